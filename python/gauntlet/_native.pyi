@@ -45,9 +45,38 @@ class CudaLibrary:
         tokens: Sequence[int],
         buffers: tuple[int, int, int],
     ) -> None: ...
+    def enqueue_routed(
+        self,
+        stream: int,
+        is_capturing: bool,
+        sizes: tuple[int, int, int],
+        addresses: Sequence[int],
+        scales: tuple[Sequence[float], Sequence[float], Sequence[float]],
+        formats: tuple[str, str],
+        rows: int,
+        buffers: tuple[int, int, int],
+        ends: int,
+    ) -> None: ...
 
 def grouped_mm(
     tokens: Matrices, weights: Matrices, second: Matrices | None, output: str
+) -> NDArray[np.uint8]: ...
+def grouped_mm_of_floats(
+    elements: NDArray[np.uint8],
+    dtype: str,
+    sizes: Sequence[int],
+    weights: Matrices,
+    second: Matrices | None,
+    output: str,
+) -> NDArray[np.uint8]: ...
+def moe(
+    elements: NDArray[np.uint8],
+    dtypes: tuple[str, str],
+    sizes: tuple[int, int, int],
+    ids: NDArray[np.int64],
+    weights: NDArray[np.float32],
+    experts: tuple[Matrices, Matrices, Matrices],
+    expert_map: NDArray[np.int64] | None,
 ) -> NDArray[np.uint8]: ...
 def attention(
     query: tuple[NDArray[np.uint8], NDArray[np.float32]],

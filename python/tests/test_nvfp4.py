@@ -122,6 +122,119 @@ def test_swiglu_is_fused():
     np.testing.assert_allclose(nvfp4.swiglu_grouped_mm(tokens, gate, up), expected, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+def test_tokens_without_scales_are_multiplied_as_they_are(dtype):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
+    sizes, n, k = [5, 0, 12], 40, 144
+    weights = nvfp4.stack([nvfp4.quantize(drawn(n, k, seed)) for seed in range(3)])
+    tokens = drawn(17, k, 9).astype(dtype)
+    a, b = tokens.astype("float64"), nvfp4.dequantize(weights, "float64")
+    expected = np.concatenate([a[:5] @ b[0].T, a[5:] @ b[2].T])
+    result = nvfp4.grouped_mm(tokens, nvfp4.Weights(weights), sizes)
+    assert result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-4)
+    gated = nvfp4.swiglu_grouped_mm(tokens, weights, weights, sizes)
+    np.testing.assert_allclose(gated, expected / (1 + np.exp(-expected)) * expected, rtol=1e-4, atol=1e-3)
+
+
+def test_ends_of_groups_are_sizes():
+    sizes, tokens = [5, 0, 12], drawn(17, 48, 9).astype(np.float16)
+    weights = nvfp4.stack([nvfp4.quantize(drawn(24, 48, seed)) for seed in range(3)])
+    ends = np.cumsum(sizes).astype(np.int32)
+    expected = nvfp4.grouped_mm(tokens, weights, sizes)
+    np.testing.assert_array_equal(nvfp4.grouped_mm(tokens, weights, offs=ends), expected)
+    quantized = nvfp4.quantize(drawn(17, 48, 9))
+    fewer = nvfp4.grouped_mm(quantized, weights, offs=np.array([2, 2, 9], np.int32))
+    np.testing.assert_array_equal(fewer[:2], nvfp4.grouped_mm(quantized, weights, sizes)[:2])
+    assert fewer.shape == (17, 24) and not fewer[9:].any()
+    assert [
+        error(lambda: nvfp4.grouped_mm(tokens, weights, offs=ends.astype(np.int64)), TypeError),
+        error(lambda: nvfp4.grouped_mm(tokens, weights, offs=ends[:2]), ValueError),
+        error(lambda: nvfp4.grouped_mm(tokens, weights, offs=ends[::-1].copy()), ValueError),
+        error(lambda: nvfp4.grouped_mm(tokens, weights, sizes, offs=ends), ValueError),
+    ] == [
+        "offs: its dtype is int64; use int32",
+        "offs: its shape is (2,); it must be (3)",
+        "offs: the tokens of group 1 end at 5; ends rise from 17 to at most 17",
+        "offs: given beside sizes; give one of them",
+    ]
+
+
+def mixture(dtype):
+    """The arguments of a layer of six experts, two a token."""
+    gate, up, down = (
+        nvfp4.stack([nvfp4.quantize(drawn(*shape, 10 * at + seed)) for seed in range(6)])
+        for at, shape in enumerate([(32, 48), (32, 48), (48, 32)])
+    )
+    ids = np.random.default_rng(5).integers(0, 6, (11, 2))
+    return drawn(11, 48, 90).astype(dtype), ids, drawn(11, 2, 91), gate, up, down
+
+
+def mixture_by_definition(hidden, ids, weights, *experts):
+    gate, up, down = (nvfp4.dequantize(one, "float64") for one in experts)
+    result = np.zeros(hidden.shape)
+    for (token, place), expert in np.ndenumerate(ids):
+        x = hidden[token].astype("float64")
+        g = gate[expert] @ x
+        between = (g / (1 + np.exp(-g)) * (up[expert] @ x)).astype(hidden.dtype).astype("float64")
+        result[token] += float(weights[token, place]) * (down[expert] @ between)
+    return result
+
+
+@pytest.mark.parametrize("dtype, tolerance", [("float32", 1e-5), ("float16", 1e-3), ("bfloat16", 8e-3)])
+def test_a_mixture_of_experts_follows_the_definition(dtype, tolerance):
+    dtype = pytest.importorskip("ml_dtypes").bfloat16 if dtype == "bfloat16" else dtype
+    layer = mixture(dtype)
+    expected = mixture_by_definition(*layer)
+    found = nvfp4.moe(*layer, out_dtype="float32")
+    assert found.shape == (11, 48) and found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * np.abs(expected).max())
+    assert nvfp4.moe(*layer).dtype == layer[0].dtype
+    prepared = [nvfp4.Weights(one) for one in layer[3:]]
+    np.testing.assert_array_equal(nvfp4.moe(*layer[:3], *prepared, out_dtype="float32"), found)
+
+
+def test_the_experts_of_all_ranks_add_up():
+    hidden, ids, weights, *experts = mixture("float32")
+    whole, sums = nvfp4.moe(hidden, ids, weights, *experts), np.zeros_like(hidden)
+    for rank in range(2):
+        places = np.array([at // 2 if at % 2 == rank else -1 for at in range(6)], np.int32)
+        own = [
+            nvfp4.Tensor(one.values[rank::2].copy(), one.scales[rank::2].copy(), one.tensor_scale[rank::2])
+            for one in experts
+        ]
+        sums += nvfp4.moe(hidden, ids, weights, *own, expert_map=places)
+    np.testing.assert_allclose(sums, whole, rtol=1e-4, atol=1e-5 * np.abs(whole).max())
+
+
+def test_wrong_mixtures_are_named():
+    hidden, ids, weights, gate, up, down = mixture("float32")
+    assert [
+        error(lambda: nvfp4.moe(hidden, ids + 5, weights, gate, up, down), ValueError)[:26],
+        error(lambda: nvfp4.moe(hidden, ids[:3], weights, gate, up, down), ValueError),
+        error(lambda: nvfp4.moe(hidden, ids, weights, gate, up, gate), ValueError),
+        error(lambda: nvfp4.moe(hidden, ids.astype("float32"), weights, gate, up, down), TypeError),
+    ] == [
+        f"expert {ids[ids > 0][0] + 5} of token {np.argwhere(ids > 0)[0, 0]}: there"[:26],
+        "topk_ids: its shape is (3, 2); it must be (11, any)",
+        "down: its shape is (6, 32, 48); for these tokens and experts it must be (6, 48, 32)",
+        "topk_ids: its dtype is float32; use int32 or int64",
+    ]
+
+
+def test_a_linear_layer_is_a_product_and_a_bias():
+    x, bias = drawn(6, 48, 1).reshape(2, 3, 48), drawn(1, 24, 2)[0]
+    weight = nvfp4.quantize(drawn(24, 48, 3))
+    exact = x.astype("float64") @ nvfp4.dequantize(weight, "float64").T
+    np.testing.assert_allclose(nvfp4.linear(x, weight), exact, rtol=1e-5, atol=1e-4)
+    with_bias = nvfp4.linear(x.astype("float16"), nvfp4.Weights(weight), bias.astype("float16"))
+    assert with_bias.dtype == np.float16 and with_bias.shape == (2, 3, 24)
+    np.testing.assert_allclose(with_bias, exact + bias, rtol=2e-3, atol=2e-2)
+    assert error(lambda: nvfp4.linear(x, weight, bias[:3]), ValueError) == (
+        "bias: its shape is (3,); it must be (24)"
+    )
+
+
 def attention_by_definition(query, key, value, is_causal):
     groups = query.shape[1] // key.shape[1]
     key, value = np.repeat(key, groups, axis=1), np.repeat(value, groups, axis=1)
@@ -183,6 +296,8 @@ def test_wrong_arguments_are_named_with_value_and_remedy():
         error(lambda: nvfp4.Tensor(tensor.values, tensor.scales, float("nan")), ValueError),
         error(lambda: nvfp4.dequantize(tensor, np.int8), TypeError),
         error(lambda: nvfp4.grouped_mm(np.ones(3), tensor), TypeError),
+        error(lambda: nvfp4.grouped_mm([1.0], tensor), TypeError),
+        error(lambda: nvfp4.grouped_mm(np.ones(3, np.float16), tensor), ValueError),
         error(lambda: nvfp4.grouped_mm(tensor, nvfp4.quantize(drawn(4, 48, 1))), ValueError),
         error(lambda: nvfp4.grouped_mm(tensor, tensor, [3]), ValueError),
         error(lambda: nvfp4.grouped_mm(tensor, tensor, [-1]), ValueError),
@@ -200,7 +315,9 @@ def test_wrong_arguments_are_named_with_value_and_remedy():
         "scales: its shape is (3, 2); it must be (4, 2)",
         "tensor_scale: it is nan; it must be finite, and 1 where there is none",
         "dtype: <class 'numpy.int8'> is not supported; use float32, float16 or bfloat16",
-        "tokens: it is a ndarray; give an nvfp4.Tensor, as nvfp4.quantize and nvfp4.load make them",
+        "tokens: its dtype is float64; use bfloat16 or float16 or float32",
+        "tokens: it is a list; give an nvfp4.Tensor, as nvfp4.quantize makes it, or an array of floats",
+        "tokens: its shape is (3,); give [m, k], the groups one after another",
         "weights: its rows have 48 values, and those of tokens 32; both must have k",
         "sizes: they add up to 3, and tokens has 4 rows",
         "sizes: -1 is negative; give the number of tokens, 0 for none",

@@ -103,11 +103,124 @@ def error(work, kind):
     return str(raised.value)
 
 
-def test_16_bit_tokens_need_a_gpu():
-    tokens, weights, sizes = operands()
-    brains = nvfp4.dequantize(tokens, torch.bfloat16)
-    with pytest.raises(ValueError, match="bfloat16 on the CPU.*nvfp4.quantize"):
-        nvfp4.grouped_mm(brains, weights, sizes)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_tokens_without_scales_are_multiplied_as_they_are(dtype):
+    from gauntlet.nvfp4 import torch_ops
+
+    _, weights, sizes = operands()
+    tokens = drawn(17, 256, seed=9).to(dtype)
+    exact = nvfp4.dequantize(weights, torch.float64)
+    exact = torch.cat([tokens[:5].double() @ exact[0].T, tokens[5:].double() @ exact[2].T])
+    found = nvfp4.grouped_mm(tokens, weights, sizes, out_dtype=torch.float32)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-4)
+    rounded = torch_ops.grouped_mm(tokens, weights, sizes)
+    assert rounded.dtype == torch.bfloat16 and torch.equal(rounded, found.bfloat16())
+    gated = torch_ops.swiglu_grouped_mm(tokens, weights, weights, sizes, out_dtype=torch.float32)
+    torch.testing.assert_close(gated.double(), torch.nn.functional.silu(exact) * exact, rtol=1e-4, atol=1e-3)
+    arguments = (tokens, weights.values, weights.scales.view(torch.uint8), list(weights.tensor_scales))
+    torch.library.opcheck(torch.ops.gauntlet.grouped_mm_of_halves.default, (*arguments, sizes, torch.float32))
+
+
+def test_ends_of_groups_are_sizes():
+    from gauntlet.nvfp4 import torch_ops
+
+    quantized, weights, sizes = operands()
+    tokens = drawn(17, 256, seed=9).bfloat16()
+    offs = torch.tensor(sizes).cumsum(0).int()
+    expected = nvfp4.grouped_mm(tokens, weights, sizes)
+    assert torch.equal(nvfp4.grouped_mm(tokens, weights, offs=offs), expected)
+    assert torch.equal(nvfp4.grouped_mm(quantized, weights, offs=offs), nvfp4.grouped_mm(quantized, weights, sizes))
+    assert torch.equal(torch_ops.grouped_mm(tokens, weights, offs=offs), expected)
+    gated = torch_ops.swiglu_grouped_mm(tokens, weights, weights, offs=offs)
+    assert torch.equal(gated, nvfp4.swiglu_grouped_mm(tokens, weights, weights, sizes))
+    first = nvfp4.grouped_mm(tokens, weights, offs=torch.tensor([5, 5, 9], dtype=torch.int32))
+    assert torch.equal(first[:9], expected[:9])
+    for wrong, kind, words in (
+        (offs.long(), TypeError, "offs: its dtype is int64"),
+        (offs[:2], ValueError, "offs: its shape is (2,)"),
+        (offs.flip(0).contiguous(), ValueError, "offs: the tokens of group 1 end at 5; ends rise from 17"),
+    ):
+        assert words in error(lambda wrong=wrong: nvfp4.grouped_mm(tokens, weights, offs=wrong), kind)
+    assert "give one of them" in error(lambda: nvfp4.grouped_mm(tokens, weights, sizes, offs=offs), ValueError)
+    arguments = (tokens, weights.values, weights.scales.view(torch.uint8), list(weights.tensor_scales))
+    torch.library.opcheck(torch.ops.gauntlet.routed_grouped_mm.default, (*arguments, offs, torch.float32))
+
+
+def mixture(dtype):
+    """The arguments of a layer of six experts, two a token, and its result by the definition."""
+    gate, up = (nvfp4.stack([nvfp4.quantize(drawn(64, 96, seed=seed) / 8) for seed in seeds]) for seeds in (range(6), range(6, 12)))
+    down = nvfp4.stack([nvfp4.quantize(drawn(96, 64, seed=seed) / 8) for seed in range(12, 18)])
+    hidden = drawn(11, 96, seed=20).to(dtype)
+    weights, ids = torch.softmax(drawn(11, 6, seed=21), -1).topk(2)
+    expected = torch.zeros(11, 96, dtype=torch.float64)
+    g, u, d = (nvfp4.dequantize(one, torch.float64) for one in (gate, up, down))
+    for token in range(11):
+        for weight, expert in zip(weights[token], ids[token]):
+            x = hidden[token].double()
+            between = torch.nn.functional.silu(x @ g[expert].T) * (x @ u[expert].T)
+            expected[token] += weight.double() * (between.to(dtype).double() @ d[expert].T)
+    return (hidden, ids, weights, gate, up, down), expected
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_a_mixture_of_experts_follows_the_definition(dtype):
+    from gauntlet.nvfp4 import _routed
+
+    layer, expected = mixture(dtype)
+    exact = nvfp4.moe(*layer, out_dtype=torch.float32)
+    torch.testing.assert_close(exact.double(), expected, rtol=2e-3, atol=1e-3)
+    rounded = nvfp4.moe(*layer)
+    assert rounded.dtype == dtype and torch.equal(rounded, exact.to(dtype))
+    prepared = [nvfp4.Weights(one) for one in layer[3:]]
+    assert torch.equal(nvfp4.moe(*layer[:3], *prepared, out_dtype=torch.float32), exact)
+    # What runs on a GPU, here on the CPU.
+    routed = _routed.moe(*layer, None, "float32")
+    torch.testing.assert_close(routed, exact, rtol=1e-5, atol=1e-6)
+
+
+def test_the_experts_of_all_ranks_add_up():
+    from gauntlet.nvfp4 import _routed
+
+    (hidden, ids, weights, *experts), _ = mixture(torch.float32)
+    whole = nvfp4.moe(hidden, ids, weights, *experts)
+    sums, routed = torch.zeros_like(whole), torch.zeros_like(whole)
+    for rank in range(2):
+        places = torch.tensor([at // 2 if at % 2 == rank else -1 for at in range(6)])
+        own = [nvfp4.Tensor(one.values[rank::2].contiguous(), one.scales[rank::2].contiguous(), one.tensor_scale[rank::2]) for one in experts]
+        sums += nvfp4.moe(hidden, ids, weights, *own, expert_map=places)
+        routed += _routed.moe(hidden, ids, weights, *own, places, "float32")
+    torch.testing.assert_close(sums, whole, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(routed, whole, rtol=1e-5, atol=1e-6)
+
+
+def test_a_linear_layer_is_a_product_and_a_bias():
+    x, bias = drawn(2, 3, 96).bfloat16(), drawn(64, seed=4).bfloat16()
+    weight = nvfp4.quantize(drawn(64, 96, seed=5))
+    exact = x.double() @ nvfp4.dequantize(weight, torch.float64).T
+    found = nvfp4.linear(x, weight, out_dtype=torch.float32)
+    torch.testing.assert_close(found.double(), exact, rtol=1e-5, atol=1e-4)
+    with_bias = nvfp4.linear(x, nvfp4.Weights(weight), bias)
+    assert with_bias.dtype == torch.bfloat16 and torch.equal(with_bias, (found + bias.float()).bfloat16())
+    assert "weight: its shape is (3, 64, 256); give [n, k]" in error(lambda: nvfp4.linear(x, operands()[1]), ValueError)
+    assert "bias: its shape is (3,)" in error(lambda: nvfp4.linear(x, weight, bias[:3]), ValueError)
+
+
+def test_rows_are_padded_for_gpus():
+    from gauntlet.nvfp4 import _cuda
+
+    tensor = nvfp4.stack([nvfp4.quantize(drawn(8, 272, seed=seed)) for seed in range(2)])
+    padded = _cuda.padded(tensor)
+    assert padded.shape == (2, 8, 512) and padded.scales.dtype == tensor.scales.dtype
+    values = nvfp4.dequantize(padded)
+    assert torch.equal(values[..., :272], nvfp4.dequantize(tensor)) and not values[..., 272:].any()
+    assert _cuda.padded(padded) is padded
+
+
+def test_tokens_of_another_type_are_refused():
+    _, weights, sizes = operands()
+    assert error(lambda: nvfp4.grouped_mm(drawn(17, 256).double(), weights, sizes), TypeError) == (
+        "tokens: its dtype is float64; use bfloat16 or float16 or float32"
+    )
 
 
 def test_wrong_tensors_are_named_with_a_remedy():
@@ -180,4 +293,31 @@ class TestOnHopper:
         )
         assert "move it with .cpu()" in error(lambda: nvfp4.dequantize(tokens), ValueError)
         narrow = nvfp4.quantize(drawn(4, 64)).to("cuda")
-        assert "pad values and scales" in error(lambda: nvfp4.grouped_mm(narrow, narrow), ValueError)
+        assert "nvfp4.Weights(" in error(lambda: nvfp4.grouped_mm(narrow, narrow), ValueError)
+        exact = nvfp4.grouped_mm(narrow.to("cpu"), narrow.to("cpu"), out_dtype=torch.float32)
+        found = nvfp4.grouped_mm(narrow, nvfp4.Weights(narrow), out_dtype=torch.float32)
+        torch.testing.assert_close(found.cpu(), exact)
+
+    def test_routing_on_the_device_gives_the_bits_of_the_hosts(self):
+        _, weights, sizes = operands("cuda")
+        tokens = drawn(17, 256, seed=9).to("cuda", torch.bfloat16)
+        offs = torch.tensor(sizes, device="cuda").cumsum(0).int()
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            nvfp4.grouped_mm(tokens, weights, offs=offs)
+        stream.synchronize()
+        with torch.cuda.graph(graph, stream=stream):
+            result = nvfp4.grouped_mm(tokens, weights, offs=offs, out_dtype=torch.float32)
+        for counts in ([5, 0, 12], [17, 0, 0], [0, 3, 4], [0, 0, 0]):
+            offs.copy_(torch.tensor(counts).cumsum(0))
+            graph.replay()
+            expected = nvfp4.grouped_mm(tokens[: sum(counts)], weights, counts, out_dtype=torch.float32)
+            torch.testing.assert_close(result[: sum(counts)], expected, rtol=1e-6, atol=1e-6)
+
+    def test_a_mixture_agrees_with_the_cpu(self):
+        layer, _ = mixture(torch.bfloat16)
+        expected = nvfp4.moe(*layer, out_dtype=torch.float32)
+        on_gpu = [one.to("cuda") for one in layer]
+        found = nvfp4.moe(*on_gpu, out_dtype=torch.float32)
+        torch.testing.assert_close(found.cpu(), expected, rtol=1e-2, atol=1e-2)

@@ -82,6 +82,11 @@ typedef struct gauntlet_plan gauntlet_plan;
 gauntlet_status gauntlet_plan_gemm(const gauntlet_engine *engine, const gauntlet_product *groups, size_t count,
                                    gauntlet_form form, gauntlet_dtype output, gauntlet_plan **plan);
 
+/* The same for tokens without scales: GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_F32. Products of 16-bit floats are exact. */
+gauntlet_status gauntlet_plan_gemm_floats(const gauntlet_engine *engine, const gauntlet_product *groups, size_t count,
+                                          gauntlet_form form, gauntlet_dtype tokens, gauntlet_dtype output,
+                                          gauntlet_plan **plan);
+
 typedef struct gauntlet_attention {
     /* Sequences of equal lengths. */
     size_t batch, heads, kv_heads, queries, keys, head_size;
@@ -104,6 +109,11 @@ void gauntlet_plan_destroy(gauntlet_plan *plan);
 gauntlet_status gauntlet_run_gemm(gauntlet_plan *plan, const gauntlet_matrix *const *tokens,
                                   const gauntlet_matrix *const *weights, const gauntlet_matrix *const *second,
                                   size_t count, void *output, size_t output_bytes);
+
+/* Computes a GEMM of gauntlet_plan_gemm_floats: tokens has the address of each group's, [m, k] of the planned type. */
+gauntlet_status gauntlet_run_gemm_floats(gauntlet_plan *plan, const void *const *tokens,
+                                         const gauntlet_matrix *const *weights, const gauntlet_matrix *const *second,
+                                         size_t count, void *output, size_t output_bytes);
 
 /* Q, K or V: elements [batch, heads, positions, head_size]; scales [batch, heads] for GAUNTLET_E4M3 and GAUNTLET_INT8,
  * else NULL. */
@@ -141,11 +151,19 @@ typedef struct gauntlet_cuda_weights {
 gauntlet_status gauntlet_cuda_layer_create(const gauntlet_cuda_library *library, const gauntlet_cuda_weights *weights,
                                            size_t count, gauntlet_form form, gauntlet_dtype output,
                                            gauntlet_cuda_layer **layer);
+/* The same for tokens of 16-bit floats, GAUNTLET_F16 or GAUNTLET_BF16. Their rows are not padded, and token_scales are 0. */
+gauntlet_status gauntlet_cuda_layer_create_16_bit(const gauntlet_cuda_library *library,
+                                                  const gauntlet_cuda_weights *weights, size_t count,
+                                                  gauntlet_form form, gauntlet_dtype tokens, gauntlet_dtype output,
+                                                  gauntlet_cuda_layer **layer);
 void gauntlet_cuda_layer_destroy(gauntlet_cuda_layer *layer);
 
 /* Plans a call with these token counts, one for each product. The first plan of a kind compiles a kernel. */
 gauntlet_status gauntlet_cuda_plan_create(const gauntlet_cuda_layer *layer, const size_t *tokens, size_t count,
                                           gauntlet_cuda_plan **plan);
+/* Plans a call with this many rows of tokens of all products, which have one size. The device knows how many each has. */
+gauntlet_status gauntlet_cuda_plan_create_routed(const gauntlet_cuda_layer *layer, size_t rows,
+                                                 gauntlet_cuda_plan **plan);
 /* Destroy it after the stream's work is done, and after the graphs that hold it. */
 void gauntlet_cuda_plan_destroy(gauntlet_cuda_plan *plan);
 
@@ -160,6 +178,12 @@ gauntlet_status gauntlet_cuda_reserve(const gauntlet_cuda_queue *queue, const ga
 /* Enqueues a call: tokens, their scales and the result of all products one after another. It may be captured. */
 gauntlet_status gauntlet_cuda_enqueue(const gauntlet_cuda_queue *queue, const gauntlet_cuda_plan *plan,
                                       uint64_t tokens, uint64_t token_scales, uint64_t output);
+
+/* Enqueues a call of gauntlet_cuda_plan_create_routed. ends is the address of an int32_t for each product in device
+ * memory: the row at which its tokens end, counted over all products. A captured call reads them anew in each replay.
+ * Rows beyond the last end are neither read nor written. */
+gauntlet_status gauntlet_cuda_enqueue_routed(const gauntlet_cuda_queue *queue, const gauntlet_cuda_plan *plan,
+                                             uint64_t tokens, uint64_t token_scales, uint64_t output, uint64_t ends);
 
 #ifdef __cplusplus
 }

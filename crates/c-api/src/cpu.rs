@@ -4,7 +4,8 @@ use std::ffi::c_void;
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_kernels_cpu::{
-    BuildError, Engine, EngineError, EngineOptions, GemmOperands, Kernel, RunError, Weights,
+    BuildError, Engine, EngineError, EngineOptions, FloatRows, GemmOperands, Kernel, RunError, TokenRows,
+    Weights,
 };
 use gauntlet_operations::{
     Attention, AttentionInputs, GemmShape, GroupedGemm, HeadTensor, Inputs, Operation, Output, Scaling,
@@ -92,27 +93,59 @@ pub unsafe extern "C" fn gauntlet_plan_gemm(
     output: i32,
     plan: *mut *mut Plan,
 ) -> Status {
+    // SAFETY: the caller's promise is the same.
+    guarded(|| unsafe { plan_gemm(engine, groups, count, form, TokenFormat::Nvfp4, output, plan) })
+}
+
+/// # Safety
+/// As the header says: an engine of this library, `count` groups, and a place for the pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gauntlet_plan_gemm_floats(
+    engine: *const Engine,
+    groups: *const Product,
+    count: usize,
+    form: i32,
+    tokens: i32,
+    output: i32,
+    plan: *mut *mut Plan,
+) -> Status {
     guarded(|| {
-        // SAFETY: the caller promises an engine of this library.
-        let engine = unsafe { reference(engine, "engine") }?;
-        // SAFETY: the caller promises `count` groups.
-        let groups = unsafe { elements(groups, count, "groups") }?;
-        let gemm = GroupedGemm {
-            groups: groups
-                .iter()
-                .map(|&Product { m, n, k }| GemmShape { m, n, k })
-                .collect(),
-            form: words::form(form)?,
-            output: words::output(output)?,
-            tokens: TokenFormat::Nvfp4,
-        };
-        let operation = Operation::GroupedGemm(gemm.clone());
-        operation.validate().map_err(Failure::argument)?;
-        let schedule = engine.recommend(&gemm);
-        let kernel = engine.build(&operation, &schedule).map_err(refused)?;
-        // SAFETY: the caller promises a place for the pointer.
-        unsafe { hand_over(Plan { operation, kernel }, plan, "plan") }
+        let tokens = words::tokens(tokens)?.into();
+        // SAFETY: the caller's promise is the same.
+        unsafe { plan_gemm(engine, groups, count, form, tokens, output, plan) }
     })
+}
+
+/// # Safety
+/// As [`gauntlet_plan_gemm`].
+unsafe fn plan_gemm(
+    engine: *const Engine,
+    groups: *const Product,
+    count: usize,
+    form: i32,
+    tokens: TokenFormat,
+    output: i32,
+    plan: *mut *mut Plan,
+) -> Result<(), Failure> {
+    // SAFETY: the caller promises an engine of this library.
+    let engine = unsafe { reference(engine, "engine") }?;
+    // SAFETY: the caller promises `count` groups.
+    let groups = unsafe { elements(groups, count, "groups") }?;
+    let gemm = GroupedGemm {
+        groups: groups
+            .iter()
+            .map(|&Product { m, n, k }| GemmShape { m, n, k })
+            .collect(),
+        form: words::form(form)?,
+        output: words::output(output)?,
+        tokens,
+    };
+    let operation = Operation::GroupedGemm(gemm.clone());
+    operation.validate().map_err(Failure::argument)?;
+    let schedule = engine.recommend(&gemm);
+    let kernel = engine.build(&operation, &schedule).map_err(refused)?;
+    // SAFETY: the caller promises a place for the pointer.
+    unsafe { hand_over(Plan { operation, kernel }, plan, "plan") }
 }
 
 /// # Safety
@@ -192,35 +225,105 @@ pub unsafe extern "C" fn gauntlet_run_gemm(
     output_bytes: usize,
 ) -> Status {
     guarded(|| {
-        // SAFETY: the caller promises a plan that no other thread uses.
-        let plan = unsafe { plan.as_mut() }.ok_or_else(|| null("plan"))?;
-        // SAFETY: the caller promises `count` matrices in each list.
-        let (tokens, weights) = unsafe {
+        // SAFETY: the caller promises a plan that no other thread uses, and `count` matrices in the list.
+        let (plan, tokens) = unsafe {
             (
+                plan.as_mut().ok_or_else(|| null("plan"))?,
                 matrices(tokens, count, "tokens")?,
-                matrices(weights, count, "weights")?,
             )
         };
-        let second = if second.is_null() {
-            None
-        } else {
-            // SAFETY: as above.
-            Some(unsafe { matrices(second, count, "second") }?)
-        };
-        let operands: Vec<_> = tokens
-            .iter()
-            .enumerate()
-            .map(|(group, a)| GemmOperands {
-                a,
-                b: Weights::Tensor(weights[group]),
-                b2: second.as_ref().map(|second| Weights::Tensor(second[group])),
-            })
-            .collect();
-        let mut result = Output::poisoned(&plan.operation);
-        plan.kernel.run_gemm(&operands, &mut result).map_err(failed)?;
-        // SAFETY: the caller promises `output_bytes` of writable memory.
-        unsafe { write(&result, output, output_bytes) }
+        let tokens = tokens.into_iter().map(TokenRows::Nvfp4).collect();
+        // SAFETY: the caller's promise is the same.
+        unsafe { run_gemm(plan, tokens, weights, second, output, output_bytes) }
     })
+}
+
+/// # Safety
+/// As the header says: a plan that no other thread uses, `count` pointers in each list, to tokens of the plan's sizes and
+/// matrices, and `output_bytes` of memory.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gauntlet_run_gemm_floats(
+    plan: *mut Plan,
+    tokens: *const *const c_void,
+    weights: *const *const Matrix,
+    second: *const *const Matrix,
+    count: usize,
+    output: *mut c_void,
+    output_bytes: usize,
+) -> Status {
+    guarded(|| {
+        // SAFETY: the caller promises a plan that no other thread uses, and `count` pointers.
+        let (plan, tokens) = unsafe {
+            (
+                plan.as_mut().ok_or_else(|| null("plan"))?,
+                elements(tokens, count, "tokens")?,
+            )
+        };
+        let gemm = match &plan.operation {
+            Operation::GroupedGemm(gemm) if gemm.groups.len() == count => gemm,
+            Operation::GroupedGemm(gemm) => {
+                return Err(Failure::argument(format!(
+                    "count = {count}: the plan has {} groups; give tokens and weights for each",
+                    gemm.groups.len()
+                )));
+            }
+            Operation::Attention(_) => {
+                return Err(Failure::argument(
+                    "plan: it is one of attention; use gauntlet_run_attention",
+                ));
+            }
+        };
+        let Some(float) = gemm.tokens.float() else {
+            return Err(Failure::argument(
+                "plan: its tokens are NVFP4; use gauntlet_run_gemm",
+            ));
+        };
+        let rows = |(group, (pointer, shape)): (usize, (&*const c_void, &GemmShape))| {
+            let bytes = shape.m * float.bytes() * shape.k;
+            // SAFETY: the caller promises tokens of the plan's sizes.
+            let bytes = unsafe { elements(pointer.cast::<u8>(), bytes, &format!("tokens[{group}]")) }?;
+            FloatRows::new(float, [shape.m, shape.k], bytes)
+                .map(TokenRows::Floats)
+                .map_err(failed)
+        };
+        let tokens = tokens.iter().zip(&gemm.groups).enumerate().map(rows);
+        let tokens = tokens.collect::<Result<_, _>>()?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { run_gemm(plan, tokens, weights, second, output, output_bytes) }
+    })
+}
+
+/// # Safety
+/// As [`gauntlet_run_gemm`], with as many matrices in each list as there are groups of tokens.
+unsafe fn run_gemm(
+    plan: &mut Plan,
+    tokens: Vec<TokenRows<'_>>,
+    weights: *const *const Matrix,
+    second: *const *const Matrix,
+    output: *mut c_void,
+    output_bytes: usize,
+) -> Result<(), Failure> {
+    // SAFETY: the caller promises as many matrices as groups of tokens.
+    let weights = unsafe { matrices(weights, tokens.len(), "weights") }?;
+    let second = if second.is_null() {
+        None
+    } else {
+        // SAFETY: as above.
+        Some(unsafe { matrices(second, tokens.len(), "second") }?)
+    };
+    let operands: Vec<_> = tokens
+        .into_iter()
+        .enumerate()
+        .map(|(group, a)| GemmOperands {
+            a,
+            b: Weights::Tensor(weights[group]),
+            b2: second.as_ref().map(|second| Weights::Tensor(second[group])),
+        })
+        .collect();
+    let mut result = Output::poisoned(&plan.operation);
+    plan.kernel.run_gemm(&operands, &mut result).map_err(failed)?;
+    // SAFETY: the caller promises `output_bytes` of writable memory.
+    unsafe { write(&result, output, output_bytes) }
 }
 
 /// # Safety

@@ -7,6 +7,7 @@ use gauntlet_kernels_cuda::{
     Buffers, BuildError, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError,
     Weights,
 };
+use gauntlet_operations::TokenFormat;
 
 use crate::status::{Failure, Status, destroy, elements, guarded, hand_over, reference};
 use crate::words;
@@ -65,29 +66,61 @@ pub unsafe extern "C" fn gauntlet_cuda_layer_create(
     output: i32,
     layer: *mut *mut Layer,
 ) -> Status {
+    // SAFETY: the caller's promise is the same.
+    guarded(|| unsafe { create_layer(library, products, count, form, TokenFormat::Nvfp4, output, layer) })
+}
+
+/// # Safety
+/// As the header says: a library of this thread, `count` products, and a place for the pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gauntlet_cuda_layer_create_16_bit(
+    library: *const Library,
+    products: *const ProductWeights,
+    count: usize,
+    form: i32,
+    tokens: i32,
+    output: i32,
+    layer: *mut *mut Layer,
+) -> Status {
     guarded(|| {
-        // SAFETY: the caller promises a library of this thread.
-        let library = unsafe { reference(library, "library") }?;
-        // SAFETY: the caller promises `count` products.
-        let products = unsafe { elements(products, count, "weights") }?;
-        let shape = LayerShape {
-            products: products
-                .iter()
-                .map(|&ProductWeights { n, k, .. }| ProductShape { n, k })
-                .collect(),
-            form: words::form(form)?,
-            output: words::output(output)?,
-            tokens: gauntlet_operations::TokenFormat::Nvfp4,
-        };
-        let weights = products.iter().map(|product| Weights {
-            packed: product.values,
-            scales: product.scales,
-            scale: product.scale,
-        });
-        let made = Layer::new(library, shape, weights.collect(), Choice::Automatic).map_err(failure)?;
-        // SAFETY: the caller promises a place for the pointer.
-        unsafe { hand_over(made, layer, "layer") }
+        let tokens = words::tokens(tokens)?.into();
+        // SAFETY: the caller's promise is the same.
+        unsafe { create_layer(library, products, count, form, tokens, output, layer) }
     })
+}
+
+/// # Safety
+/// As [`gauntlet_cuda_layer_create`].
+unsafe fn create_layer(
+    library: *const Library,
+    products: *const ProductWeights,
+    count: usize,
+    form: i32,
+    tokens: TokenFormat,
+    output: i32,
+    layer: *mut *mut Layer,
+) -> Result<(), Failure> {
+    // SAFETY: the caller promises a library of this thread.
+    let library = unsafe { reference(library, "library") }?;
+    // SAFETY: the caller promises `count` products.
+    let products = unsafe { elements(products, count, "weights") }?;
+    let shape = LayerShape {
+        products: products
+            .iter()
+            .map(|&ProductWeights { n, k, .. }| ProductShape { n, k })
+            .collect(),
+        form: words::form(form)?,
+        output: words::output(output)?,
+        tokens,
+    };
+    let weights = products.iter().map(|product| Weights {
+        packed: product.values,
+        scales: product.scales,
+        scale: product.scale,
+    });
+    let made = Layer::new(library, shape, weights.collect(), Choice::Automatic).map_err(failure)?;
+    // SAFETY: the caller promises a place for the pointer.
+    unsafe { hand_over(made, layer, "layer") }
 }
 
 /// # Safety
@@ -113,6 +146,23 @@ pub unsafe extern "C" fn gauntlet_cuda_plan_create(
         // SAFETY: the caller promises `count` token counts.
         let tokens = unsafe { elements(tokens, count, "tokens") }?;
         let made = layer.plan(tokens).map_err(failure)?;
+        // SAFETY: the caller promises a place for the pointer.
+        unsafe { hand_over(Plan(made), plan, "plan") }
+    })
+}
+
+/// # Safety
+/// As the header says: a layer of this thread, and a place for the pointer.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gauntlet_cuda_plan_create_routed(
+    layer: *const Layer,
+    rows: usize,
+    plan: *mut *mut Plan,
+) -> Status {
+    guarded(|| {
+        // SAFETY: the caller promises a layer of this thread.
+        let layer = unsafe { reference(layer, "layer") }?;
+        let made = layer.plan_routed(rows).map_err(failure)?;
         // SAFETY: the caller promises a place for the pointer.
         unsafe { hand_over(Plan(made), plan, "plan") }
     })
@@ -185,5 +235,30 @@ pub unsafe extern "C" fn gauntlet_cuda_enqueue(
         };
         // SAFETY: the caller promises memory of the plan's sizes that lives until the stream's work is done.
         unsafe { queue.enqueue(&plan.0, &buffers) }.map_err(failure)
+    })
+}
+
+/// # Safety
+/// As the header says: as [`gauntlet_cuda_enqueue`], and the ends of a routed plan's products, written by earlier work on the
+/// stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gauntlet_cuda_enqueue_routed(
+    queue: *const Queue,
+    plan: *const Plan,
+    tokens: u64,
+    token_scales: u64,
+    output: u64,
+    ends: u64,
+) -> Status {
+    guarded(|| {
+        // SAFETY: the caller promises a queue and a plan of this thread.
+        let (queue, plan) = unsafe { (reference(queue, "queue")?, reference(plan, "plan")?) };
+        let buffers = Buffers {
+            tokens,
+            token_scales,
+            output,
+        };
+        // SAFETY: the caller promises memory of the plan's sizes that lives until the stream's work is done.
+        unsafe { queue.enqueue_routed(&plan.0, &buffers, ends) }.map_err(failure)
     })
 }

@@ -15,6 +15,17 @@ pub fn output(dtype: i32) -> Result<OutputFormat, Failure> {
     }
 }
 
+pub fn tokens(dtype: i32) -> Result<OutputFormat, Failure> {
+    match dtype {
+        0 => Ok(OutputFormat::F16),
+        1 => Ok(OutputFormat::Bf16),
+        2 => Ok(OutputFormat::F32),
+        other => Err(Failure::argument(format!(
+            "tokens = {other}: tokens without scales are GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_F32"
+        ))),
+    }
+}
+
 pub fn operands(dtype: i32) -> Result<AttentionFormat, Failure> {
     match dtype {
         0 => Ok(AttentionFormat::F16),

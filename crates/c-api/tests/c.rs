@@ -10,6 +10,9 @@ bytes 768 of 768
 plain 32 32
 1 output_bytes = 4: the result takes 768; gauntlet_plan_output_bytes says so
 swiglu 1024.000
+floats 24 24
+1 count = 1: the plan has 2 groups; give tokens and weights for each
+1 tokens = 4: tokens without scales are GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_F32
 attention 1.5
 1 20 columns: one scale covers 16 values along a row, so the number must be a multiple of 16; pad the rows with zeros to 32
 1 elements is null; give an address
@@ -18,6 +21,8 @@ attention 1.5
 1 group 0: K = 20 is not a multiple of 16, the values that share a scale; try 16 or 32
 1 output = 4: results are GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_F32
 1 library is null; give an address
+1 layer is null; give an address
+1 queue is null; give an address
 no error: ''
 ";
 

@@ -1,7 +1,7 @@
 //! Operands of grouped GEMM.
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor, e4m3};
-use gauntlet_operations::{Form, GemmShape, GroupInputs, GroupedGemm, HalfTensor, TokenFormat, Tokens};
+use gauntlet_operations::{FloatTensor, Form, GemmShape, GroupInputs, GroupedGemm, Tokens};
 use gauntlet_task::{InputKind, outliers, stream};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
@@ -36,8 +36,8 @@ pub fn generate(gemm: &GroupedGemm, kind: InputKind, seed: u64) -> Vec<GroupInpu
     gemm.groups.par_iter().enumerate().map(operands).collect()
 }
 
-/// The tokens of a group. Those of 16 bits are the same values, rounded; only outliers are drawn anew, since values that
-/// were rounded to NVFP4 would leave most of the bits of a 16-bit float unused.
+/// The tokens of a group. Those without scales are the same values, rounded; only outliers are drawn anew, since values
+/// that were rounded to NVFP4 would leave most of the bits of a float unused.
 fn tokens(
     gemm: &GroupedGemm,
     kind: InputKind,
@@ -45,10 +45,8 @@ fn tokens(
     drawn: Nvfp4Tensor,
     generator: &mut ChaCha8Rng,
 ) -> Tokens {
-    let is_bf16 = match gemm.tokens {
-        TokenFormat::Nvfp4 => return Tokens::Nvfp4(drawn),
-        TokenFormat::F16 => false,
-        TokenFormat::Bf16 => true,
+    let Some(float) = gemm.tokens.float() else {
+        return Tokens::Nvfp4(drawn);
     };
     let values = if kind == InputKind::Outliers {
         outliers(shape.m * shape.k, outlier_size(gemm.form, shape.k), generator)
@@ -59,7 +57,7 @@ fn tokens(
             .map(|value| *value as f32)
             .collect()
     };
-    Tokens::Half(HalfTensor::round(is_bf16, shape.m, shape.k, &values))
+    Tokens::Floats(FloatTensor::round(float, shape.m, shape.k, &values))
 }
 
 /// The root mean square of a value is √(1 + 0.001 · 100) times this.

@@ -63,7 +63,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("packed once", Weights::Packed(&packed)),
     ] {
         let operands = [GemmOperands {
-            a: &tokens,
+            a: (&tokens).into(),
             b,
             b2: None,
         }];

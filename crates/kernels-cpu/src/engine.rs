@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_operations::{Attention, GroupInputs, GroupedGemm, Inputs, Operation, Output};
-use gauntlet_operations::{Cluster, Roles, Schedule, Setup};
+use gauntlet_operations::{Cluster, Roles, Schedule, Setup, TokenFormat};
 use serde::{Deserialize, Serialize};
 
 use crate::affinity::Processors;
@@ -132,7 +132,13 @@ impl Engine {
     /// The instructions that multiply NVFP4 when there are many tokens: `amx`, `avx512vnni`, `avx512vnni-sums`, `avxvnni`,
     /// `avx2`, `neon` or `portable`.
     pub fn dots(&self) -> &'static str {
-        self.instructions.blocks(usize::MAX).name()
+        self.instructions.blocks(usize::MAX, TokenFormat::Nvfp4).name()
+    }
+
+    /// The loops that multiply this many tokens of a format: those of [`dots`](Self::dots), or for tokens without scales
+    /// `avx512-bf16`, `avx512-f32`, `avx2-f32` or `portable-f32`.
+    pub fn loops(&self, tokens: usize, format: TokenFormat) -> &'static str {
+        self.instructions.blocks(tokens, format).name()
     }
 
     /// The number of threads, the caller included.
@@ -314,8 +320,7 @@ impl Kernel {
     ) -> Result<RunTimes, RunError> {
         match inputs {
             Inputs::GroupedGemm(groups) => {
-                let operands: Option<Vec<_>> = groups.iter().map(gemm_operands).collect();
-                let operands = operands.ok_or_else(|| wrong_family("16-bit tokens", "nvfp4 tokens"))?;
+                let operands: Vec<_> = groups.iter().map(gemm_operands).collect();
                 self.run_operands::<TRACED>(Operands::GroupedGemm(&operands), output)
             }
             Inputs::Attention(inputs) => self.run_operands::<TRACED>(Operands::Attention(inputs), output),
@@ -335,12 +340,12 @@ impl Kernel {
 }
 
 /// A group's operands; none if its tokens are not NVFP4.
-fn gemm_operands(group: &GroupInputs) -> Option<GemmOperands<'_>> {
-    Some(GemmOperands {
-        a: group.a.nvfp4()?,
+fn gemm_operands(group: &GroupInputs) -> GemmOperands<'_> {
+    GemmOperands {
+        a: (&group.a).into(),
         b: Weights::Tensor(&group.b),
         b2: group.b2.as_ref().map(Weights::Tensor),
-    })
+    }
 }
 
 /// The inputs of a plan, except the problem.

@@ -69,14 +69,6 @@ pub enum BuildError {
         /// Cluster size along columns.
         n: usize,
     },
-    /// Tokens of 16 bits.
-    #[error(
-        "{format} tokens: the CPU kernels multiply nvfp4 tokens; quantise the tokens, or compute on a GPU"
-    )]
-    Tokens {
-        /// Their format.
-        format: gauntlet_operations::TokenFormat,
-    },
     /// Specialised roles need at least two threads.
     #[error(
         "roles = specialised: needs at least 2 threads, one of them to load, and the engine has {threads}; use roles = unified or more threads"

@@ -40,6 +40,8 @@
 //!   integer times both block scales is exact in f32, and blocks are summed in f32. The integer products use AVX-512 VNNI,
 //!   AVX-VNNI, AVX2, NEON or portable 128-bit vectors. With AMX and at least 32 tokens, the tile unit multiplies values
 //!   times scales as bf16, in which both are exact.
+//! - **Tokens without scales.** A weight times its block scale has at most six significant bits, so its products with bf16
+//!   and f16 tokens are exact in f32; those with f32 tokens round. With AVX-512 BF16, bf16 tokens are multiplied in pairs.
 //! - **Attention.** Operands are converted to f32 and multiplied by fused multiply-adds.
 //!
 //! The final scale is applied in f64.
@@ -78,6 +80,7 @@ mod family;
 mod futex;
 mod gemm;
 mod memory;
+mod moe;
 mod order;
 mod pool;
 mod recommend;
@@ -87,6 +90,7 @@ mod simd;
 pub use calibration::{CalibrationError, CalibrationFigure};
 pub use engine::{Engine, EngineOptions, Kernel, Phases, Resources, RunTimes};
 pub use error::{BuildError, EngineError, RunError};
-pub use gemm::{GemmOperands, PackedWeights, Weights};
+pub use gemm::{FloatRows, GemmOperands, PackedWeights, TokenRows, Weights};
 pub use memory::{OutOfMemory, available_bytes};
+pub use moe::{Expert, MoeError, TopExperts};
 pub use simd::{SimdError, SimdPath};

@@ -1,7 +1,7 @@
 //! Recommends a schedule for a grouped GEMM from its shapes.
 
 use gauntlet_operations::{Attention, GemmShape, GroupedGemm};
-use gauntlet_operations::{Lookup, Order, Schedule, Setup};
+use gauntlet_operations::{Lookup, Order, Schedule, Setup, TokenFormat};
 
 use crate::simd::{Blocks, Instructions, Operand};
 
@@ -16,6 +16,12 @@ const TILE_UNIT: (usize, [usize; 3], usize) = (128, [128, 64, 32], 1024);
 /// codes is fastest.
 const UNPACKED: ([usize; 3], usize) = ([128, 64, 32], 1 << 14);
 
+/// The depth for dots of tokens without scales, whose panels take several times as many bytes as those of codes.
+const FLOAT_DEPTH: usize = 1024;
+
+/// As in [`UNPACKED`], for tokens without scales.
+const UNPACKED_FLOATS: usize = 1 << 12;
+
 /// A multiple of every instruction set's chunk.
 const CHUNKS: usize = 256;
 
@@ -25,7 +31,7 @@ const TILES_A_THREAD: usize = 8;
 /// See [`Engine::recommend`](crate::Engine::recommend).
 pub(crate) fn schedule(gemm: &GroupedGemm, instructions: Instructions, threads: usize) -> Schedule {
     let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0).max(1);
-    let (tokens, widths, depth) = match instructions.blocks(most) {
+    let (tokens, widths, depth) = match instructions.blocks(most, gemm.tokens) {
         Blocks::Tiles(_) => {
             let (tokens, widths, depth) = TILE_UNIT;
             return Schedule {
@@ -34,9 +40,15 @@ pub(crate) fn schedule(gemm: &GroupedGemm, instructions: Instructions, threads: 
             };
         }
         Blocks::Dots(dots) if most <= dots.width(Operand::Columns) => {
-            (most, UNPACKED.0, (UNPACKED.1 / most).max(CHUNKS))
+            let values = if gemm.tokens == TokenFormat::Nvfp4 {
+                UNPACKED.1
+            } else {
+                UNPACKED_FLOATS
+            };
+            (most, UNPACKED.0, (values / most).max(CHUNKS))
         }
-        Blocks::Dots(_) => DOTS,
+        Blocks::Dots(_) if gemm.tokens == TokenFormat::Nvfp4 => DOTS,
+        Blocks::Dots(_) => (DOTS.0, DOTS.1, FLOAT_DEPTH),
     };
     // As few steps along K as possible, all of the same size.
     let deepest = gemm.groups.iter().map(|shape| shape.k).max().unwrap_or(0).max(1);

@@ -130,7 +130,7 @@ impl Operands {
                     tokens.extend(padded(a, a.packed(), 2));
                     token_scales.extend(padded(a, a.scales(), 16));
                 }
-                Tokens::Half(a) => tokens.extend(&a.bytes),
+                Tokens::Floats(a) => tokens.extend(&a.bytes),
             }
             let mut addresses = Weights::default();
             for (index, matrix) in [Some(b), b2.as_ref()].into_iter().flatten().enumerate() {

@@ -4,7 +4,8 @@
 //
 // Definitions: FORMAT, that of the tokens; WIDTH, the most columns of a tile; MIXED 1, tiles of all widths, by falling width in a worker's list, or 0,
 // all computed at WIDTH; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1,
-// weights lie as src/packing.rs packs them, or 0, row by row; RING, the bytes of operand buffers.
+// weights lie as src/packing.rs packs them, or 0, row by row; RING, the bytes of operand buffers; ROUTED, see
+// swapped_problem.cuh.
 #include "swapped_loads.cuh"
 #include "swapped_products.cuh"
 #include "swapped_results.cuh"
@@ -44,7 +45,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, 
 #define LOOP(COLUMNS)                                                                                                  \
     if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
         while (width == COLUMNS) {                                                                                     \
-            u32 number = blockIdx.x * parameter.tiles_a_worker + count;                                                \
+            u32 number = tile_number(parameter, count);                                                \
             compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, scale_pair, recorder, number); \
             width = next_width();                                                                                      \
         }
@@ -68,13 +69,14 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
     }
     __syncthreads();
     grid_launch_dependents();
+    if (ROUTED) grid_wait();        // an earlier launch writes the tiles
     u32 ring_base = shared_address(memory);
     if (threadIdx.x >= CONSUMER_THREADS) {
         registers_decrease<PRODUCER_REGISTERS>();
         produce(parameter, ring_base, control, recorder);
     } else {
         registers_increase<CONSUMER_REGISTERS>();
-        Tile first = load_tile(first_tile(parameter));      // early: nothing has announced it yet
+        Tile first = worker_tile(parameter, 0);      // early: nothing has announced it yet
         u32 width = first.chunks == 0 ? 0 : computed_width(first.width);
         recorder.begin(Role::Multiplier1, threadIdx.x / 128, threadIdx.x % 128 == 0);
         named_barrier_sync(3, CONSUMER_THREADS);        // for ptxas, which must see that all threads go one way

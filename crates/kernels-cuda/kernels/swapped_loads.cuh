@@ -48,8 +48,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
     Filling filling;
     // Where the next scales go, and how many units may be in use then: as many as have theirs in the other place.
     u32 scale_place = 0, in_other_place = SLOTS - 1;
-    const Tile* tiles = first_tile(parameter);
-    Tile next = load_tile(tiles);
+    Tile next = worker_tile(parameter, 0);
     float2 next_scales = load_scales(parameter, next);
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
@@ -57,7 +56,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
         if (elect()) control->tiles[i % ANNOUNCED] = {tile, {next_scales.x, next_scales.y}};
         // The next tile is loaded early, so that its first unit does not wait for it.
         if (tile.is_last()) next.chunks = 0;
-        else next = load_tile(tiles + i + 1);
+        else next = worker_tile(parameter, i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width);
         const TensorMap* maps = parameter.map_table + 4 * tile.group;
 #pragma unroll 1
@@ -80,14 +79,13 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
             if (chunk == tile.first_chunk) next_scales = load_scales(parameter, next);
         }
         if (tile.chunks % SCALE_CHUNKS != 0) in_other_place = tile.chunks % SCALE_CHUNKS;
-        recorder.end(Activity::Load, tiles + i - parameter.tiles);
+        recorder.end(Activity::Load, tile_number(parameter, i));
     }
 }
 
 DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& recorder) {
     Filling filling;
-    const Tile* tiles = first_tile(parameter);
-    Tile next = load_tile(tiles);
+    Tile next = worker_tile(parameter, 0);
     // Waits until the launch that converts tokens is complete, and with it all earlier launches, because that launch
     // waited for them. No other warp has to wait: none stores anything before tokens have arrived.
     grid_wait();
@@ -96,7 +94,7 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& rec
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
         if (tile.is_last()) next.chunks = 0;
-        else next = load_tile(tiles + i + 1);
+        else next = worker_tile(parameter, i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width);
         u64 stride = (u64)((SHAPE(tile.group, m) + 7) / 8) * ITEM_BYTES;        // of a chunk: 16 million tokens take 4 GiB
         const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)(tile.token / 8) * ITEM_BYTES;
@@ -109,6 +107,6 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& rec
             }
             filling.ring.next_pair();
         }
-        recorder.end(Activity::Load, tiles + i - parameter.tiles);
+        recorder.end(Activity::Load, tile_number(parameter, i));
     }
 }

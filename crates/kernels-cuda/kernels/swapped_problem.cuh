@@ -1,7 +1,15 @@
 // The binary interface of the swapped kernel: its parameter and tiles; the other half is src/plan/swapped/abi.rs. The
 // preceding kernel, which converts tokens, takes the same parameter.
+//
+// With ROUTED 1 the host does not know the token counts: an earlier launch (route.cu) writes the groups, where their items
+// begin, and the token tiles, in which each worker finds its tiles by their number. So nothing that depends on the counts
+// may be read before grid_wait(), or through the read-only cache.
 #pragma once
 #include "trace.cuh"
+
+#ifndef ROUTED
+#define ROUTED 0
+#endif
 
 constexpr u32 CHUNK = 128;          // values of K that are loaded at a time
 constexpr u32 WEIGHT_ROWS = 128;    // of a tile, 64 for each warp group; in the dual form 64 of each of the two weights
@@ -28,6 +36,11 @@ struct Tile {
     DEVICE bool is_last() const { return parts >> 31; }
 };
 
+// Tokens that tiles of all blocks of weight rows share; see src/plan/swapped/routed.rs.
+struct TokenTile {
+    u32 group, token, width, unused;
+};
+
 struct Parameter {
     const u8* tokens;
     const u8* token_scales;
@@ -35,19 +48,20 @@ struct Parameter {
     const Group* group_table;
     const u32* item_table;
     const TensorMap* map_table;     // four a group
-    const Tile* tiles;              // [workers][tiles_a_worker]
+    const Tile* tiles;              // [workers][tiles_a_worker]; if ROUTED, TokenTile[item_table[group_count + 1]]
     u8* workspace;
     float* partials;
     u32* counters;                  // arrivals a slot and warp group
-    u32 tiles_a_worker, group_count, items, reserved;
+    u32 tiles_a_worker, group_count, items;
+    u32 weight_blocks;              // of a group; only if ROUTED, where all groups have the same sizes
     Shape shapes[INLINE_SHAPES];
     u32 item_offsets[INLINE_SHAPES + 1];
 };
 
 #define SHAPE(group, field) \
-    (parameter.group_count <= INLINE_SHAPES ? parameter.shapes[group].field : parameter.group_table[group].field)
+    (!ROUTED && parameter.group_count <= INLINE_SHAPES ? parameter.shapes[group].field : parameter.group_table[group].field)
 #define ITEM_OFFSET(group) \
-    (parameter.group_count <= INLINE_SHAPES ? parameter.item_offsets[group] : parameter.item_table[group])
+    (!ROUTED && parameter.group_count <= INLINE_SHAPES ? parameter.item_offsets[group] : parameter.item_table[group])
 
 DEVICE Tile load_tile(const Tile* from) {
     uint4 low = __ldg((const uint4*)from), high = __ldg((const uint4*)from + 1);

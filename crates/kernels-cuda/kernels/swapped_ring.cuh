@@ -38,6 +38,32 @@ struct Control {
     alignas(16) Announced tiles[ANNOUNCED];
 };
 
+#if ROUTED
+
+// Tile `number` of this worker, without chunks if it has fewer. Tiles are dealt out in turn: all blocks of weight rows of the
+// first token tile, then those of the next.
+DEVICE Tile worker_tile(const Parameter& parameter, u32 number) {
+    u32 blocks = parameter.weight_blocks, count = __ldcg(parameter.item_table + parameter.group_count + 1) * blocks;
+    u32 index = number * gridDim.x + blockIdx.x;
+    if (index >= count) return {};
+    uint4 tokens = __ldcg((const uint4*)parameter.tiles + index / blocks);
+    u32 rows = DUAL ? WEIGHT_ROWS / 2 : WEIGHT_ROWS, is_last = index + gridDim.x >= count;
+    return {tokens.x, index % blocks * rows, tokens.y, tokens.z, 0, SHAPE(tokens.x, k) / CHUNK, ~0u, 1u << 16 | is_last << 31};
+}
+
+#else
+
+DEVICE Tile worker_tile(const Parameter& parameter, u32 number) {
+    return load_tile(first_tile(parameter) + number);
+}
+
+#endif
+
+// The number of a worker's tile among all, for traces.
+DEVICE u32 tile_number(const Parameter& parameter, u32 number) {
+    return blockIdx.x * parameter.tiles_a_worker + number;
+}
+
 // Columns that are computed for a tile of `tokens` tokens.
 DEVICE u32 computed_width(u32 tokens) {
     return MIXED ? (tokens + 7) / 8 * 8 : WIDTH;

@@ -10,7 +10,7 @@
 // blocks a multiprocessor would pile up on the few that are free, and leave the others without work (measured on an
 // H200: a call of 13.1 µs took 14.9).
 //
-// FORMAT is its one definition: 0, or 1 for all 16-bit tokens, so that all plans share two variants.
+// FORMAT is 0, or 1 for all 16-bit tokens, so that few variants serve all plans; ROUTED, see swapped_problem.cuh.
 #include "format.cuh"
 #include "swapped_problem.cuh"
 
@@ -26,6 +26,36 @@ struct Packed {
     uint2 scales;
 };
 
+#if ROUTED
+
+// Thirty-two groups at a time, because sizes come from memory.
+DEVICE u32 group_of(const Parameter& parameter, u32 item) {
+    for (u32 group = 0;;) {
+        u32 next = min(group + threadIdx.x % 32 + 1, parameter.group_count);
+        u32 passed = __popc(__ballot_sync(~0u, item >= ITEM_OFFSET(next)));
+        group += passed;
+        if (passed < 32) return group;
+    }
+}
+
+DEVICE u32 item_count(const Parameter& parameter) {
+    return ITEM_OFFSET(parameter.group_count);
+}
+
+#else
+
+DEVICE u32 group_of(const Parameter& parameter, u32 item) {
+    u32 group = 0;
+    while (item >= ITEM_OFFSET(group + 1)) group++;
+    return group;
+}
+
+DEVICE u32 item_count(const Parameter& parameter) {
+    return parameter.items;
+}
+
+#endif
+
 // Where a lane finds its part of an item, and where the item belongs.
 struct Item {
     const u8* values;
@@ -35,8 +65,7 @@ struct Item {
     u8* to;
 
     DEVICE Item(const Parameter& parameter, u32 index) {
-        u32 lane = threadIdx.x % 32, group = 0;
-        while (index >= ITEM_OFFSET(group + 1)) group++;
+        u32 lane = threadIdx.x % 32, group = group_of(parameter, index);
         index -= ITEM_OFFSET(group);
         u32 m = SHAPE(group, m), k = SHAPE(group, k), chunks = k / CHUNK, block = index / chunks, chunk = index - block * chunks;
         u32 token = block * 8 + lane / 4, scales_token = block * 8 + lane % 8;
@@ -148,8 +177,9 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1) tokens(const __grid_
     extern __shared__ __align__(16) u8 memory[];
     Recorder recorder;
     grid_launch_dependents();
-    u32 warp = threadIdx.x / 32, index = warp * gridDim.x + blockIdx.x;
-    if (index >= parameter.items) return;
+    if (ROUTED) grid_wait();        // an earlier launch writes the sizes
+    u32 warp = threadIdx.x / 32, index = warp * gridDim.x + blockIdx.x, items = item_count(parameter);
+    if (index >= items) return;
     u32 packed = shared_address(memory) + warp * (PACKED_BYTES + ITEM_BYTES), converted = packed + PACKED_BYTES;
     // Located while the previous launch still computes: sizes may come from memory.
     Item item(parameter, index);
@@ -165,7 +195,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1) tokens(const __grid_
         __syncwarp();
         store_item(item.to, converted);
         index += gridDim.x * WARPS;
-        if (index >= parameter.items) break;
+        if (index >= items) break;
         item = Item(parameter, index);
     }
     recorder.end(Activity::Convert, NO_TILE);

@@ -18,7 +18,7 @@ pub mod source;
 pub mod trace;
 
 pub use api::{
-    Buffers, CallPlan, Choice, Layer, LayerShape, Library, Planner, ProductShape, Queue, ServeError,
+    Buffers, CallPlan, Choice, Layer, LayerShape, Library, Planner, ProductShape, Queue, Routing, ServeError,
     ShapePlan, Weights,
 };
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};

@@ -1,12 +1,16 @@
-//! Weights repacked once, before any call, as schedules with `packing = "fragments"` take them.
+//! Weights prepared once, before any call.
 //!
-//! The values, their scales and their number do not change, so results are bit-identical; only the order of bytes
+//! Kernels fetch weights by tensor maps, whose rows begin at multiples of 16 bytes. Those of scales do if K is a multiple of
+//! 256. For other multiples of 16, [`pad`] fills rows up with zeros.
+//!
+//! [`pack`] repacks weights as schedules with `packing = "fragments"` take them. The values, their scales and their number do not change, so results are bit-identical; only the order of bytes
 //! changes. K is cut into chunks of [`CHUNK`] values, and rows are padded with zeros to a multiple of [`ROWS`]:
 //!
 //! - values `[depth / 128, rows, 64]`: the part of a chunk that a block loads is contiguous.
 //! - scales `[depth / 128, rows / 16, 8, 4, 2, 2]`: for rows g and g + 8 of sixteen, the two scales of each of the
 //!   chunk's four quarters, so that a thread finds all of its scales in one word.
 
+use gauntlet_formats::BLOCK;
 use thiserror::Error;
 
 use crate::plan::DEPTH_STEP;
@@ -28,13 +32,22 @@ pub struct Packed {
     pub scales: Vec<u8>,
 }
 
-/// Why a matrix cannot be repacked.
+/// One matrix of weights with rows filled up to a multiple of [`DEPTH_STEP`] values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Padded {
+    /// Values, `[rows, padded / 2]` bytes.
+    pub values: Vec<u8>,
+    /// Scales, `[rows, padded / 16]` bytes.
+    pub scales: Vec<u8>,
+}
+
+/// Why a matrix cannot be padded or repacked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PackingError {
-    /// Rows are not padded to the depth that kernels require.
+    /// Rows that are no whole number of blocks.
     #[error(
-        "rows of {depth} values: kernels take rows padded with zero scales to a multiple of {DEPTH_STEP}; pad them to {}",
-        depth.next_multiple_of(DEPTH_STEP)
+        "rows of {depth} values: one scale covers 16 values along a row; pad rows with zeros to {} values",
+        depth.next_multiple_of(BLOCK)
     )]
     Depth {
         /// Values of a row.
@@ -56,27 +69,44 @@ pub enum PackingError {
     },
 }
 
-/// Repacks a matrix of `rows` rows of `depth` values in the layout of NVFP4 tensors: values `[rows, depth / 2]`, two a
-/// byte, low nibble first, and scales `[rows, depth / 16]`.
+/// Fills the rows of a matrix up with zeros: `rows` rows of `depth` values in the layout of NVFP4 tensors, values
+/// `[rows, depth / 2]`, two a byte, low nibble first, and scales `[rows, depth / 16]`.
 ///
 /// # Errors
-/// If `depth` is not a multiple of [`DEPTH_STEP`], or the number of bytes is wrong.
+/// If `depth` is not a multiple of 16, or the number of bytes is wrong.
+pub fn pad(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<Padded, PackingError> {
+    check(rows, depth, values, scales)?;
+    let filled = |bytes: &[u8], values_of_each: usize| {
+        let [own, whole] = [depth, depth.next_multiple_of(DEPTH_STEP)].map(|depth| depth / values_of_each);
+        let mut filled = vec![0; rows * whole];
+        if own > 0 {
+            for (to, from) in filled.chunks_exact_mut(whole).zip(bytes.chunks_exact(own)) {
+                to[..own].copy_from_slice(from);
+            }
+        }
+        filled
+    };
+    Ok(Padded {
+        values: filled(values, 2),
+        scales: filled(scales, BLOCK),
+    })
+}
+
+/// Repacks a matrix of `rows` rows of `depth` values in the layout of NVFP4 tensors; see [`pad`].
+///
+/// # Errors
+/// If `depth` is not a multiple of 16, or the number of bytes is wrong.
 pub fn pack(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<Packed, PackingError> {
     if !depth.is_multiple_of(DEPTH_STEP) {
-        return Err(PackingError::Depth { depth });
+        let padded = pad(rows, depth, values, scales)?;
+        return pack(
+            rows,
+            depth.next_multiple_of(DEPTH_STEP),
+            &padded.values,
+            &padded.scales,
+        );
     }
-    for (what, given, of_chunk) in [("values", values, VALUE_BYTES), ("scales", scales, SCALE_BYTES)] {
-        let expected = rows * (depth / CHUNK) * of_chunk;
-        if given.len() != expected {
-            return Err(PackingError::Length {
-                what,
-                rows,
-                depth,
-                expected,
-                found: given.len(),
-            });
-        }
-    }
+    check(rows, depth, values, scales)?;
     let chunks = depth / CHUNK;
     let filled = rows.next_multiple_of(ROWS);
     let mut packed = Packed {
@@ -96,6 +126,25 @@ pub fn pack(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<P
         }
     }
     Ok(packed)
+}
+
+fn check(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<(), PackingError> {
+    if !depth.is_multiple_of(BLOCK) {
+        return Err(PackingError::Depth { depth });
+    }
+    for (what, given, of_row) in [("values", values, depth / 2), ("scales", scales, depth / BLOCK)] {
+        let expected = rows * of_row;
+        if given.len() != expected {
+            return Err(PackingError::Length {
+                what,
+                rows,
+                depth,
+                expected,
+                found: given.len(),
+            });
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -138,13 +187,44 @@ mod tests {
     }
 
     #[test]
+    fn rows_are_filled_up_with_zeros() {
+        for (rows, depth, whole) in [
+            (3, 16, 256),
+            (5, 272, 512),
+            (2, 256, 256),
+            (0, 48, 256),
+            (4, 0, 0),
+        ] {
+            let values: Vec<u8> = (0..rows * depth / 2).map(|index| index as u8 | 1).collect();
+            let scales: Vec<u8> = (0..rows * depth / 16)
+                .map(|index| index as u8 % 120 + 1)
+                .collect();
+            let padded = pad(rows, depth, &values, &scales).unwrap();
+            assert_eq!(
+                (padded.values.len(), padded.scales.len()),
+                (rows * whole / 2, rows * whole / 16)
+            );
+            for row in 0..rows {
+                let (own, zeros) = padded.values[row * whole / 2..][..whole / 2].split_at(depth / 2);
+                assert_eq!(own, &values[row * depth / 2..][..depth / 2]);
+                assert!(zeros.iter().all(|byte| *byte == 0));
+                let (own, zeros) = padded.scales[row * whole / 16..][..whole / 16].split_at(depth / 16);
+                assert_eq!(own, &scales[row * depth / 16..][..depth / 16]);
+                assert!(zeros.iter().all(|byte| *byte == 0));
+            }
+            let packed = pack(rows, depth, &values, &scales).unwrap();
+            assert_eq!(packed, pack(rows, whole, &padded.values, &padded.scales).unwrap());
+        }
+    }
+
+    #[test]
     fn what_is_no_matrix_is_refused() {
         let refusal = |rows, depth, values: usize, scales: usize| {
             pack(rows, depth, &vec![0; values], &vec![0; scales])
                 .unwrap_err()
                 .to_string()
         };
-        assert!(refusal(1, 128, 64, 8).ends_with("pad them to 256"));
+        assert!(refusal(1, 24, 12, 2).ends_with("pad rows with zeros to 32 values"));
         assert_eq!(
             refusal(2, 256, 255, 32),
             "255 bytes of values for 2 rows of 256 values; it takes 256"

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Attention, GroupedGemm, Operation, OutputFormat, Scaling};
+use crate::{Attention, GroupedGemm, Operation, OutputFormat, Scaling, TokenFormat};
 
 impl fmt::Display for Operation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -22,7 +22,7 @@ impl fmt::Display for GroupedGemm {
         let n = range(self.groups.iter().map(|shape| shape.n));
         let k = range(self.groups.iter().map(|shape| shape.k));
         write!(formatter, "M {m}, N {n}, K {k}, {}", self.form)?;
-        if self.tokens.is_half() {
+        if self.tokens != TokenFormat::Nvfp4 {
             write!(formatter, ", {} tokens", self.tokens)?;
         }
         write_output(formatter, self.output)

@@ -30,7 +30,7 @@ pub use operation::{
 pub use output::{Output, OutputError};
 pub use schedule::Schedule;
 pub use storage::StorageError;
-pub use tokens::{HalfTensor, Tokens};
+pub use tokens::{FloatTensor, Tokens};
 pub use validate::{MAX_HEAD_SIZE, OperationError};
 pub use words::{
     Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Scores, Setup, Tile,

@@ -43,6 +43,8 @@ named! {
         F16 = "f16",
         /// bfloat16 (W4A16), as serving engines pass activations.
         Bf16 = "bf16",
+        /// IEEE binary32; on the CPU only.
+        F32 = "f32",
     }
 }
 
@@ -52,12 +54,23 @@ impl TokenFormat {
         match self {
             Self::Nvfp4 => depth / 2,
             Self::F16 | Self::Bf16 => 2 * depth,
+            Self::F32 => 4 * depth,
         }
     }
 
-    /// Whether values are 16 bits wide and have no scales.
+    /// Whether values are 16-bit floats, which have no scales.
     pub fn is_half(self) -> bool {
-        self != Self::Nvfp4
+        matches!(self, Self::F16 | Self::Bf16)
+    }
+
+    /// The type of the elements, if they are plain floats without scales.
+    pub fn float(self) -> Option<OutputFormat> {
+        match self {
+            Self::Nvfp4 => None,
+            Self::F16 => Some(OutputFormat::F16),
+            Self::Bf16 => Some(OutputFormat::Bf16),
+            Self::F32 => Some(OutputFormat::F32),
+        }
     }
 
     fn is_default(&self) -> bool {
@@ -102,6 +115,16 @@ named! {
         Bf16 = "bf16",
         /// IEEE binary32.
         F32 = "f32",
+    }
+}
+
+impl From<OutputFormat> for TokenFormat {
+    fn from(float: OutputFormat) -> Self {
+        match float {
+            OutputFormat::F16 => Self::F16,
+            OutputFormat::Bf16 => Self::Bf16,
+            OutputFormat::F32 => Self::F32,
+        }
     }
 }
 

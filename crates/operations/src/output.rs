@@ -72,31 +72,38 @@ impl Output {
 
     /// Element `index` counted over all parts.
     pub fn get(&self, index: usize) -> f32 {
-        let at = index * self.format.bytes();
-        match self.format {
-            OutputFormat::F16 => f16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]).to_f32(),
-            OutputFormat::Bf16 => bf16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]).to_f32(),
-            OutputFormat::F32 => f32::from_le_bytes([
-                self.bytes[at],
-                self.bytes[at + 1],
-                self.bytes[at + 2],
-                self.bytes[at + 3],
-            ]),
-        }
+        self.format.decode(&self.bytes, index)
     }
 
     /// Rounds `value` to the format and writes it as element `index`, counted over all parts.
     pub fn set(&mut self, index: usize, value: f64) {
-        let rounded = self.format.round(value);
-        let at = index * self.format.bytes();
-        match self.format {
-            OutputFormat::F16 => {
-                self.bytes[at..at + 2].copy_from_slice(&f16::from_f32(rounded).to_le_bytes())
-            }
-            OutputFormat::Bf16 => {
-                self.bytes[at..at + 2].copy_from_slice(&bf16::from_f32(rounded).to_le_bytes())
-            }
-            OutputFormat::F32 => self.bytes[at..at + 4].copy_from_slice(&rounded.to_le_bytes()),
+        let size = self.format.bytes();
+        self.format
+            .encode(value, &mut self.bytes[index * size..(index + 1) * size]);
+    }
+}
+
+impl OutputFormat {
+    /// Rounds `value` once, to nearest and ties to even, and writes the little-endian bytes of the element.
+    ///
+    /// # Panics
+    /// When there are not [`bytes`](Self::bytes) bytes.
+    pub fn encode(self, value: f64, bytes: &mut [u8]) {
+        let rounded = self.round(value);
+        match self {
+            Self::F16 => bytes.copy_from_slice(&f16::from_f32(rounded).to_le_bytes()),
+            Self::Bf16 => bytes.copy_from_slice(&bf16::from_f32(rounded).to_le_bytes()),
+            Self::F32 => bytes.copy_from_slice(&rounded.to_le_bytes()),
+        }
+    }
+
+    /// Element `index` of little-endian `bytes`, exact.
+    pub(crate) fn decode(self, bytes: &[u8], index: usize) -> f32 {
+        let at = index * self.bytes();
+        match self {
+            Self::F16 => f16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32(),
+            Self::Bf16 => bf16::from_le_bytes([bytes[at], bytes[at + 1]]).to_f32(),
+            Self::F32 => f32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! | `{group}.a.values` | `U8` | `[m, k / 2]`, e2m1 codes two a byte, low nibble first |
 //! | `{group}.a.scales` | `F8_E4M3` | `[m, k / 16]` |
 //! | `{group}.a.tensor_scale` | `F32` | `[1]` |
-//! | `{group}.a.values`, of 16-bit tokens | `F16` or `BF16` | `[m, k]`; they have no scales |
+//! | `{group}.a.values`, of tokens without scales | `F16`, `BF16` or `F32` | `[m, k]` |
 //! | `{group}.b.…`, of the dual form `{group}.b2.…` | the same | with n rows |
 //! | `query.values` | `F8_E4M3`, `I8`, `F16` or `BF16` | flat: by sequence, head, position, index in the head |
 //! | `query.scales` | `F32` | flat: by sequence, head and block, as [`HeadTensor`] says |
@@ -24,7 +24,7 @@ use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::{
-    Attention, AttentionFormat, AttentionInputs, Form, GemmShape, GroupInputs, GroupedGemm, HalfTensor,
+    Attention, AttentionFormat, AttentionInputs, FloatTensor, Form, GemmShape, GroupInputs, GroupedGemm,
     HeadTensor, Inputs, InputsError, Operation, Output, OutputFormat, TokenFormat, Tokens,
 };
 
@@ -188,17 +188,13 @@ fn group_specs(group: usize, shape: &GemmShape, gemm: &GroupedGemm) -> Vec<Tenso
 /// The tensors of one group's tokens.
 fn token_specs(group: usize, rows: usize, columns: usize, format: TokenFormat) -> Vec<TensorSpec> {
     let name = format!("{group}.a");
-    let half = |data_type| {
-        vec![TensorSpec::new(
+    match format.float() {
+        None => nvfp4_specs(&name, rows, columns).into(),
+        Some(float) => vec![TensorSpec::new(
             format!("{name}.values"),
-            data_type,
+            float.data_type(),
             [rows, columns],
-        )]
-    };
-    match format {
-        TokenFormat::Nvfp4 => nvfp4_specs(&name, rows, columns).into(),
-        TokenFormat::F16 => half(DataType::F16),
-        TokenFormat::Bf16 => half(DataType::Bf16),
+        )],
     }
 }
 
@@ -247,12 +243,12 @@ fn tokens(
     shape: &GemmShape,
     format: TokenFormat,
 ) -> Result<Tokens, TensorFileError> {
-    if format == TokenFormat::Nvfp4 {
+    let Some(float) = format.float() else {
         return nvfp4(file, &format!("{group}.a"), shape.m, shape.k).map(Tokens::Nvfp4);
-    }
+    };
     let values = file.tensor(&token_specs(group, shape.m, shape.k, format)[0])?;
-    Ok(Tokens::Half(HalfTensor {
-        is_bf16: format == TokenFormat::Bf16,
+    Ok(Tokens::Floats(FloatTensor {
+        format: float,
         rows: shape.m,
         columns: shape.k,
         bytes: values.bytes,
@@ -306,7 +302,7 @@ fn save_groups(groups: &[GroupInputs], path: &Path) -> Result<(), TensorFileErro
     for (group, GroupInputs { a, b, b2 }) in groups.iter().enumerate() {
         let specs = token_specs(group, a.rows(), a.columns(), a.format());
         let scale = a.tensor_scale().to_le_bytes().to_vec();
-        // Tokens of 16 bits have a single tensor, so the scales are left over.
+        // Tokens without scales have a single tensor, so the scales are left over.
         let bytes = [a.values().into(), a.scales().into(), scale.into()];
         tensors.extend(specs.into_iter().zip(bytes));
         for (operand, tensor) in [("b", Some(b)), ("b2", b2.as_ref())] {

@@ -3,22 +3,22 @@
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use half::{bf16, f16};
 
-use crate::TokenFormat;
+use crate::{OutputFormat, TokenFormat};
 
 /// Tokens, `[m, k]`, row-major.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tokens {
     /// NVFP4.
     Nvfp4(Nvfp4Tensor),
-    /// 16-bit floats.
-    Half(HalfTensor),
+    /// Floats without scales.
+    Floats(FloatTensor),
 }
 
-/// A row-major matrix of 16-bit floats.
+/// A row-major matrix of floats without scales.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HalfTensor {
-    /// Whether elements are bf16; otherwise they are f16.
-    pub is_bf16: bool,
+pub struct FloatTensor {
+    /// The type of the elements.
+    pub format: OutputFormat,
     /// Rows.
     pub rows: usize,
     /// Values of a row.
@@ -27,18 +27,25 @@ pub struct HalfTensor {
     pub bytes: Vec<u8>,
 }
 
-impl HalfTensor {
+impl FloatTensor {
     /// Rounds values to nearest, ties to even.
-    pub fn round(is_bf16: bool, rows: usize, columns: usize, values: &[f32]) -> Self {
-        let element = |value: &f32| match is_bf16 {
-            true => bf16::from_f32(*value).to_le_bytes(),
-            false => f16::from_f32(*value).to_le_bytes(),
+    pub fn round(format: OutputFormat, rows: usize, columns: usize, values: &[f32]) -> Self {
+        let bytes = match format {
+            OutputFormat::F16 => values
+                .iter()
+                .flat_map(|&value| f16::from_f32(value).to_le_bytes())
+                .collect(),
+            OutputFormat::Bf16 => values
+                .iter()
+                .flat_map(|&value| bf16::from_f32(value).to_le_bytes())
+                .collect(),
+            OutputFormat::F32 => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
         };
         Self {
-            is_bf16,
+            format,
             rows,
             columns,
-            bytes: values.iter().flat_map(element).collect(),
+            bytes,
         }
     }
 
@@ -47,11 +54,7 @@ impl HalfTensor {
     /// # Panics
     /// When `index` is out of bounds.
     pub fn get(&self, index: usize) -> f32 {
-        let pair = [self.bytes[2 * index], self.bytes[2 * index + 1]];
-        match self.is_bf16 {
-            true => bf16::from_le_bytes(pair).to_f32(),
-            false => f16::from_le_bytes(pair).to_f32(),
-        }
+        self.format.decode(&self.bytes, index)
     }
 }
 
@@ -66,7 +69,7 @@ impl Tokens {
     pub fn rows(&self) -> usize {
         match self {
             Self::Nvfp4(tensor) => tensor.rows(),
-            Self::Half(tensor) => tensor.rows,
+            Self::Floats(tensor) => tensor.rows,
         }
     }
 
@@ -74,7 +77,7 @@ impl Tokens {
     pub fn columns(&self) -> usize {
         match self {
             Self::Nvfp4(tensor) => tensor.columns(),
-            Self::Half(tensor) => tensor.columns,
+            Self::Floats(tensor) => tensor.columns,
         }
     }
 
@@ -82,8 +85,7 @@ impl Tokens {
     pub fn format(&self) -> TokenFormat {
         match self {
             Self::Nvfp4(_) => TokenFormat::Nvfp4,
-            Self::Half(HalfTensor { is_bf16: false, .. }) => TokenFormat::F16,
-            Self::Half(HalfTensor { is_bf16: true, .. }) => TokenFormat::Bf16,
+            Self::Floats(tensor) => tensor.format.into(),
         }
     }
 
@@ -91,7 +93,7 @@ impl Tokens {
     pub fn nvfp4(&self) -> Option<&Nvfp4Tensor> {
         match self {
             Self::Nvfp4(tensor) => Some(tensor),
-            Self::Half(_) => None,
+            Self::Floats(_) => None,
         }
     }
 
@@ -104,7 +106,7 @@ impl Tokens {
     pub fn values(&self) -> &[u8] {
         match self {
             Self::Nvfp4(tensor) => tensor.packed(),
-            Self::Half(tensor) => &tensor.bytes,
+            Self::Floats(tensor) => &tensor.bytes,
         }
     }
 
@@ -117,7 +119,7 @@ impl Tokens {
     pub fn dequantise_scaled(&self) -> Vec<f64> {
         match self {
             Self::Nvfp4(tensor) => tensor.dequantise_scaled(),
-            Self::Half(tensor) => (0..tensor.rows * tensor.columns)
+            Self::Floats(tensor) => (0..tensor.rows * tensor.columns)
                 .map(|index| f64::from(tensor.get(index)))
                 .collect(),
         }
@@ -127,7 +129,7 @@ impl Tokens {
     pub fn dequantise_blocks_scaled(&self, row: usize, blocks: std::ops::Range<usize>, values: &mut [f64]) {
         match self {
             Self::Nvfp4(tensor) => tensor.dequantise_blocks_scaled(row, blocks, values),
-            Self::Half(tensor) => {
+            Self::Floats(tensor) => {
                 let first = row * tensor.columns + blocks.start * BLOCK;
                 for (offset, value) in values.iter_mut().enumerate() {
                     *value = f64::from(tensor.get(first + offset));

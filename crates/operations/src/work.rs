@@ -41,9 +41,9 @@ fn gemm_flops(gemm: &GroupedGemm) -> u64 {
 
 fn gemm_bytes(gemm: &GroupedGemm) -> u64 {
     let operand = |rows: usize, depth: usize| (rows * depth / 2 + rows * depth / BLOCK) as u64;
-    let tokens = |rows: usize, depth: usize| match gemm.tokens.is_half() {
-        true => (2 * rows * depth) as u64,
-        false => operand(rows, depth),
+    let tokens = |rows: usize, depth: usize| match gemm.tokens.float() {
+        Some(float) => (float.bytes() * rows * depth) as u64,
+        None => operand(rows, depth),
     };
     let output = gemm.output.bytes() as u64;
     let groups = gemm.groups.iter().filter(|shape| shape.m > 0);

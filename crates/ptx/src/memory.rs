@@ -45,6 +45,13 @@ impl Memory {
         (*begin == address).then_some(bytes)
     }
 
+    /// The same, to be changed between runs.
+    pub fn contents_mut(&mut self, address: u64) -> Option<&mut [u8]> {
+        let index = self.index(address)?;
+        let (begin, bytes) = &mut self.allocations[index];
+        (*begin == address).then_some(bytes)
+    }
+
     pub(crate) fn read(&self, address: u64, count: usize) -> Result<&[u8], Problem> {
         let found = self.index(address).and_then(|index| {
             let (begin, bytes) = &self.allocations[index];

@@ -7,6 +7,7 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use gauntlet_kernels_cuda::plan::DEPTH_STEP;
 use gauntlet_kernels_cuda::{
     Buffers, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError, Weights,
 };
@@ -44,6 +45,24 @@ struct LayerKey {
 }
 
 impl LayerKey {
+    fn new(
+        (groups, n, k): (usize, usize, usize),
+        addresses: [u64; 4],
+        scales: (Vec<f32>, Vec<f32>, Vec<f32>),
+        formats: (&str, &str),
+    ) -> PyResult<Self> {
+        Ok(Self {
+            groups,
+            n,
+            k,
+            addresses,
+            scales: [scales.0, scales.1, scales.2]
+                .map(|scales| scales.into_iter().map(f32::to_bits).collect()),
+            output: gemm::format(formats.1)?,
+            tokens: token_format(formats.0)?,
+        })
+    }
+
     fn shape(&self) -> LayerShape {
         LayerShape {
             products: vec![ProductShape { n: self.n, k: self.k }; self.groups],
@@ -69,16 +88,15 @@ impl LayerKey {
             });
             numbers[0] * numbers[1]
         };
+        // Rows of weights are padded; see `_cuda.padded`.
+        let depth = self.k.next_multiple_of(DEPTH_STEP);
         let [values, scales, values2, scales2] = self.addresses;
         (0..self.groups)
             .map(|group| Weights {
-                packed: [
-                    place(values, group, self.k / 2),
-                    place(values2, group, self.k / 2),
-                ],
+                packed: [place(values, group, depth / 2), place(values2, group, depth / 2)],
                 scales: [
-                    place(scales, group, self.k / 16),
-                    place(scales2, group, self.k / 16),
+                    place(scales, group, depth / 16),
+                    place(scales2, group, depth / 16),
                 ],
                 scale: [scale(1, group), scale(2, group)],
             })
@@ -119,22 +137,7 @@ impl CudaLibrary {
         tokens: Vec<usize>,
         buffers: (u64, u64, u64),
     ) -> PyResult<()> {
-        let (groups, n, k) = sizes;
-        let key = LayerKey {
-            groups,
-            n,
-            k,
-            addresses,
-            scales: [scales.0, scales.1, scales.2]
-                .map(|scales| scales.into_iter().map(f32::to_bits).collect()),
-            output: gemm::format(formats.1)?,
-            tokens: token_format(formats.0)?,
-        };
-        let buffers = Buffers {
-            tokens: buffers.0,
-            token_scales: buffers.1,
-            output: buffers.2,
-        };
+        let key = LayerKey::new(sizes, addresses, scales, formats)?;
         guarded(|| {
             let layer = self.layer(key)?;
             let plan = layer.plan(&tokens)?;
@@ -143,7 +146,39 @@ impl CudaLibrary {
             // SAFETY: the package's `_cuda.py` passes addresses of contiguous tensors of these sizes on this GPU, which
             // PyTorch's allocator keeps for the work that is already on the current stream; that is the stream given. The
             // plan and the queue stay in this object, those of a captured call for good.
-            unsafe { queue.enqueue(&plan, &buffers) }?;
+            unsafe { queue.enqueue(&plan, &operands(buffers)) }?;
+            if is_capturing {
+                self.captured.borrow_mut().push((layer, plan));
+            }
+            Ok(())
+        })
+    }
+
+    /// The same with `rows` tokens of all groups together; at the address `ends` the device reads where each group's end.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a struct would have to be built in each call from Python"
+    )]
+    fn enqueue_routed(
+        &self,
+        stream: usize,
+        is_capturing: bool,
+        sizes: (usize, usize, usize),
+        addresses: [u64; 4],
+        scales: (Vec<f32>, Vec<f32>, Vec<f32>),
+        formats: (&str, &str),
+        rows: usize,
+        buffers: (u64, u64, u64),
+        ends: u64,
+    ) -> PyResult<()> {
+        let key = LayerKey::new(sizes, addresses, scales, formats)?;
+        guarded(|| {
+            let layer = self.layer(key)?;
+            let plan = layer.plan_routed(rows)?;
+            let queue = self.queue(stream)?;
+            queue.reserve(&plan)?;
+            // SAFETY: as in `enqueue`; the ends are a contiguous tensor of an `i32` for each group on this GPU.
+            unsafe { queue.enqueue_routed(&plan, &operands(buffers), ends) }?;
             if is_capturing {
                 self.captured.borrow_mut().push((layer, plan));
             }
@@ -152,14 +187,18 @@ impl CudaLibrary {
     }
 }
 
+fn operands((tokens, token_scales, output): (u64, u64, u64)) -> Buffers {
+    Buffers {
+        tokens,
+        token_scales,
+        output,
+    }
+}
+
 fn token_format(name: &str) -> PyResult<TokenFormat> {
     match name {
         "nvfp4" => Ok(TokenFormat::Nvfp4),
-        "float16" => Ok(TokenFormat::F16),
-        "bfloat16" => Ok(TokenFormat::Bf16),
-        other => Err(error::value(format!(
-            "tokens of {other}; give nvfp4, float16 or bfloat16"
-        ))),
+        other => gemm::float("tokens", other).map(TokenFormat::from),
     }
 }
 

@@ -43,6 +43,11 @@ pub fn with_kernel<T>(
     })
 }
 
+/// Calls `work` with the engine. One call runs at a time.
+pub fn with_engine<T>(work: impl FnOnce(&Engine) -> PyResult<T>) -> PyResult<T> {
+    with_running(|running| work(&running.engine))
+}
+
 fn with_running<T>(work: impl FnOnce(&mut Running) -> PyResult<T>) -> PyResult<T> {
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();

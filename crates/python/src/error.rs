@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use gauntlet_kernels_cpu::{BuildError, EngineError, RunError};
+use gauntlet_kernels_cpu::{BuildError, EngineError, MoeError, RunError};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -36,6 +36,14 @@ pub fn run(error: RunError) -> PyErr {
         RunError::Plan(error) => build(error),
         RunError::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
         error @ RunError::Mismatch { .. } => value(error),
+    }
+}
+
+pub fn moe(error: MoeError) -> PyErr {
+    match error {
+        MoeError::Build(error) => build(error),
+        MoeError::Run(error) => run(error),
+        error => value(error),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Grouped GEMM on the CPU.
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_kernels_cpu::{GemmOperands, Weights};
+use gauntlet_kernels_cpu::{Expert, FloatRows, GemmOperands, TokenRows, TopExperts, Weights};
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, Output, OutputFormat, TokenFormat};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -63,68 +63,159 @@ pub fn grouped_mm<'py>(
     second: Option<&Matrices>,
     output: &str,
 ) -> PyResult<Bound<'py, PyArray1<u8>>> {
-    let gemm = GroupedGemm {
-        groups: tokens.0.iter().zip(&weights.0).map(shape).collect(),
-        form: if second.is_some() {
-            Form::Swiglu
-        } else {
-            Form::Plain
-        },
-        output: format(output)?,
-        tokens: TokenFormat::Nvfp4,
-    };
+    let output = format(output)?;
     let bytes = error::detached(py, || {
-        let operands = operands(&tokens.0, &weights.0, second.map(|second| second.0.as_slice()))?;
-        let operation = Operation::GroupedGemm(gemm.clone());
-        engine::with_kernel(
-            operation.clone(),
-            |engine| engine.recommend(&gemm),
-            |kernel| {
-                let mut output = Output::poisoned(&operation);
-                kernel.run_gemm(&operands, &mut output).map_err(error::run)?;
-                Ok(output.bytes)
-            },
-        )
+        let rows: Vec<_> = tokens.0.iter().map(Nvfp4Tensor::rows).collect();
+        let tokens: Vec<_> = tokens.0.iter().map(TokenRows::Nvfp4).collect();
+        product(TokenFormat::Nvfp4, &tokens, &rows, weights, second, output)
     })?;
     Ok(bytes.into_pyarray(py))
 }
 
-fn shape((tokens, weights): (&Nvfp4Tensor, &Nvfp4Tensor)) -> GemmShape {
-    GemmShape {
-        m: tokens.rows(),
-        n: weights.rows(),
-        k: weights.columns(),
-    }
+/// The same for tokens without scales: the little-endian elements of all groups one after another, `sizes` rows of each.
+#[pyfunction]
+#[pyo3(signature = (elements, dtype, sizes, weights, second, output))]
+pub fn grouped_mm_of_floats<'py>(
+    py: Python<'py>,
+    elements: PyReadonlyArray1<'_, u8>,
+    dtype: &str,
+    sizes: Vec<usize>,
+    weights: &Matrices,
+    second: Option<&Matrices>,
+    output: &str,
+) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    let (dtype, output) = (float("tokens", dtype)?, format(output)?);
+    let mut elements = elements.as_slice()?;
+    let columns = weights.0.first().map_or(0, Nvfp4Tensor::columns);
+    let bytes = error::detached(py, || {
+        let tokens = sizes.iter().map(|&rows| {
+            let own = take(&mut elements, rows, columns * dtype.bytes())?;
+            let rows = FloatRows::new(dtype, [rows, columns], own).map_err(error::run)?;
+            Ok(TokenRows::Floats(rows))
+        });
+        let tokens = tokens.collect::<PyResult<Vec<_>>>()?;
+        product(dtype.into(), &tokens, &sizes, weights, second, output)
+    })?;
+    Ok(bytes.into_pyarray(py))
 }
 
-fn operands<'a>(
-    tokens: &'a [Nvfp4Tensor],
-    weights: &'a [Nvfp4Tensor],
-    second: Option<&'a [Nvfp4Tensor]>,
-) -> PyResult<Vec<GemmOperands<'a>>> {
-    let groups = [Some(weights.len()), second.map(<[_]>::len)];
-    if let Some(other) = groups.into_iter().flatten().find(|count| *count != tokens.len()) {
+/// Computes the products of tokens that have `rows` in each group.
+fn product(
+    format: TokenFormat,
+    tokens: &[TokenRows<'_>],
+    rows: &[usize],
+    weights: &Matrices,
+    second: Option<&Matrices>,
+    output: OutputFormat,
+) -> PyResult<Vec<u8>> {
+    let groups = [Some(weights), second].into_iter().flatten();
+    if let Some(other) = groups
+        .map(|other| other.0.len())
+        .find(|count| *count != tokens.len())
+    {
         return Err(error::value(format!(
             "tokens of {} groups for the weights of {other}; give one list of tokens for each",
             tokens.len()
         )));
     }
+    let shape = |(&m, weights): (&usize, &Nvfp4Tensor)| GemmShape {
+        m,
+        n: weights.rows(),
+        k: weights.columns(),
+    };
+    let gemm = GroupedGemm {
+        groups: rows.iter().zip(&weights.0).map(shape).collect(),
+        form: if second.is_some() {
+            Form::Swiglu
+        } else {
+            Form::Plain
+        },
+        output,
+        tokens: format,
+    };
     let operands = tokens.iter().enumerate().map(|(group, a)| GemmOperands {
-        a,
-        b: Weights::Tensor(&weights[group]),
-        b2: second.map(|second| Weights::Tensor(&second[group])),
+        a: *a,
+        b: Weights::Tensor(&weights.0[group]),
+        b2: second.map(|second| Weights::Tensor(&second.0[group])),
     });
-    Ok(operands.collect())
+    let operands: Vec<_> = operands.collect();
+    let operation = Operation::GroupedGemm(gemm.clone());
+    engine::with_kernel(
+        operation.clone(),
+        |engine| engine.recommend(&gemm),
+        |kernel| {
+            let mut output = Output::poisoned(&operation);
+            kernel.run_gemm(&operands, &mut output).map_err(error::run)?;
+            Ok(output.bytes)
+        },
+    )
+}
+
+/// A mixture of experts: tokens of `sizes = (tokens, hidden, experts of a token)` as little-endian elements, `dtypes` of the
+/// tokens and the result, and the matrices gate, up and down of each expert.
+#[pyfunction]
+#[pyo3(signature = (elements, dtypes, sizes, ids, weights, experts, expert_map))]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "they are the arguments of the package's function"
+)]
+pub fn moe<'py>(
+    py: Python<'py>,
+    elements: PyReadonlyArray1<'_, u8>,
+    dtypes: (&str, &str),
+    sizes: (usize, usize, usize),
+    ids: PyReadonlyArray1<'_, i64>,
+    weights: PyReadonlyArray1<'_, f32>,
+    experts: (PyRef<'_, Matrices>, PyRef<'_, Matrices>, PyRef<'_, Matrices>),
+    expert_map: Option<PyReadonlyArray1<'_, i64>>,
+) -> PyResult<Bound<'py, PyArray1<u8>>> {
+    let (format, output) = (float("hidden", dtypes.0)?, float("out_dtype", dtypes.1)?);
+    let (elements, weights) = (elements.as_slice()?, weights.as_slice()?);
+    let ids = numbers(ids.as_slice()?);
+    let map = expert_map
+        .as_ref()
+        .map(|map| map.as_slice().map(numbers))
+        .transpose()?;
+    let experts = [&*experts.0, &*experts.1, &*experts.2].map(|matrices| matrices.0.as_slice());
+    let bytes = error::detached(py, || {
+        let [gate, up, down] = experts;
+        let experts: Vec<_> = gate
+            .iter()
+            .zip(up)
+            .zip(down)
+            .map(|((gate, up), down)| Expert { gate, up, down })
+            .collect();
+        let tokens = FloatRows::new(format, [sizes.0, sizes.1], elements).map_err(error::run)?;
+        let top = TopExperts {
+            count: sizes.2,
+            ids: &ids,
+            weights,
+            map: map.as_deref(),
+        };
+        engine::with_engine(|engine| engine.moe(&tokens, &top, &experts, output).map_err(error::moe))
+    })?;
+    Ok(bytes.into_pyarray(py))
+}
+
+/// As 32-bit numbers; those that do not fit stand for no expert either way.
+fn numbers(numbers: &[i64]) -> Vec<i32> {
+    let number = |number: &i64| i32::try_from(*number).unwrap_or(i32::MIN);
+    numbers.iter().map(number).collect()
 }
 
 /// The format of a result by the name of its type.
 pub fn format(dtype: &str) -> PyResult<OutputFormat> {
+    float("out_dtype", dtype)
+}
+
+/// A type of floats by its name.
+pub fn float(argument: &str, dtype: &str) -> PyResult<OutputFormat> {
     match dtype {
         "float16" => Ok(OutputFormat::F16),
         "bfloat16" => Ok(OutputFormat::Bf16),
         "float32" => Ok(OutputFormat::F32),
         other => Err(error::value(format!(
-            "out_dtype: {other} is not supported; use float16, bfloat16 or float32"
+            "{argument}: {other} is not supported; use float16, bfloat16 or float32"
         ))),
     }
 }

@@ -29,7 +29,7 @@ mod _native {
     #[pymodule_export]
     use crate::engine::{set_threads, threads};
     #[pymodule_export]
-    use crate::gemm::{Matrices, grouped_mm};
+    use crate::gemm::{Matrices, grouped_mm, grouped_mm_of_floats, moe};
     #[pymodule_export]
     use crate::tensor::{dequantize, quantize};
 }

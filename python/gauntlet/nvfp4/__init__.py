@@ -15,6 +15,7 @@ Nothing here needs PyTorch, a GPU or a CUDA toolkit until it is given something 
 
 from gauntlet.nvfp4._attention import attention
 from gauntlet.nvfp4._checkpoint import Checkpoint, load
+from gauntlet.nvfp4._layers import linear, moe
 from gauntlet.nvfp4._products import Weights, grouped_mm, swiglu_grouped_mm
 from gauntlet.nvfp4._tensor import BLOCK, Tensor, dequantize, quantize, stack
 from gauntlet._native import set_threads as set_num_threads
@@ -29,7 +30,9 @@ __all__ = [
     "dequantize",
     "get_num_threads",
     "grouped_mm",
+    "linear",
     "load",
+    "moe",
     "quantize",
     "set_num_threads",
     "stack",

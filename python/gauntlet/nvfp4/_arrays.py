@@ -18,9 +18,14 @@ def is_torch(array: object) -> bool:
     return torch is not None and isinstance(array, torch.Tensor)
 
 
+def is_array(array: object) -> bool:
+    """Whether it is a numpy array or a PyTorch tensor."""
+    return isinstance(array, np.ndarray) or is_torch(array)
+
+
 def check_is_array(name: str, array: object) -> None:
     """Raises TypeError unless it is a numpy array or a PyTorch tensor."""
-    if not isinstance(array, np.ndarray) and not is_torch(array):
+    if not is_array(array):
         found = type(array).__name__
         raise TypeError(f"{name}: it is a {found}; give a numpy array or a PyTorch tensor")
 
@@ -140,6 +145,23 @@ def from_bytes(
         torch = sys.modules["torch"]
         return torch.from_numpy(data).view(getattr(torch, dtype)).reshape(tuple(shape))
     return data.view(numpy_dtype(dtype)).reshape(tuple(shape))
+
+
+def converted(array: Any, dtype: str) -> Any:
+    """The array with elements of another type."""
+    if is_torch(array):
+        return array.to(getattr(sys.modules["torch"], dtype))
+    return array.astype(numpy_dtype(dtype), copy=False)
+
+
+def with_zero_rows(array: Any, rows: int) -> Any:
+    """The array with rows of zeros after its own, so that there are `rows`."""
+    if is_torch(array):
+        longer = array.new_zeros((rows, *array.shape[1:]))
+    else:
+        longer = np.zeros((rows, *array.shape[1:]), array.dtype)
+    longer[: array.shape[0]] = array
+    return longer
 
 
 def dtype_argument(name: str, dtype: object, default: str, like: Any) -> str:

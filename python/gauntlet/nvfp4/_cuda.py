@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from gauntlet import _native
-from gauntlet.nvfp4._tensor import Tensor
+from gauntlet.nvfp4._tensor import BLOCK, Tensor
 
 STEP = 256
 """Values in memory along k are a multiple of this."""
@@ -43,19 +43,17 @@ def _wrapped_stream(device: int) -> int:
 _stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _wrapped_stream)
 
 
-def product(tokens: Tensor, named: dict[str, Any], counts: Sequence[int], dtype: str) -> torch.Tensor:
-    """A grouped product whose operands lie on one GPU; everything fits."""
-    first, second = matrices(named, tokens.shape[1], tokens.device)
-    result = getattr(torch, dtype)
-    return enqueue(tokens.values, tokens.scales, tokens.tensor_scales, first, second, counts, result)
-
-
-def product_of_halves(
-    tokens: torch.Tensor, named: dict[str, Any], counts: Sequence[int], dtype: str
-) -> torch.Tensor:
-    """The same with tokens of 16-bit floats, ``[m, k]``; everything fits."""
-    first, second = matrices(named, tokens.shape[1], str(tokens.device))
-    return enqueue(tokens, None, (), first, second, counts, getattr(torch, dtype))
+def product(tokens: Any, named: dict[str, Any], routing: Sequence[int] | torch.Tensor, dtype: str) -> torch.Tensor:
+    """A grouped product whose operands lie on one GPU; everything fits. Tokens are an `nvfp4.Tensor`, or 16-bit floats.
+    `routing` has the tokens of each group, or is a tensor on the GPU with the ends of each group's."""
+    if isinstance(tokens, Tensor):
+        first, second = matrices(named, tokens.shape[1], tokens.device)
+        tokens = padded(tokens)
+        operands = tokens.values, tokens.scales, tokens.tensor_scales
+    else:
+        first, second = matrices(named, tokens.shape[1], str(tokens.device))
+        operands = tokens, None, ()
+    return enqueue(*operands, first, second, routing, getattr(torch, dtype))
 
 
 Matrices = tuple[torch.Tensor, torch.Tensor, Sequence[float]]
@@ -63,16 +61,32 @@ Matrices = tuple[torch.Tensor, torch.Tensor, Sequence[float]]
 
 def matrices(named: dict[str, Any], k: int, device: str) -> tuple[Matrices, Matrices | None]:
     """The first and the second weights as `enqueue` takes them."""
+    found = []
     for name, weights in named.items():
-        if not isinstance(weights, Tensor):
-            raise TypeError(f"{name}: nvfp4.Weights are on the CPU, and tokens on {device}; give an nvfp4.Tensor")
-    if k % STEP:
-        raise ValueError(
-            f"tokens: rows of {k} values; on a GPU they are a multiple of {STEP}, so pad values and scales of tokens and "
-            f"weights with zeros to {-(-k // STEP) * STEP}"
-        )
-    first, *others = ((one.values, one.scales, one.tensor_scales) for one in named.values())
+        own = weights if isinstance(weights, Tensor) else weights.on_gpu
+        if own.device != device:
+            raise ValueError(f"{name}: they are on {own.device}, and tokens on {device}; move them with .to({device!r})")
+        if own.shape[-1] % STEP:
+            raise ValueError(
+                f"{name}: rows of {k} values; a GPU takes rows of a multiple of {STEP} as they are, and others prepared once "
+                "by nvfp4.Weights(…)"
+            )
+        found.append((own.values, own.scales, own.tensor_scales))
+    first, *others = found
     return first, others[0] if others else None
+
+
+def padded(tensor: Tensor) -> Tensor:
+    """The tensor with rows filled up with zeros to a multiple of `STEP` values; itself if they are."""
+    extra = -tensor.shape[-1] % STEP
+    if extra == 0:
+        return tensor
+
+    def filled(array: torch.Tensor, values_of_each: int) -> torch.Tensor:
+        padding = (0, extra // values_of_each)
+        return torch.nn.functional.pad(array.view(torch.uint8), padding).view(array.dtype)
+
+    return Tensor(filled(tensor.values, 2), filled(tensor.scales, BLOCK), tensor.tensor_scale)
 
 
 def fits(values: torch.Tensor, scales: torch.Tensor, matrices: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
@@ -112,25 +126,29 @@ def enqueue(
     token_scales: Sequence[float],
     first: Matrices,
     second: Matrices | None,
-    counts: Sequence[int],
+    routing: Sequence[int] | torch.Tensor,
     dtype: torch.dtype,
 ) -> torch.Tensor:
-    """Enqueues a product on the current stream of its device. Tokens of 16-bit floats have no scales."""
+    """Enqueues a product on the current stream of its device. Tokens of 16-bit floats have no scales. For `routing` see
+    `product`."""
     rows, width = values.shape
     depth = width if scales is None else 2 * width
     weights, weight_scales, factors = first
-    columns = weights.shape[-2]
+    columns, groups = weights.shape[-2], weights.shape[0] if weights.ndim == 3 else 1
     device = values.get_device()
     output = torch.empty((rows, columns), dtype=dtype, device=values.device)
     other = (0, 0) if second is None else (second[0].data_ptr(), second[1].data_ptr())
-    _libraries.of(device).enqueue(
+    layer = (
         _stream(device),
         torch.cuda.is_current_stream_capturing(),
-        (len(counts), columns, depth),
+        (groups, columns, depth),
         (weights.data_ptr(), weight_scales.data_ptr(), *other),
         (token_scales, factors, () if second is None else second[2]),
         ("nvfp4" if scales is not None else _NAMES[values.dtype], _NAMES[dtype]),
-        counts,
-        (values.data_ptr(), 0 if scales is None else scales.data_ptr(), output.data_ptr()),
     )
+    buffers = (values.data_ptr(), 0 if scales is None else scales.data_ptr(), output.data_ptr())
+    if isinstance(routing, torch.Tensor):
+        _libraries.of(device).enqueue_routed(*layer, rows, buffers, routing.data_ptr())
+    else:
+        _libraries.of(device).enqueue(*layer, routing, buffers)
     return output

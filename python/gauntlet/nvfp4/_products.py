@@ -11,25 +11,48 @@ from gauntlet.nvfp4._tensor import Tensor
 
 
 class Weights:
-    """The weights of a layer, registered once, so that calls do not copy them.
+    """The weights of a layer, prepared once, so that calls do not copy them.
+
+    On the CPU they are copied. On a GPU, rows whose values are no multiple of 256 are copied to rows that are filled up with
+    zeros, because kernels fetch pieces of rows that begin at multiples of 16 bytes; other weights are used as they are.
 
     Args:
-        tensor: ``[n, k]``, or ``[groups, n, k]`` for a mixture of experts, on the CPU. It is copied.
+        tensor: ``[n, k]``, or ``[groups, n, k]`` for a mixture of experts.
 
     Raises:
         TypeError: It is not an `nvfp4.Tensor`.
-        ValueError: It is not on the CPU, or a block scale is NaN.
+        ValueError: On the CPU, a block scale is NaN.
     """
 
     def __init__(self, tensor: Tensor) -> None:
         _check_tensor("weights", tensor)
-        _arrays.on_cpu("weights", tensor.values)
         self.shape = tensor.shape
-        self._like = tensor.values[:0]
-        self._matrices = matrices(tensor, [tensor.shape[-2]] * groups_of(tensor.shape))
+        self.device = tensor.device
+        self._matrices: _native.Matrices | None = None
+        self._padded: Tensor | None = None
+        if self.device == "cpu":
+            self._matrices = matrices(tensor, [tensor.shape[-2]] * groups_of(tensor.shape))
+        else:
+            from gauntlet.nvfp4 import _cuda
+
+            self._padded = _cuda.padded(tensor)
+
+    @property
+    def on_cpu(self) -> _native.Matrices:
+        """The copy on the CPU."""
+        if self._matrices is None:
+            raise ValueError(f"weights: they are on {self.device}, and the tokens on cpu; prepare weights there")
+        return self._matrices
+
+    @property
+    def on_gpu(self) -> Tensor:
+        """The weights on a GPU, with rows that its kernels take."""
+        if self._padded is None:
+            raise TypeError("weights: nvfp4.Weights are on the CPU, and the tokens on a GPU; prepare weights there")
+        return self._padded
 
     def __repr__(self) -> str:
-        return f"nvfp4.Weights(shape={self.shape})"
+        return f"nvfp4.Weights(shape={self.shape}, device={self.device!r})"
 
 
 def grouped_mm(
@@ -37,16 +60,21 @@ def grouped_mm(
     weights: Tensor | Weights,
     sizes: Sequence[int] | None = None,
     *,
+    offs: Any = None,
     out_dtype: Any = None,
 ) -> Any:
     """Multiplies each group's tokens by its weights: ``tokens[group] @ weights[group].T``.
 
     Args:
-        tokens: ``[m, k]``: the tokens of all groups one after another. An `nvfp4.Tensor`, or a PyTorch tensor of
-            bfloat16 or float16 on a Hopper GPU, whose values are multiplied as they are: products are exact, and only
-            the float32 sums round.
-        weights: ``[groups, n, k]``, or ``[n, k]`` for one group; `Weights` spare the CPU a copy in each call.
+        tokens: ``[m, k]``: the tokens of all groups one after another. An `nvfp4.Tensor`, or an array of bfloat16 or
+            float16, whose values are multiplied as they are: products are exact, and only the float32 sums round. On the
+            CPU also float32, whose products round.
+        weights: ``[groups, n, k]``, or ``[n, k]`` for one group; `Weights` are prepared once: they spare the
+            CPU a copy in each call, and a GPU takes any k that is a multiple of 16 by them.
         sizes: The tokens of each group, which add up to m; 0 is allowed. Left out for one group.
+        offs: In place of sizes, as in PyTorch's ``_grouped_mm``: an array of int32 on the device of the tokens, ``[groups]``,
+            with the row at which each group's tokens end. On a GPU it is read there, so the host neither knows nor waits for
+            it, and a captured graph serves every routing. Rows of the result beyond the last end are not defined.
         out_dtype: float16, bfloat16 or float32; by default float32 for numpy and bfloat16 for PyTorch.
 
     Returns:
@@ -58,7 +86,7 @@ def grouped_mm(
         ValueError: Shapes, sizes or devices do not fit.
         MemoryError: There is no memory for the call.
     """
-    return _product(tokens, weights, None, sizes, out_dtype)
+    return _product(tokens, weights, None, (sizes, offs), out_dtype)
 
 
 def swiglu_grouped_mm(
@@ -67,6 +95,7 @@ def swiglu_grouped_mm(
     up: Tensor | Weights,
     sizes: Sequence[int] | None = None,
     *,
+    offs: Any = None,
     out_dtype: Any = None,
 ) -> Any:
     """Two products with SwiGLU fused: ``silu(tokens @ gate.T) * (tokens @ up.T)`` for each group.
@@ -76,6 +105,7 @@ def swiglu_grouped_mm(
         gate: ``[groups, n, k]``, or ``[n, k]`` for one group: the weights under `silu`.
         up: The other weights, of the same shape.
         sizes: As in `grouped_mm`.
+        offs: As in `grouped_mm`.
         out_dtype: As in `grouped_mm`.
 
     Returns:
@@ -89,64 +119,92 @@ def swiglu_grouped_mm(
             f"up: its shape is {getattr(up, 'shape', None)}, and gate's is {getattr(gate, 'shape', None)}; give weights "
             "of one shape"
         )
-    return _product(tokens, gate, up, sizes, out_dtype)
+    return _product(tokens, gate, up, (sizes, offs), out_dtype)
 
 
 def _product(
     tokens: Any,
     weights: Tensor | Weights,
     second: Tensor | Weights | None,
-    sizes: Sequence[int] | None,
+    routing: tuple[Sequence[int] | None, Any],
     out_dtype: Any,
 ) -> Any:
     named = {"weights": weights} if second is None else {"gate": weights, "up": second}
-    if _arrays.is_torch(tokens) and _arrays.dtype_name(tokens) in HALVES:
-        return _product_of_halves(tokens, named, sizes, out_dtype)
-    _check_tensor("tokens", tokens)
-    counts = checked_sizes(tokens, named, sizes)
-    default = "bfloat16" if _arrays.is_torch(tokens.values) else "float32"
-    dtype = _arrays.dtype_argument("out_dtype", out_dtype, default, tokens.values)
+    is_float = not isinstance(tokens, Tensor)
+    if is_float:
+        check_floats("tokens", tokens)
+    own = tokens if is_float else tokens.values
+    default = "bfloat16" if _arrays.is_torch(own) else "float32"
+    dtype = _arrays.dtype_argument("out_dtype", out_dtype, default, own)
     if dtype == "float64":
         raise TypeError("out_dtype: float64 is not supported; use float32, float16 or bfloat16")
     tensors = {name: one.values for name, one in named.items() if isinstance(one, Tensor)}
-    if _arrays.check_same_device({"tokens": tokens.values, **tensors}) != "cpu":
+    sizes, offs = routing
+    is_on_cpu = _arrays.check_same_device({"tokens": own, **tensors}) == "cpu"
+    if offs is not None:
+        if sizes is not None:
+            raise ValueError("offs: given beside sizes; give one of them")
+        check_operands(tokens, named)
+        groups = groups_of(next(iter(named.values())).shape)
+        _arrays.check("offs", offs, ("int32",), [groups])
+        _arrays.check_same_device({"tokens": own, "offs": offs})
+    if not is_on_cpu:
         from gauntlet.nvfp4 import _cuda
 
+        counts = offs if offs is not None else checked_sizes(tokens, named, sizes)
         return _cuda.product(tokens, named, counts, dtype)
-    operands = matrices(tokens, counts)
-    layers = [_registered(one)._matrices for one in named.values()]
-    data = _native.grouped_mm(operands, layers[0], layers[1] if second is not None else None, dtype)
-    columns = weights.shape[-2]
-    return _arrays.from_bytes(data, dtype, (tokens.shape[0], columns), tokens.values)
-
-
-def _product_of_halves(
-    tokens: Any, named: dict[str, Tensor | Weights], sizes: Sequence[int] | None, out_dtype: Any
-) -> Any:
-    _arrays.check_contiguous("tokens", tokens)
+    if offs is not None:
+        return _product_of_ends(tokens, weights, second, offs, dtype)
     counts = checked_sizes(tokens, named, sizes)
-    dtype = _arrays.dtype_argument("out_dtype", out_dtype, "bfloat16", tokens)
-    if dtype == "float64":
-        raise TypeError("out_dtype: float64 is not supported; use float32, float16 or bfloat16")
-    tensors = {name: one.values for name, one in named.items() if isinstance(one, Tensor)}
-    if _arrays.check_same_device({"tokens": tokens, **tensors}) == "cpu":
-        raise ValueError(
-            f"tokens: {_arrays.dtype_name(tokens)} on the CPU, where the kernels multiply NVFP4 tokens; quantise them with "
-            "nvfp4.quantize, or move tokens and weights to a GPU"
-        )
-    from gauntlet.nvfp4 import _cuda
-
-    return _cuda.product_of_halves(tokens, named, counts, dtype)
+    layers = [registered(one).on_cpu for one in named.values()]
+    pair = layers[0], layers[1] if second is not None else None
+    if is_float:
+        elements = _arrays.flat_bytes(tokens)
+        data = _native.grouped_mm_of_floats(elements, _arrays.dtype_name(tokens), counts, *pair, dtype)
+    else:
+        data = _native.grouped_mm(matrices(tokens, counts), *pair, dtype)
+    return _arrays.from_bytes(data, dtype, (tokens.shape[0], weights.shape[-2]), own)
 
 
-HALVES = ("bfloat16", "float16")
+def _product_of_ends(
+    tokens: Any, weights: Tensor | Weights, second: Tensor | Weights | None, offs: Any, dtype: str
+) -> Any:
+    """On the CPU, where ends are sizes. Rows beyond the last end become zero."""
+    ends, rows = [int(end) for end in offs.tolist()], int(tokens.shape[0])
+    last = 0
+    for group, end in enumerate(ends):
+        if not last <= end <= rows:
+            raise ValueError(f"offs: the tokens of group {group} end at {end}; ends rise from {last} to at most {rows}")
+        last = end
+    sizes = [end - begin for begin, end in zip([0, *ends[:-1]], ends, strict=True)]
+    if last == rows:
+        return _product(tokens, weights, second, (sizes, None), dtype)
+    if isinstance(tokens, Tensor):
+        kept: Any = Tensor(tokens.values[:last], tokens.scales[:last], tokens.tensor_scale)
+    else:
+        kept = tokens[:last]
+    result = _product(kept, weights, second, (sizes, None), dtype)
+    return _arrays.with_zero_rows(result, rows)
+
+
+FLOATS = ("bfloat16", "float16", "float32")
 """Types of tokens that are multiplied as they are."""
 
 
-def checked_sizes(
-    tokens: Any, named: dict[str, Tensor | Weights], sizes: Sequence[int] | None
-) -> list[int]:
-    """The tokens of each group, once everything fits."""
+def check_floats(name: str, tokens: Any) -> None:
+    """Raises TypeError unless these are tokens without scales that the kernels of their device multiply."""
+    if not _arrays.is_array(tokens):
+        raise TypeError(
+            f"{name}: it is a {type(tokens).__name__}; give an nvfp4.Tensor, as nvfp4.quantize makes it, or an array of "
+            "floats"
+        )
+    _arrays.check(name, tokens, FLOATS)
+    if _arrays.dtype_name(tokens) == "float32" and _arrays.device_name(tokens) != "cpu":
+        raise TypeError(f"{name}: float32 on {tokens.device}, where the kernels multiply bfloat16 and float16; convert them")
+
+
+def check_operands(tokens: Any, named: dict[str, Tensor | Weights]) -> None:
+    """Raises unless tokens and weights fit each other."""
     if len(tokens.shape) != 2:
         raise ValueError(f"tokens: its shape is {tuple(tokens.shape)}; give [m, k], the groups one after another")
     for name, weights in named.items():
@@ -157,6 +215,13 @@ def checked_sizes(
                 f"{name}: its rows have {weights.shape[-1]} values, and those of tokens {tokens.shape[1]}; both must "
                 "have k"
             )
+
+
+def checked_sizes(
+    tokens: Any, named: dict[str, Tensor | Weights], sizes: Sequence[int] | None
+) -> list[int]:
+    """The tokens of each group, once everything fits."""
+    check_operands(tokens, named)
     groups = groups_of(next(iter(named.values())).shape)
     if sizes is None:
         if groups != 1:
@@ -190,7 +255,7 @@ def matrices(tensor: Tensor, rows: Sequence[int]) -> _native.Matrices:
     )
 
 
-def _registered(weights: Tensor | Weights) -> Weights:
+def registered(weights: Tensor | Weights) -> Weights:
     return weights if isinstance(weights, Weights) else Weights(weights)
 
 

@@ -50,6 +50,24 @@ static void products(const gauntlet_engine *engine) {
     }
 }
 
+static void floats(const gauntlet_engine *engine) {
+    enum { N = 24, K = 48 };
+    const gauntlet_product groups[] = {{2, N, K}, {0, N, K}};
+    float ones[2 * K];
+    for (int at = 0; at < 2 * K; at++) ones[at] = 1.0f;
+    const void *tokens[] = {ones, NULL};
+    const gauntlet_matrix *weights[] = {filled(N, K, 0.5f), filled(N, K, 0.5f)};
+    gauntlet_plan *plan = NULL;
+    float output[2 * N];
+    must(gauntlet_plan_gemm_floats(engine, groups, 2, GAUNTLET_PLAIN, GAUNTLET_F32, GAUNTLET_F32, &plan), "plan");
+    must(gauntlet_run_gemm_floats(plan, tokens, weights, NULL, 2, output, sizeof output), "run");
+    printf("floats %g %g\n", output[0], output[2 * N - 1]);
+    show(gauntlet_run_gemm_floats(plan, tokens, weights, NULL, 1, output, sizeof output));
+    gauntlet_plan_destroy(plan);
+    show(gauntlet_plan_gemm_floats(engine, groups, 2, GAUNTLET_PLAIN, GAUNTLET_INT8, GAUNTLET_F32, &plan));
+    for (int group = 0; group < 2; group++) gauntlet_matrix_destroy((gauntlet_matrix *)weights[group]);
+}
+
 static void attention(const gauntlet_engine *engine) {
     /* All values are 3 times their scale, so whatever the weights are, the result is 3 times the value's scale. */
     const gauntlet_attention sizes = {1, 2, 1, 4, 10, 16, GAUNTLET_INT8, GAUNTLET_F32, true};
@@ -78,6 +96,9 @@ static void errors(const gauntlet_engine *engine) {
     show(gauntlet_plan_gemm(engine, &right, 1, GAUNTLET_PLAIN, GAUNTLET_INT8, &plan));
     gauntlet_cuda_layer *layer = NULL;
     show(gauntlet_cuda_layer_create(NULL, NULL, 0, GAUNTLET_PLAIN, GAUNTLET_F16, &layer));
+    gauntlet_cuda_plan *routed = NULL;
+    show(gauntlet_cuda_plan_create_routed(NULL, 8, &routed));
+    show(gauntlet_cuda_enqueue_routed(NULL, NULL, 0, 0, 0, 0));
     must(gauntlet_matrix_quantize(1, 16, elements, &matrix), "quantize");
     printf("no error: '%s'\n", gauntlet_error());
     gauntlet_matrix_destroy(matrix);
@@ -88,6 +109,7 @@ int main(void) {
     gauntlet_engine *engine = NULL;
     must(gauntlet_engine_create(2, &engine), "engine");
     products(engine);
+    floats(engine);
     attention(engine);
     errors(engine);
     gauntlet_engine_destroy(engine);

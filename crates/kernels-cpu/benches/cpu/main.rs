@@ -9,6 +9,7 @@
 
 mod alternate;
 mod decode;
+mod floats;
 mod launch;
 mod machine;
 mod operands;
@@ -31,6 +32,8 @@ use serde_json::{Value, json};
 enum Part {
     /// NVFP4 products beside the crate `gemm` on operands dequantised to f32 beforehand.
     Products,
+    /// 16-bit and f32 tokens beside NVFP4 tokens.
+    Floats,
     /// One to sixteen tokens beside the memory's read bandwidth.
     Decode,
     /// One to all threads.
@@ -112,8 +115,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let mut found = serde_json::Map::new();
     type Measure = fn(&Setting) -> Result<Value, Box<dyn Error>>;
-    let parts: [(Part, &str, Measure); 5] = [
+    let parts: [(Part, &str, Measure); 6] = [
         (Part::Products, "products", products::measure),
+        (Part::Floats, "floats", floats::measure),
         (Part::Decode, "decode", decode::measure),
         (Part::Scaling, "scaling", scaling::measure),
         (Part::Paths, "paths", paths::measure),

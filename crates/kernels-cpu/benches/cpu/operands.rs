@@ -4,7 +4,9 @@ use std::error::Error;
 
 use gauntlet_families::operations::generate;
 use gauntlet_kernels_cpu::{Engine, Kernel};
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Inputs, Operation, Output, OutputFormat, Schedule};
+use gauntlet_operations::{
+    Form, GemmShape, GroupedGemm, Inputs, Operation, Output, OutputFormat, Schedule, TokenFormat,
+};
 use gauntlet_task::InputKind;
 
 use crate::Setting;
@@ -14,12 +16,17 @@ const CACHES: usize = 2;
 
 /// One product.
 pub fn problem(shape: [usize; 3], form: Form) -> Operation {
+    problem_of(shape, form, TokenFormat::Nvfp4)
+}
+
+/// One product of tokens of a format.
+pub fn problem_of(shape: [usize; 3], form: Form, tokens: TokenFormat) -> Operation {
     let [m, n, k] = shape;
     Operation::GroupedGemm(GroupedGemm {
         groups: vec![GemmShape { m, n, k }],
         form,
         output: OutputFormat::F16,
-        tokens: Default::default(),
+        tokens,
     })
 }
 

@@ -85,7 +85,7 @@ fn case(setting: &Setting, shape: [usize; 3], form: Form) -> Result<Value, Box<d
 }
 
 /// Checks that both computed the same function.
-fn check(ours: &[f32], theirs: &[f32]) -> Result<(), Box<dyn Error>> {
+pub fn check(ours: &[f32], theirs: &[f32]) -> Result<(), Box<dyn Error>> {
     let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
     let mut differences = ours
         .iter()

@@ -14,6 +14,7 @@ mod pack;
 mod setup;
 
 use gauntlet_formats::FormatError;
+use gauntlet_operations::TokenFormat;
 use thiserror::Error;
 
 use crate::error::BuildError;
@@ -77,7 +78,7 @@ pub(crate) fn inner_loop_rate(
     tokens: usize,
 ) -> Result<f64, CalibrationError> {
     let bench = Bench::new(pool, instructions, true);
-    let seconds = multiply::inner_loop(&bench, instructions.blocks(tokens))?;
+    let seconds = multiply::inner_loop(&bench, instructions.blocks(tokens, TokenFormat::Nvfp4))?;
     Ok(pool.threads() as f64 / seconds)
 }
 

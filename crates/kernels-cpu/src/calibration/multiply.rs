@@ -2,6 +2,7 @@
 //! come from beyond the first-level cache.
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_operations::TokenFormat;
 
 use super::bench::{Bench, advance};
 use super::{CalibrationError, CalibrationFigure, cost};
@@ -83,14 +84,17 @@ impl RegisterBlock for Blocks {
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<CalibrationFigure>, CalibrationError> {
     let mut figures = costs(bench, bench.instructions)?;
-    figures.extend(costs(bench, bench.instructions.blocks(usize::MAX))?);
+    figures.extend(costs(
+        bench,
+        bench.instructions.blocks(usize::MAX, TokenFormat::Nvfp4),
+    )?);
     figures.extend(codes(bench)?);
     Ok(figures)
 }
 
 /// Products straight from quantised codes in the first-level cache, with one column and with as many as fit.
 fn codes(bench: &Bench) -> Result<Vec<CalibrationFigure>, CalibrationError> {
-    let Blocks::Dots(dots) = bench.instructions.blocks(1) else {
+    let Blocks::Dots(dots) = bench.instructions.blocks(1, TokenFormat::Nvfp4) else {
         return Ok(Vec::new());
     };
     let most = dots.width(Operand::Columns);

@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_operations::TokenFormat;
 
 use super::bench::{Bench, Piece, advance};
 use super::{CalibrationError, CalibrationFigure, cost};
@@ -28,7 +29,7 @@ const PANEL_BYTES: usize = 128 << 10;
 
 pub(super) fn measure(bench: &Bench) -> Result<Vec<CalibrationFigure>, CalibrationError> {
     let mut figures = Vec::new();
-    let blocks = bench.instructions.blocks(usize::MAX);
+    let blocks = bench.instructions.blocks(usize::MAX, TokenFormat::Nvfp4);
     let width = |operand| blocks.width(operand);
     for (side, operand) in [("columns", Operand::Columns), ("rows", Operand::Rows)] {
         // A panel of `WIDE` codes fits every second-level cache.
@@ -76,7 +77,7 @@ fn pack(
         step: usize,
         panel: usize,
     }
-    let blocks = bench.instructions.blocks(usize::MAX);
+    let blocks = bench.instructions.blocks(usize::MAX, TokenFormat::Nvfp4);
     let width = blocks.width(operand);
     let words = blocks.panel_words(operand, blocks.chunks(depth));
     let steps_in_row = WIDE / depth;

@@ -8,5 +8,5 @@ mod operands;
 mod plan;
 mod work;
 
-pub use operands::{GemmOperands, PackedWeights, Weights};
+pub use operands::{FloatRows, GemmOperands, PackedWeights, TokenRows, Weights};
 pub(crate) use plan::GemmPlan;

@@ -1,6 +1,9 @@
-//! Operands of a grouped GEMM: quantised tensors, or weights packed beforehand.
+//! Operands of a grouped GEMM: tokens, and weights that are quantised tensors or were packed beforehand.
+
+use std::ops::Range;
 
 use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_operations::{FloatTensor, OutputFormat, TokenFormat, Tokens};
 
 use super::plan::GemmPlan;
 use crate::error::{RunError, expect_equal};
@@ -11,11 +14,104 @@ use crate::simd::Operand;
 #[derive(Debug, Clone, Copy)]
 pub struct GemmOperands<'a> {
     /// Tokens, `[m, k]`.
-    pub a: &'a Nvfp4Tensor,
+    pub a: TokenRows<'a>,
     /// Weights, `[n, k]`.
     pub b: Weights<'a>,
     /// The second weights of the dual form, `[n, k]`.
     pub b2: Option<Weights<'a>>,
+}
+
+/// Tokens, `[m, k]`, row-major.
+#[derive(Debug, Clone, Copy)]
+pub enum TokenRows<'a> {
+    /// NVFP4.
+    Nvfp4(&'a Nvfp4Tensor),
+    /// Floats without scales.
+    Floats(FloatRows<'a>),
+}
+
+/// A row-major matrix of floats.
+#[derive(Debug, Clone, Copy)]
+pub struct FloatRows<'a> {
+    format: OutputFormat,
+    shape: [usize; 2],
+    bytes: &'a [u8],
+}
+
+impl<'a> FloatRows<'a> {
+    /// `shape[0]` rows of `shape[1]` little-endian elements, one after another.
+    ///
+    /// # Errors
+    ///
+    /// If `bytes` has another length.
+    pub fn new(format: OutputFormat, shape: [usize; 2], bytes: &'a [u8]) -> Result<Self, RunError> {
+        let expected = shape[0].saturating_mul(shape[1]).saturating_mul(format.bytes());
+        expect_equal(|| "bytes of the tokens".into(), bytes.len(), expected)?;
+        Ok(Self { format, shape, bytes })
+    }
+
+    /// Rows and columns.
+    pub(crate) fn shape(&self) -> [usize; 2] {
+        self.shape
+    }
+
+    /// The bytes of some columns of a row.
+    pub(crate) fn row(&self, row: usize, columns: &Range<usize>) -> &'a [u8] {
+        let at = |column: usize| (row * self.shape[1] + column) * self.format.bytes();
+        &self.bytes[at(columns.start)..at(columns.end)]
+    }
+
+    pub(crate) fn format(&self) -> OutputFormat {
+        self.format
+    }
+}
+
+impl<'a> From<&'a Nvfp4Tensor> for TokenRows<'a> {
+    fn from(tensor: &'a Nvfp4Tensor) -> Self {
+        Self::Nvfp4(tensor)
+    }
+}
+
+impl<'a> From<&'a Tokens> for TokenRows<'a> {
+    fn from(tokens: &'a Tokens) -> Self {
+        match tokens {
+            Tokens::Nvfp4(tensor) => Self::Nvfp4(tensor),
+            Tokens::Floats(FloatTensor {
+                format,
+                rows,
+                columns,
+                bytes,
+            }) => Self::Floats(FloatRows {
+                format: *format,
+                shape: [*rows, *columns],
+                bytes,
+            }),
+        }
+    }
+}
+
+impl TokenRows<'_> {
+    pub(super) fn shape(&self) -> [usize; 2] {
+        match self {
+            Self::Nvfp4(tensor) => [tensor.rows(), tensor.columns()],
+            Self::Floats(floats) => floats.shape,
+        }
+    }
+
+    pub(super) fn format(&self) -> TokenFormat {
+        match self {
+            Self::Nvfp4(_) => TokenFormat::Nvfp4,
+            Self::Floats(floats) => floats.format.into(),
+        }
+    }
+
+    /// The factor of all values that is not part of their blocks.
+    pub(super) fn tensor_scale(&self) -> f32 {
+        match self {
+            Self::Nvfp4(tensor) => tensor.tensor_scale(),
+            Self::Floats(_) => 1.0,
+        }
+    }
 }
 
 /// Weights, `[n, k]`.

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_operations::{Epilogue, Lookup};
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Output, OutputFormat};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Output, OutputFormat, TokenFormat};
 
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
@@ -25,6 +25,7 @@ pub(crate) struct GemmPlan {
     pub unpacked: Option<&'static Dots>,
     pub form: Form,
     pub format: OutputFormat,
+    pub token_format: TokenFormat,
     pub epilogue: Epilogue,
     pub split: usize,
     pub groups: Vec<Group>,
@@ -124,11 +125,6 @@ impl GemmPlan {
             schedule,
             ..
         } = *setting;
-        if problem.tokens.is_half() {
-            return Err(BuildError::Tokens {
-                format: problem.tokens,
-            });
-        }
         if !schedule.tile.k.is_multiple_of(16) {
             return Err(BuildError::TileDepth {
                 found: schedule.tile.k,
@@ -138,7 +134,7 @@ impl GemmPlan {
         let largest =
             |size: fn(&GemmShape) -> usize| problem.groups.iter().map(size).max().unwrap_or(0).max(1);
         let (most_tokens, most_weights) = (largest(|shape| shape.m), largest(|shape| shape.n));
-        let blocks = instructions.blocks(most_tokens);
+        let blocks = instructions.blocks(most_tokens, problem.tokens);
         let tile = schedule.tile;
         let side = |operand, extent: usize, most: usize| Side {
             extent: extent.min(most),
@@ -167,6 +163,7 @@ impl GemmPlan {
             unpacked,
             form: problem.form,
             format: problem.output,
+            token_format: problem.tokens,
             epilogue: schedule.epilogue,
             split: schedule.split_k,
             groups: Vec::with_capacity(problem.groups.len()),
@@ -332,8 +329,17 @@ impl GemmPlan {
         expect_equal(|| "number of groups".into(), operands.len(), self.groups.len())?;
         for (index, (operands, group)) in operands.iter().zip(&self.groups).enumerate() {
             let GemmShape { m, n, k } = group.shape;
-            let a = [operands.a.rows(), operands.a.columns()];
-            expect_equal(|| format!("group {index}: shape of A"), a, [m, k])?;
+            expect_equal(
+                || format!("group {index}: shape of A"),
+                operands.a.shape(),
+                [m, k],
+            )?;
+            let format = operands.a.format();
+            expect_equal(
+                || format!("group {index}: format of A"),
+                format,
+                self.token_format,
+            )?;
             expect_equal(
                 || format!("group {index}: shape of B"),
                 operands.b.shape(),

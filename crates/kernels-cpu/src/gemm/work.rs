@@ -7,7 +7,7 @@ use gauntlet_operations::Form;
 
 use crate::driver::TileWork;
 use crate::epilogue::{Finish, Places, Sums, Target, Writer};
-use crate::gemm::operands::{GemmOperands, Weights};
+use crate::gemm::operands::{GemmOperands, TokenRows, Weights};
 use crate::gemm::plan::{GemmPlan, GemmTile, Piece};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::simd::{Ahead, Dots, Operand, Panels, Rows, prefetch};
@@ -226,13 +226,15 @@ impl TileWork for GemmWork<'_> {
         // SAFETY: each piece has its own range and is loaded by one thread; no thread reads it before the pass ends.
         let panel = unsafe { self.resident.part_mut(*start..start + words) };
         for step in 0..plan.groups[*group].steps {
-            plan.blocks.pack(
-                plan.tokens.operand,
-                self.operands[*group].a,
-                rows.clone(),
-                plan.depth_of(*group, step),
-                &mut panel[plan.token_step(step)..],
-            );
+            let (operand, depth) = (plan.tokens.operand, plan.depth_of(*group, step));
+            let panel = &mut panel[plan.token_step(step)..];
+            match self.operands[*group].a {
+                TokenRows::Nvfp4(tensor) => plan.blocks.pack(operand, tensor, rows.clone(), depth, panel),
+                TokenRows::Floats(floats) => {
+                    let rows = rows.clone().map(|row| floats.row(row, &depth));
+                    plan.blocks.pack_floats(operand, floats.format(), rows, panel);
+                }
+            }
         }
     }
 

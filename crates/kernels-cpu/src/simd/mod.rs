@@ -18,6 +18,7 @@ mod vector;
 use std::fmt;
 use std::str::FromStr;
 
+use gauntlet_operations::TokenFormat;
 use thiserror::Error;
 
 pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};
@@ -195,7 +196,6 @@ type Halve = unsafe fn(&[f32], &mut [u8]);
 pub(crate) struct Instructions {
     path: SimdPath,
     loops: &'static Loops,
-    dots: &'static Dots,
     unit: Option<Tiles>,
 }
 
@@ -233,16 +233,8 @@ impl Instructions {
             _ => &portable::LOOPS,
         };
         // SAFETY: no feature of the path is missing.
-        let (dots, unit) = unsafe {
-            let unit = (path == SimdPath::Amx).then(|| Tiles::found());
-            (Dots::of(path), unit)
-        };
-        Ok(Self {
-            path,
-            loops,
-            dots,
-            unit,
-        })
+        let unit = (path == SimdPath::Amx).then(|| unsafe { Tiles::found() });
+        Ok(Self { path, loops, unit })
     }
 
     /// The tile unit, if the path has one.
@@ -250,12 +242,16 @@ impl Instructions {
         self.unit
     }
 
-    /// The loops of a GEMM with `tokens` tokens. Fewer tokens than a block of the tile unit would leave most of it
-    /// idle, so they use dots.
-    pub fn blocks(&self, tokens: usize) -> Blocks {
+    /// The loops of a GEMM with `tokens` tokens of a format. NVFP4 tokens use the tile unit; fewer than a block of it would
+    /// leave most of it idle, so they use dots.
+    pub fn blocks(&self, tokens: usize, format: TokenFormat) -> Blocks {
         match self.unit {
-            Some(unit) if tokens >= SIDE => Blocks::Tiles(unit),
-            _ => Blocks::Dots(self.dots.for_tokens(tokens)),
+            Some(unit) if tokens >= SIDE && format == TokenFormat::Nvfp4 => Blocks::Tiles(unit),
+            _ => {
+                // SAFETY: `detect` found all features of the path.
+                let dots = unsafe { Dots::of_format(self.path, format) };
+                Blocks::Dots(dots.for_tokens(tokens))
+            }
         }
     }
 

@@ -5,9 +5,10 @@ use crate::support::{
 };
 use gauntlet_families::operations::generate;
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_kernels_cpu::{GemmOperands, SimdPath, Weights};
+use gauntlet_kernels_cpu::{FloatRows, GemmOperands, SimdPath, Weights};
 use gauntlet_operations::{
-    Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, OutputFormat, Roles, Setup, Tile,
+    FloatTensor, Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Output, OutputFormat, Roles,
+    Setup, Tile, TokenFormat, Tokens,
 };
 use gauntlet_task::InputKind;
 use proptest::prelude::*;
@@ -25,6 +26,17 @@ fn any_tile() -> impl Strategy<Value = Tile> {
     (1..70_usize, 1..70_usize, 1..10_usize).prop_map(|(m, n, k)| Tile { m, n, k: k * 16 })
 }
 
+fn any_tokens() -> impl Strategy<Value = TokenFormat> {
+    prop::sample::select(FORMATS.to_vec())
+}
+
+const FORMATS: [TokenFormat; 4] = [
+    TokenFormat::Nvfp4,
+    TokenFormat::F16,
+    TokenFormat::Bf16,
+    TokenFormat::F32,
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -33,6 +45,7 @@ proptest! {
         groups in prop::collection::vec(any_group(), 1..4),
         dual in any::<bool>(),
         output in any_output(),
+        tokens in any_tokens(),
         kind in prop::sample::select(InputKind::ALL.to_vec()),
         schedule in any_schedule(any_tile()),
         simd in any_simd(),
@@ -40,7 +53,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let form = if dual { Form::Swiglu } else { Form::Plain };
-        let problem = Operation::GroupedGemm(GroupedGemm { groups, form, output, tokens: Default::default() });
+        let problem = Operation::GroupedGemm(GroupedGemm { groups, form, output, tokens });
         let inputs = generate(&problem, kind, seed);
         let result = run(simd, threads, &problem, &schedule, &inputs);
         let expected = expected(&problem, &inputs);
@@ -51,6 +64,11 @@ proptest! {
     }
 }
 
+fn paths_and_formats() -> impl Iterator<Item = (SimdPath, TokenFormat)> {
+    let paths = SimdPath::available().into_iter();
+    paths.flat_map(|simd| FORMATS.map(|format| (simd, format)))
+}
+
 /// The bits do not depend on the number of threads.
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
@@ -58,14 +76,14 @@ fn results_do_not_depend_on_the_number_of_threads() {
         GemmShape { m: 45, n: 70, k: 336 },
         GemmShape { m: 9, n: 128, k: 160 },
     ];
-    let problem = Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form: Form::Swiglu,
-        output: OutputFormat::F32,
-        tokens: Default::default(),
-    });
-    let inputs = generate(&problem, InputKind::Wide, 5);
-    for simd in SimdPath::available() {
+    for (simd, tokens) in paths_and_formats() {
+        let problem = Operation::GroupedGemm(GroupedGemm {
+            groups: groups.clone(),
+            form: Form::Swiglu,
+            output: OutputFormat::F32,
+            tokens,
+        });
+        let inputs = generate(&problem, InputKind::Wide, 5);
         let schedule = gauntlet_operations::Schedule {
             split_k: 3,
             ..schedule([16, 32, 64])
@@ -122,6 +140,107 @@ fn extreme_tensor_scales() {
     }
 }
 
+/// Tokens at the ends of their formats, times weights at both ends: sums of equal products are exact.
+#[test]
+fn extreme_floats() {
+    let cases = [
+        (OutputFormat::F16, 65504.0, 1.0),
+        (OutputFormat::F16, 2.0_f32.powi(-24), 1.0),
+        (OutputFormat::F16, -65504.0, 1e-30),
+        (OutputFormat::Bf16, 1e30, 1e-30),
+        (OutputFormat::Bf16, -3e-30, 1e30),
+        (OutputFormat::F32, 1.0 + f32::EPSILON, 1e-3),
+    ];
+    let shape = GemmShape { m: 3, n: 5, k: 32 };
+    for (simd, (format, token, scale)) in SimdPath::available()
+        .into_iter()
+        .flat_map(|simd| cases.map(|case| (simd, case)))
+    {
+        let problem = Operation::GroupedGemm(GroupedGemm {
+            groups: vec![shape],
+            form: Form::Plain,
+            output: OutputFormat::F32,
+            tokens: format.into(),
+        });
+        for (value, block_scale) in [(0x77, 0x7E), (0xAA, 0x01), (0x22, 0x38)] {
+            let weights =
+                Nvfp4Tensor::new(5, 32, vec![value; 5 * 16], vec![block_scale; 5 * 2], scale).unwrap();
+            let inputs = Inputs::GroupedGemm(vec![GroupInputs {
+                a: Tokens::Floats(FloatTensor::round(format, 3, 32, &[token; 3 * 32])),
+                b: weights,
+                b2: None,
+            }]);
+            let result = run(simd, 2, &problem, &schedule([16, 16, 32]), &inputs);
+            let expected = expected(&problem, &inputs);
+            if format == OutputFormat::F32 {
+                assert_close(&result, &expected);
+            } else {
+                assert_bits(&result, &expected);
+            }
+        }
+    }
+}
+
+/// Floats that are not finite reach the rows of the result that they belong to, and no others.
+#[test]
+fn a_token_that_is_not_finite_spoils_its_row_only() {
+    let problem = Operation::GroupedGemm(GroupedGemm {
+        groups: vec![GemmShape { m: 9, n: 20, k: 48 }],
+        form: Form::Plain,
+        output: OutputFormat::F32,
+        tokens: TokenFormat::Bf16,
+    });
+    let weights = Nvfp4Tensor::quantise(20, 48, &[1.0; 20 * 48]).unwrap();
+    for simd in SimdPath::available() {
+        let mut values = [1.0; 9 * 48];
+        values[4 * 48 + 47] = f32::NAN;
+        let inputs = Inputs::GroupedGemm(vec![GroupInputs {
+            a: Tokens::Floats(FloatTensor::round(OutputFormat::Bf16, 9, 48, &values)),
+            b: weights.clone(),
+            b2: None,
+        }]);
+        let result = run_once(simd, &problem, &inputs);
+        for index in 0..9 * 20 {
+            assert_eq!(
+                result.get(index).is_nan(),
+                index / 20 == 4,
+                "{simd} element {index}"
+            );
+        }
+    }
+}
+
+/// One call; unlike `run`, results may hold NaN, which equals nothing.
+fn run_once(simd: SimdPath, problem: &Operation, inputs: &Inputs) -> Output {
+    let mut output = Output::poisoned(problem);
+    let mut kernel = engine(simd, 2).build(problem, &schedule([16, 16, 32])).unwrap();
+    kernel.run(inputs, &mut output).unwrap();
+    output
+}
+
+#[test]
+fn tokens_of_another_format_are_refused() {
+    let problem = |tokens| {
+        Operation::GroupedGemm(GroupedGemm {
+            groups: vec![GemmShape { m: 4, n: 16, k: 32 }],
+            form: Form::Plain,
+            output: OutputFormat::F32,
+            tokens,
+        })
+    };
+    let mut kernel = engine(SimdPath::Portable, 1)
+        .build(&problem(TokenFormat::Bf16), &schedule([4, 16, 32]))
+        .unwrap();
+    let mut output = Output::poisoned(&problem(TokenFormat::Bf16));
+    let others = generate(&problem(TokenFormat::F16), InputKind::Wide, 1);
+    let error = kernel.run(&others, &mut output).unwrap_err().to_string();
+    assert!(error.starts_with("group 0: format of A: F16"), "{error}");
+    let error = FloatRows::new(OutputFormat::F32, [2, 16], &[0; 127])
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("bytes of the tokens: 127"), "{error}");
+}
+
 #[test]
 fn problems_without_work_are_done_at_once() {
     let problem = Operation::GroupedGemm(GroupedGemm {
@@ -142,20 +261,19 @@ fn packed_weights_change_nothing() {
         GemmShape { m: 37, n: 83, k: 720 },
         GemmShape { m: 5, n: 40, k: 96 },
     ];
-    let problem = Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form: Form::Swiglu,
-        output: OutputFormat::F32,
-        tokens: Default::default(),
-    });
-    let generated = generate(&problem, InputKind::Wide, 11);
-    let Inputs::GroupedGemm(inputs) = &generated else {
-        unreachable!("the problem is a GEMM")
-    };
-    for (simd, swap_ab) in SimdPath::available()
-        .into_iter()
-        .flat_map(|simd| [(simd, false), (simd, true)])
+    for (simd, tokens, swap_ab) in
+        paths_and_formats().flat_map(|(simd, tokens)| [false, true].map(|swap_ab| (simd, tokens, swap_ab)))
     {
+        let problem = Operation::GroupedGemm(GroupedGemm {
+            groups: groups.clone(),
+            form: Form::Swiglu,
+            output: OutputFormat::F32,
+            tokens,
+        });
+        let generated = generate(&problem, InputKind::Wide, 11);
+        let Inputs::GroupedGemm(inputs) = &generated else {
+            unreachable!("the problem is a GEMM")
+        };
         for setup in [Setup::Once, Setup::PerCall] {
             let schedule = gauntlet_operations::Schedule {
                 swap_ab,
@@ -174,14 +292,14 @@ fn packed_weights_change_nothing() {
                 .iter()
                 .zip(&packed)
                 .map(|(group, (first, second))| GemmOperands {
-                    a: group.a.nvfp4().unwrap(),
+                    a: (&group.a).into(),
                     b: Weights::Packed(first),
                     b2: Some(Weights::Packed(second)),
                 })
                 .collect();
-            let mut output = gauntlet_operations::Output::poisoned(&problem);
+            let mut output = Output::poisoned(&problem);
             kernel.run_gemm(&operands, &mut output).unwrap();
-            assert!(output == plain, "{simd} {swap_ab}");
+            assert!(output == plain, "{simd} {tokens} {swap_ab}");
         }
     }
 }
@@ -205,11 +323,11 @@ fn weights_packed_by_another_plan_are_refused() {
         .pack_weights(&inputs[0].b)
         .unwrap();
     let operands = [GemmOperands {
-        a: inputs[0].a.nvfp4().unwrap(),
+        a: (&inputs[0].a).into(),
         b: Weights::Packed(&packed),
         b2: None,
     }];
-    let mut output = gauntlet_operations::Output::poisoned(&problem);
+    let mut output = Output::poisoned(&problem);
     let mut other = engine.build(&problem, &schedule([4, 48, 64])).unwrap();
     let error = other.run_gemm(&operands, &mut output).unwrap_err().to_string();
     assert!(error.starts_with("group 0: packing of weights: "), "{error}");
@@ -219,15 +337,15 @@ fn weights_packed_by_another_plan_are_refused() {
 #[test]
 fn recommended_schedules_are_right() {
     for (m, n, k) in [(1, 48, 32), (3, 500, 2080), (70, 130, 4112)] {
-        let gemm = GroupedGemm {
-            groups: vec![GemmShape { m, n, k }],
-            form: Form::Plain,
-            output: OutputFormat::F32,
-            tokens: Default::default(),
-        };
-        let problem = Operation::GroupedGemm(gemm.clone());
-        let inputs = generate(&problem, InputKind::Wide, 7);
-        for simd in SimdPath::available() {
+        for (simd, tokens) in paths_and_formats() {
+            let gemm = GroupedGemm {
+                groups: vec![GemmShape { m, n, k }],
+                form: Form::Plain,
+                output: OutputFormat::F32,
+                tokens,
+            };
+            let problem = Operation::GroupedGemm(gemm.clone());
+            let inputs = generate(&problem, InputKind::Wide, 7);
             let schedule = engine(simd, 3).recommend(&gemm);
             let result = run(simd, 3, &problem, &schedule, &inputs);
             assert_close(&result, &expected(&problem, &inputs));

@@ -4,4 +4,5 @@
 mod attention;
 mod engine;
 mod gemm;
+mod moe;
 mod support;

@@ -65,37 +65,44 @@ impl Choice {
             Self::Fixed(schedule) => schedule.clone(),
         }
     }
+
+    /// The schedule for a call of a layer that is planned on the device, which only the swapped kernel computes.
+    pub(super) fn routed_schedule(&self, layer: &GroupedGemm) -> Schedule {
+        match self {
+            Self::Automatic => swapped(layer.form),
+            Self::Repacked => Schedule {
+                packing: Packing::Fragments,
+                ..swapped(layer.form)
+            },
+            Self::Fixed(schedule) => schedule.clone(),
+        }
+    }
 }
 
 fn automatic(gemm: &GroupedGemm, processors: u32) -> Schedule {
     let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0);
-    // A tile of the dual form has as many rows of each of two weights.
-    let rows = |rows: usize| match gemm.form {
-        Form::Plain => rows,
-        Form::Swiglu => rows / 2,
-    };
     let narrow = Schedule {
         tile: Tile {
-            m: rows(32),
+            m: rows(32, gemm.form),
             n: if most <= NARROW / 2 { NARROW / 2 } else { NARROW },
             k: narrow_depth(gemm.form),
         },
         stages: 2,
-        epilogue: Epilogue::Direct,
         roles: Roles::Unified,
         order: Order::PerTile,
-        lookup: Lookup::Precomputed,
-        setup: Setup::Once,
-        swap_ab: true,
-        ..Schedule::baseline()
+        ..precomputed()
     };
     let is_small = most <= NARROW && !gemm.tokens.is_half();
     if is_small && blocks(gemm, narrow.tile.m) <= NARROW_WAVES * blocks_at_once(gemm.form, processors) {
         return narrow;
     }
+    swapped(gemm.form)
+}
+
+fn swapped(form: Form) -> Schedule {
     Schedule {
         tile: Tile {
-            m: rows(128),
+            m: rows(128, form),
             n: 256,
             k: 128,
         },
@@ -104,7 +111,26 @@ fn automatic(gemm: &GroupedGemm, processors: u32) -> Schedule {
         order: Order::Sorted,
         // According to the cost model, more parts shorten the plan of only one benchmark, by 0.7 %.
         split_k: 4,
-        ..narrow
+        ..precomputed()
+    }
+}
+
+/// The part that all schedules share.
+fn precomputed() -> Schedule {
+    Schedule {
+        epilogue: Epilogue::Direct,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        swap_ab: true,
+        ..Schedule::baseline()
+    }
+}
+
+/// Rows of a tile, which in the dual form has as many of each of two weights.
+fn rows(rows: usize, form: Form) -> usize {
+    match form {
+        Form::Plain => rows,
+        Form::Swiglu => rows / 2,
     }
 }
 

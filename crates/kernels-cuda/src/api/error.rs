@@ -64,6 +64,22 @@ pub enum ServeError {
         /// The queue's GPU.
         queue: usize,
     },
+    /// A call with ends of its products' tokens under a plan that knows the counts, or without them under one that does not.
+    #[error("the plan {plan}; call `{call}`")]
+    Ends {
+        /// What is known of the tokens.
+        plan: &'static str,
+        /// The function for such plans.
+        call: &'static str,
+    },
+    /// An address of ends that is null or not that of 32-bit numbers.
+    #[error(
+        "ends: the address {address:#x} is null or not a multiple of 4; give that of an i32 for each product"
+    )]
+    EndsAddress {
+        /// The address.
+        address: u64,
+    },
     /// A call that needs more scratch memory than was reserved.
     #[error(
         "the call needs {needed} bytes of scratch memory, and the queue has {reserved}; call `Queue::reserve` with the plan \

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use gauntlet_operations::Form;
 use lru::LruCache;
 
-use super::{Choice, LayerShape, Library, Planner, ServeError, ShapePlan};
+use super::{Choice, LayerShape, Library, Planner, Routing, ServeError, ShapePlan};
 use crate::driver::DeviceMemory;
 use crate::engine::{Loaded, encode_all, weight_address};
 use crate::plan::{Addresses, Launch, Map, Pass, Variant, Weights};
@@ -26,7 +26,7 @@ pub struct Layer {
     weights: Vec<Weights>,
     /// Encoded maps for each way in which a kernel fetches the weights: one entry, rarely two.
     maps: RefCell<Vec<(Vec<Map>, Rc<DeviceMemory>)>>,
-    plans: RefCell<LruCache<Vec<usize>, Rc<CallPlan>>>,
+    plans: RefCell<LruCache<Routing, Rc<CallPlan>>>,
 }
 
 /// A planned call of a layer for given token counts, ready on the device.
@@ -77,10 +77,23 @@ impl Layer {
     /// # Errors
     /// If no kernel supports the call, the kernel does not compile, or there is no memory for its tables.
     pub fn plan(&self, tokens: &[usize]) -> Result<Rc<CallPlan>, ServeError> {
-        if let Some(plan) = self.plans.borrow_mut().get(tokens) {
+        if let Some(plan) = self.plans.borrow_mut().get(&Routing::Host(tokens.to_vec())) {
             return Ok(Rc::clone(plan));
         }
         self.upload(self.planner.plan(tokens)?)
+    }
+
+    /// The call with this many rows of tokens, of which the device knows how many each product has; see
+    /// [`Queue::enqueue_routed`](super::Queue::enqueue_routed). One plan serves every routing of as many rows, or of fewer.
+    ///
+    /// # Errors
+    /// If the products have several sizes, no kernel supports the call, a kernel does not compile, or there is no memory for
+    /// its tables.
+    pub fn plan_routed(&self, rows: usize) -> Result<Rc<CallPlan>, ServeError> {
+        if let Some(plan) = self.plans.borrow_mut().get(&Routing::Device(rows)) {
+            return Ok(Rc::clone(plan));
+        }
+        self.upload(self.planner.plan_routed(rows)?)
     }
 
     /// Uploads a plan that was made elsewhere, and caches it for [`Layer::plan`].
@@ -96,7 +109,7 @@ impl Layer {
             .map(|variant| self.library.kernel(variant))
             .collect::<Result<_, _>>()?;
         let memory = shape.plan().memory(&self.weights);
-        let tokens = shape.tokens().to_vec();
+        let routing = shape.routing().clone();
         let plan = Rc::new(CallPlan {
             kernels,
             tables: DeviceMemory::from_bytes(self.library.context(), &memory.tables)?,
@@ -106,7 +119,7 @@ impl Layer {
             counter_bytes: memory.counter_bytes,
             shape,
         });
-        self.plans.borrow_mut().put(tokens, Rc::clone(&plan));
+        self.plans.borrow_mut().put(routing, Rc::clone(&plan));
         Ok(plan)
     }
 

@@ -45,5 +45,5 @@ pub use choice::Choice;
 pub use error::ServeError;
 pub use layer::{ALIGNMENT, CallPlan, Layer};
 pub use library::Library;
-pub use planner::{LayerShape, Planner, ProductShape, ShapePlan};
+pub use planner::{LayerShape, Planner, ProductShape, Routing, ShapePlan};
 pub use queue::{Buffers, Queue};

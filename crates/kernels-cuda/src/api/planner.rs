@@ -4,6 +4,7 @@ use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat,
 use gauntlet_operations::{Schedule, Setup};
 
 use super::{Choice, ServeError};
+use crate::plan::swapped::RoutedPlan;
 use crate::plan::{self, Plan, PlanError};
 
 /// A layer's computation, independent of the token counts.
@@ -37,11 +38,20 @@ pub struct Planner {
     processors: u32,
 }
 
-/// A planned call of a layer for given token counts, not yet on a device.
+/// Where it is known which product each token belongs to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Routing {
+    /// On the host: the tokens of each product.
+    Host(Vec<usize>),
+    /// On the device, which reads at which row each product's tokens end. The host knows the rows of all products together.
+    Device(usize),
+}
+
+/// A planned call of a layer, not yet on a device.
 #[derive(Debug)]
 pub struct ShapePlan {
     planner: Planner,
-    tokens: Vec<usize>,
+    routing: Routing,
     schedule: Schedule,
     plan: Box<dyn Plan>,
 }
@@ -78,7 +88,25 @@ impl Planner {
         Ok(ShapePlan {
             plan,
             planner: self.clone(),
-            tokens: tokens.to_vec(),
+            routing: Routing::Host(tokens.to_vec()),
+            schedule,
+        })
+    }
+
+    /// Plans a call with this many rows of tokens, of which the device knows how many each product has. The swapped kernel
+    /// computes it: the device deals out its tiles, none of which is split along K.
+    ///
+    /// # Errors
+    /// If the products have several sizes, or no kernel supports the call.
+    pub fn plan_routed(&self, rows: usize) -> Result<ShapePlan, ServeError> {
+        let layer = self.gemm(&vec![0; self.shape.products.len()])?;
+        plan::validate(&layer)?;
+        let schedule = self.choice.routed_schedule(&layer);
+        let plan = Box::new(RoutedPlan::new(&layer, rows, &schedule, self.processors)?);
+        Ok(ShapePlan {
+            plan,
+            planner: self.clone(),
+            routing: Routing::Device(rows),
             schedule,
         })
     }
@@ -108,9 +136,9 @@ impl Planner {
 }
 
 impl ShapePlan {
-    /// The tokens of each product.
-    pub fn tokens(&self) -> &[usize] {
-        &self.tokens
+    /// What was known of the routing.
+    pub fn routing(&self) -> &Routing {
+        &self.routing
     }
 
     /// The layer's shape.
@@ -155,7 +183,7 @@ mod tests {
             .join()
             .unwrap()
             .unwrap();
-        assert_eq!(plan.tokens(), [20, 3]);
+        assert_eq!(*plan.routing(), Routing::Host(vec![20, 3]));
     }
 
     #[test]
@@ -174,6 +202,27 @@ mod tests {
         };
         let error = planner(Choice::Fixed(schedule)).plan(&[1, 1]).unwrap_err();
         assert!(error.to_string().starts_with("setup = per-call: "), "{error}");
+    }
+
+    #[test]
+    fn routed_calls_have_products_of_one_size() {
+        let error = planner(Choice::Automatic).plan_routed(8).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("product 1 is 264×512, and the first 512×256: "),
+            "{error}"
+        );
+        let mut shape = planner(Choice::Automatic).shape;
+        shape.products[1] = shape.products[0];
+        for choice in [Choice::Automatic, Choice::Repacked] {
+            let plan = Planner::new(shape.clone(), choice, 132).plan_routed(8).unwrap();
+            assert_eq!(*plan.routing(), Routing::Device(8));
+            assert_eq!(plan.plan().variants().len(), 3);
+        }
+        let rows = Planner::new(shape, Choice::Fixed(Schedule::baseline()), 132);
+        let error = rows.plan_routed(8).unwrap_err().to_string();
+        assert!(error.starts_with("swap-ab = false: "), "{error}");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use super::layer::check_address;
-use super::{CallPlan, Library, ServeError};
+use super::{CallPlan, Library, Routing, ServeError};
 use crate::driver::{DeviceMemory, Stream};
 use crate::plan::Addresses;
 
@@ -105,6 +105,52 @@ impl Queue {
     /// weights before earlier launches have ended: a kernel that writes them must be known to be complete, or a launch
     /// or copy that does not overlap must lie between it and the calls.
     pub unsafe fn enqueue(&self, plan: &CallPlan, buffers: &Buffers) -> Result<(), ServeError> {
+        if let Routing::Device(_) = plan.shape().routing() {
+            return Err(ServeError::Ends {
+                plan: "reads on the device where each product's tokens end",
+                call: "enqueue_routed",
+            });
+        }
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.launch(plan, buffers, 0) }
+    }
+
+    /// Puts a call of a [routed plan](super::Layer::plan_routed) on the stream: three launches and nothing else, the same for
+    /// every routing. It may be captured; each replay reads `ends` anew.
+    ///
+    /// `ends` is the address of an `i32` for each product in device memory: the row at which its tokens end, counted over all
+    /// products, so that the first product's begin at row 0 and each later one's where those before it end. These are the
+    /// offsets of PyTorch's `_grouped_mm`; of offsets that begin with a 0, give the address of the second. Rows beyond the last end are
+    /// neither read nor written. Ends that decrease count as those before them, those beyond the rows as their number.
+    ///
+    /// # Errors
+    /// As [`enqueue`](Self::enqueue).
+    ///
+    /// # Safety
+    /// As [`enqueue`](Self::enqueue), with buffers for the plan's rows; `ends` is device memory that is written by earlier
+    /// work on the stream.
+    pub unsafe fn enqueue_routed(
+        &self,
+        plan: &CallPlan,
+        buffers: &Buffers,
+        ends: u64,
+    ) -> Result<(), ServeError> {
+        if let Routing::Host(_) = plan.shape().routing() {
+            return Err(ServeError::Ends {
+                plan: "was made for the token counts of each product",
+                call: "enqueue",
+            });
+        }
+        if ends == 0 || !ends.is_multiple_of(size_of::<i32>() as u64) {
+            return Err(ServeError::EndsAddress { address: ends });
+        }
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.launch(plan, buffers, ends) }
+    }
+
+    /// # Safety
+    /// As [`enqueue`](Self::enqueue), and [`enqueue_routed`](Self::enqueue_routed) if the plan is routed.
+    unsafe fn launch(&self, plan: &CallPlan, buffers: &Buffers, ends: u64) -> Result<(), ServeError> {
         self.check_device(plan)?;
         let scratch = self.scratch.borrow();
         let (needed, reserved) = (
@@ -118,7 +164,7 @@ impl Queue {
             });
         }
         let launches = plan.launches(Addresses {
-            operands: [buffers.tokens, 0, 0],
+            operands: [buffers.tokens, ends, 0],
             scales: [buffers.token_scales, 0, 0],
             output: buffers.output,
             tables: 0,

@@ -4,6 +4,7 @@
 
 mod attention;
 mod drawn;
+mod routed;
 mod rules;
 
 use gauntlet_families::operations;
@@ -41,13 +42,10 @@ struct Kernels {
 impl Kernels {
     fn new(compiler: &Compiler, problem: &Operation, schedule: &Schedule) -> Self {
         let plan = plan::plan(problem, schedule, PROCESSORS).unwrap();
-        let read = |variant: &plan::Variant| {
-            Kernel::read(&compiler.ptx(variant).unwrap(), variant.source.entry()).unwrap()
-        };
         Self {
             problem: problem.clone(),
             packing: schedule.packing,
-            kernels: plan.variants().into_iter().map(read).collect(),
+            kernels: read(compiler, plan.as_ref()),
             plan,
         }
     }
@@ -82,20 +80,7 @@ impl Kernels {
             .iter()
             .flat_map(|addresses| self.plan.launches(addresses))
             .collect();
-        let variants = self.plan.variants();
-        let launches = queued.iter().map(|launch| {
-            let variant = variants[launch.pass as usize];
-            Launch {
-                kernel: &self.kernels[launch.pass as usize],
-                grid: [launch.grid, 1, 1],
-                block: [variant.threads, 1, 1],
-                cluster: launch.cluster,
-                shared_bytes: variant.shared_bytes,
-                parameter: &launch.parameter,
-                overlaps: variant.overlaps(),
-            }
-        });
-        gauntlet_ptx::run(&launches.collect::<Vec<_>>(), &mut memory, seed)?;
+        run(self.plan.as_ref(), &self.kernels, &queued, &mut memory, seed)?;
         let result = |call: &Addresses| memory.contents(call.output).unwrap().to_vec();
         Ok(calls
             .iter()
@@ -112,6 +97,38 @@ impl Kernels {
             _ => panic!("the inputs are of another family"),
         }
     }
+}
+
+/// The kernels of a plan, read.
+fn read(compiler: &Compiler, plan: &dyn Plan) -> Vec<Kernel> {
+    let variants = plan.variants().into_iter();
+    variants
+        .map(|variant| Kernel::read(&compiler.ptx(variant).unwrap(), variant.source.entry()).unwrap())
+        .collect()
+}
+
+/// Runs launches of a plan one after another, overlapping where they may.
+fn run(
+    plan: &dyn Plan,
+    kernels: &[Kernel],
+    queued: &[plan::Launch],
+    memory: &mut Memory,
+    seed: u64,
+) -> Result<(), Fault> {
+    let variants = plan.variants();
+    let launches = queued.iter().map(|launch| {
+        let variant = variants[launch.pass as usize];
+        Launch {
+            kernel: &kernels[launch.pass as usize],
+            grid: [launch.grid, 1, 1],
+            block: [variant.threads, 1, 1],
+            cluster: launch.cluster,
+            shared_bytes: variant.shared_bytes,
+            parameter: &launch.parameter,
+            overlaps: variant.overlaps(),
+        }
+    });
+    gauntlet_ptx::run(&launches.collect::<Vec<_>>(), memory, seed)
 }
 
 /// Where operands lie in the interpreter's memory.
@@ -363,6 +380,31 @@ fn tokens_of_sixteen_bits() {
             assert_eq!(wrong(&compiler, one, inputs), None, "{}", one.name);
         }
     }
+}
+
+/// Depths that are odd multiples of 16, weight rows that are odd multiples of 8, and token counts next to those of tiles.
+#[test]
+fn sizes_that_no_tile_divides() {
+    let Some(compiler) = compiler() else { return };
+    let shapes = [(1, 8, 16), (7, 24, 272), (129, 72, 48), (0, 8, 16)];
+    let groups = shapes.map(|(m, n, k)| GemmShape { m, n, k }).to_vec();
+    let shipped = shipped();
+    let of_halves = shipped.iter().filter_map(|one| match &one.problem {
+        Operation::GroupedGemm(gemm) if gemm.tokens.is_half() => Some((one, gemm)),
+        _ => None,
+    });
+    let tried: Vec<_> = of_halves.collect();
+    let wrong: Vec<_> = tried
+        .into_par_iter()
+        .filter_map(|(one, gemm)| {
+            let problem = Operation::GroupedGemm(GroupedGemm {
+                groups: groups.clone(),
+                ..gemm.clone()
+            });
+            wrong_on(&compiler, one, problem, InputKind::Wide)
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

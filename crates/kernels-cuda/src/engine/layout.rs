@@ -101,7 +101,7 @@ impl Layout {
                     pieces.tokens.push((place.tokens, values(a)));
                     pieces.token_scales.push((place.token_scales, scales(a)));
                 }
-                Tokens::Half(a) => pieces.tokens.push((place.tokens, Cow::Borrowed(&a.bytes))),
+                Tokens::Floats(a) => pieces.tokens.push((place.tokens, Cow::Borrowed(&a.bytes))),
             }
             for (tensor, [begin, begin_of_scales]) in [Some(b), b2.as_ref()].into_iter().zip(place.weights) {
                 let Some(tensor) = tensor else { continue };

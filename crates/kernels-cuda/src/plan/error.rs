@@ -40,6 +40,23 @@ pub enum PlanError {
         /// The kernel.
         kernel: &'static str,
     },
+    /// Products of several sizes in a call that is planned on the device.
+    #[error(
+        "product {product} is {}×{}, and the first {}×{}: a call that is planned on the device has products of one size;          plan it on the host with its token counts", found[0], found[1], first[0], first[1]
+    )]
+    Unequal {
+        /// The product.
+        product: usize,
+        /// Its N and K.
+        found: [usize; 2],
+        /// Those of the first product.
+        first: [usize; 2],
+    },
+    /// Tokens of f32.
+    #[error(
+        "f32 tokens: the CUDA kernels multiply nvfp4, f16 and bf16 tokens; round them, or compute on the CPU"
+    )]
+    WideTokens,
     /// Sizes beyond the integer ranges of the tables.
     #[error("{what} is {value}, and the kernels count to {most}; split the problem into several calls")]
     TooLarge {

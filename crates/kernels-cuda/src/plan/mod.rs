@@ -7,7 +7,7 @@ mod abi;
 pub mod attention;
 mod error;
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 mod groups;
 pub mod narrow;
 pub mod rows;
@@ -17,8 +17,7 @@ mod variant;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_operations::Operation;
-use gauntlet_operations::{Schedule, Tile};
+use gauntlet_operations::{GroupedGemm, Operation, Schedule, Tile, TokenFormat};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
@@ -39,10 +38,27 @@ pub fn plan(problem: &Operation, schedule: &Schedule, processors: u32) -> Result
         Operation::GroupedGemm(gemm) => gemm,
         Operation::Attention(attention) => return attention::plan(attention, schedule, processors),
     };
+    check_tokens(gemm)?;
     match source(schedule) {
         Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, processors)?)),
         Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule)?)),
         _ => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
+    }
+}
+
+/// Whether a GEMM is valid and has tokens that the kernels multiply.
+///
+/// # Errors
+/// If not.
+pub(crate) fn validate(gemm: &GroupedGemm) -> Result<(), PlanError> {
+    Operation::GroupedGemm(gemm.clone()).validate()?;
+    check_tokens(gemm)
+}
+
+fn check_tokens(gemm: &GroupedGemm) -> Result<(), PlanError> {
+    match gemm.tokens {
+        TokenFormat::F32 => Err(PlanError::WideTokens),
+        TokenFormat::Nvfp4 | TokenFormat::F16 | TokenFormat::Bf16 => Ok(()),
     }
 }
 
@@ -66,6 +82,8 @@ pub enum Source {
     Swapped,
     /// Converts the tokens of the swapped kernel, before it.
     Tokens,
+    /// Plans a call of the swapped kernel on the device, before both.
+    Route,
     /// At most sixteen tokens a group: bound by reading the weights.
     Narrow,
     /// Attention by warps that all do the same work: the staircase.
@@ -190,7 +208,8 @@ pub const OPERANDS: usize = 3;
 /// The addresses of a call in device memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Addresses {
-    /// A GEMM's packed tokens (a group's begin at its [`Group::tokens`]); attention's Q, K and V.
+    /// A GEMM's packed tokens (a group's begin at its [`Group::tokens`]), and of a call that is planned on the device the
+    /// ends of its groups; attention's Q, K and V.
     pub operands: [u64; OPERANDS],
     /// Their scales.
     pub scales: [u64; OPERANDS],
@@ -213,6 +232,8 @@ pub enum Pass {
     Main,
     /// The one that prepares operands for it.
     Preparation,
+    /// The one that plans both on the device, before them.
+    Routing,
 }
 
 /// One launch of a kernel; its one parameter is a struct, by value.
@@ -236,9 +257,14 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn preparation(&self) -> Option<&Variant> {
         None
     }
+    /// The kernel that plans each call on the device, if the host does not; then there is a [`preparation`](Self::preparation).
+    fn routing(&self) -> Option<&Variant> {
+        None
+    }
     /// All kernels, indexed by [`Pass`].
     fn variants(&self) -> Vec<&Variant> {
-        [self.variant()].into_iter().chain(self.preparation()).collect()
+        let others = self.preparation().into_iter().chain(self.routing());
+        [self.variant()].into_iter().chain(others).collect()
     }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.
     fn memory(&self, weights: &[Weights]) -> Memory;

@@ -22,10 +22,10 @@ pub(super) fn output_define(output: OutputFormat) -> usize {
     }
 }
 
-/// The value of `FORMAT`.
+/// The value of `FORMAT`; `plan` has refused f32.
 pub(super) fn format_define(tokens: TokenFormat) -> usize {
     match tokens {
-        TokenFormat::Nvfp4 => 0,
+        TokenFormat::Nvfp4 | TokenFormat::F32 => 0,
         TokenFormat::F16 => 1,
         TokenFormat::Bf16 => 2,
     }

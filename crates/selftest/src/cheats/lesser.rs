@@ -3,7 +3,7 @@
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use gauntlet_kernels_cpu::Kernel;
 use gauntlet_operations::{
-    Attention, AttentionInputs, GroupInputs, HalfTensor, HeadTensor, Inputs, Operation, Output, Scaling,
+    Attention, AttentionInputs, FloatTensor, GroupInputs, HeadTensor, Inputs, Operation, Output, Scaling,
     Tokens,
 };
 use gauntlet_worker::protocol::Failure;
@@ -156,11 +156,12 @@ impl Lesser {
 fn cut_tokens(tokens: &Tokens, (start, rows): (usize, usize), columns: usize) -> Result<Tokens, Failure> {
     let whole = match tokens {
         Tokens::Nvfp4(tensor) => return cut_tensor(tensor, (start, rows), columns).map(Tokens::Nvfp4),
-        Tokens::Half(whole) => whole,
+        Tokens::Floats(whole) => whole,
     };
-    let row = |row: usize| &whole.bytes[2 * (start + row) * whole.columns..][..2 * columns];
-    Ok(Tokens::Half(HalfTensor {
-        is_bf16: whole.is_bf16,
+    let size = whole.format.bytes();
+    let row = |row: usize| &whole.bytes[size * (start + row) * whole.columns..][..size * columns];
+    Ok(Tokens::Floats(FloatTensor {
+        format: whole.format,
         rows,
         columns,
         bytes: (0..rows).flat_map(row).copied().collect(),

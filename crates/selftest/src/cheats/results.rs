@@ -216,7 +216,7 @@ fn zero(inputs: &mut Inputs) -> Result<(), Failure> {
         Inputs::GroupedGemm(groups) => {
             for group in groups {
                 match &mut group.a {
-                    Tokens::Half(a) => a.bytes.fill(0),
+                    Tokens::Floats(a) => a.bytes.fill(0),
                     Tokens::Nvfp4(a) => {
                         let (packed, scales) = (vec![0; a.packed().len()], vec![0; a.scales().len()]);
                         *a = Nvfp4Tensor::new(a.rows(), a.columns(), packed, scales, 1.0).map_err(broken)?;

@@ -4,7 +4,8 @@ use std::arch::asm;
 use std::arch::x86_64::*;
 
 use super::DOUBLED;
-use super::kernel::{ColumnChunk, Lanes, RowChunk};
+use super::floats::{FloatLanes, scaled_values};
+use super::kernel::{ColumnChunk, Lanes, RowChunk, Sums};
 use super::offset::{DOUBLED_OFFSET, HALF_MASK, HALF_SHIFT, OFFSET, UNIT};
 
 /// AVX-512 F, BW, DQ and VNNI, and optionally VBMI, whose 64-byte table ignores the bits above a code.
@@ -17,21 +18,39 @@ pub(super) struct Avx512Vnni<const VBMI: bool>;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Avx512Sums;
 
-/// The four vectors of codes, each code in the low nibble of a byte. Of each block's eight bytes: the low then the high
-/// nibbles of the first four, then those of the last four. Blocks are in the order 0, 1, 8, 9, 2, 3, 10, 11, …, as the
-/// shuffle leaves them; blocks that `kept` excludes have codes of zero.
+/// The first and the last four bytes of each block of codes. Blocks are in the [`ORDER`] in which the shuffle leaves them;
+/// those that `kept` excludes have codes of zero.
 ///
 /// # Safety
 ///
-/// AVX-512 F and BW are available, and `packed` points to 128 bytes.
+/// AVX-512 F is available, and `packed` points to 128 bytes.
 #[inline(always)]
-unsafe fn codes(packed: *const u8, kept: __mmask16) -> [__m512i; 4] {
+unsafe fn halves(packed: *const u8, kept: __mmask16) -> [__m512i; 2] {
     // SAFETY: the caller promises both.
     unsafe {
         let low = _mm512_castsi512_ps(_mm512_loadu_si512(packed.cast()));
         let high = _mm512_castsi512_ps(_mm512_loadu_si512(packed.add(64).cast()));
-        let first = _mm512_castps_si512(_mm512_maskz_shuffle_ps::<0x88>(kept, low, high));
-        let second = _mm512_castps_si512(_mm512_maskz_shuffle_ps::<0xDD>(kept, low, high));
+        [
+            _mm512_castps_si512(_mm512_maskz_shuffle_ps::<0x88>(kept, low, high)),
+            _mm512_castps_si512(_mm512_maskz_shuffle_ps::<0xDD>(kept, low, high)),
+        ]
+    }
+}
+
+/// The block in each lane.
+const ORDER: [u8; 16] = [0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15];
+
+/// The four vectors of codes, each code in the low nibble of a byte. Of each block's eight bytes: the low then the high
+/// nibbles of the first four, then those of the last four. For the rest see [`halves`].
+///
+/// # Safety
+///
+/// As [`halves`], and AVX-512 BW is available.
+#[inline(always)]
+unsafe fn codes(packed: *const u8, kept: __mmask16) -> [__m512i; 4] {
+    // SAFETY: the caller promises both.
+    unsafe {
+        let [first, second] = halves(packed, kept);
         [
             first,
             _mm512_srli_epi16::<4>(first),
@@ -41,7 +60,7 @@ unsafe fn codes(packed: *const u8, kept: __mmask16) -> [__m512i; 4] {
     }
 }
 
-/// Mask for [`codes`] that keeps all blocks.
+/// Mask for [`halves`] that keeps all blocks.
 const ALL: __mmask16 = !0;
 
 /// # Safety
@@ -87,7 +106,7 @@ unsafe fn look_up_column<const VBMI: bool>(codes: [__m512i; 4]) -> ([__m512i; 4]
 unsafe fn decode(scales: *const u8) -> __m512 {
     // SAFETY: the caller promises both.
     unsafe {
-        let order = _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15);
+        let order = _mm_loadu_si128(ORDER.as_ptr().cast());
         let bytes = _mm256_cvtepi8_epi16(_mm_shuffle_epi8(_mm_loadu_si128(scales.cast()), order));
         let halves = _mm256_and_si256(
             _mm256_slli_epi16::<HALF_SHIFT>(bytes),
@@ -110,11 +129,13 @@ unsafe fn dot(start: __m512i, row: &[__m512i; 4], column: &[__m512i; 4]) -> __m5
     sum
 }
 
+/// The sums of all lanes, times `unit`.
+///
 /// # Safety
 ///
 /// AVX-512 F and DQ are there.
 #[inline(always)]
-unsafe fn totals([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
+unsafe fn totals([a, b, c, d]: [__m512; 4], unit: f32) -> [f32; 4] {
     // SAFETY: the caller promises them.
     unsafe {
         // Adds the halves of a and b side by side, then those of all four, then the quarters.
@@ -126,7 +147,7 @@ unsafe fn totals([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
         );
         let half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps::<1>(all));
         let total = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps::<1>(half));
-        std::mem::transmute(_mm_mul_ps(total, _mm_set1_ps(UNIT)))
+        std::mem::transmute(_mm_mul_ps(total, _mm_set1_ps(unit)))
     }
 }
 
@@ -134,16 +155,21 @@ unsafe fn totals([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
 macro_rules! common {
     () => {
         const BLOCKS: usize = 16;
-        const UNIT: f32 = UNIT;
         type Values = __m512i;
         type Integers = __m512i;
-        type Floats = __m512;
 
         #[inline(always)]
         unsafe fn dot(start: __m512i, row: &[__m512i; 4], column: &[__m512i; 4]) -> __m512i {
             // SAFETY: the caller's promise is the same.
             unsafe { dot(start, row, column) }
         }
+    };
+}
+
+/// Sums in a vector, whose products are `1 / unit` times the true ones.
+macro_rules! sums {
+    ($unit:expr) => {
+        type Floats = __m512;
 
         #[inline(always)]
         unsafe fn no_floats() -> __m512 {
@@ -154,9 +180,25 @@ macro_rules! common {
         #[inline(always)]
         unsafe fn totals(sums: [__m512; 4]) -> [f32; 4] {
             // SAFETY: the caller's promise is the same.
-            unsafe { totals(sums) }
+            unsafe { totals(sums, $unit) }
         }
     };
+}
+
+impl<const VBMI: bool> Sums for Avx512Vnni<VBMI> {
+    sums!(UNIT);
+}
+
+impl Sums for Avx512Sums {
+    sums!(UNIT);
+}
+
+impl Sums for Avx512F32 {
+    sums!(1.0);
+}
+
+impl Sums for Avx512Bf16 {
+    sums!(1.0);
 }
 
 impl<const VBMI: bool> Lanes for Avx512Vnni<VBMI> {
@@ -292,4 +334,102 @@ fn third_bytes() -> __mmask64 {
     // SAFETY: the assembly contains no instructions.
     unsafe { asm!("/* {0} */", inout(reg) mask, options(pure, nomem, nostack, preserves_flags)) };
     mask
+}
+
+/// AVX-512 F, VL, BW and DQ: products of f32.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx512F32;
+
+/// The same and AVX-512 BF16: products of bf16, added in pairs. Subnormal operands and sums count as zero.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Avx512Bf16;
+
+/// The factors of [`decode`] and of the table, which cancel.
+static VALUES: [f32; 16] = scaled_values(256.0);
+
+/// The next value of each block times its scale, exact; `codes` moves on to the one after.
+///
+/// # Safety
+///
+/// AVX-512 F is there.
+#[inline(always)]
+unsafe fn next(codes: &mut __m512i, scales: __m512) -> __m512 {
+    // SAFETY: the caller promises it, and the table has 16 entries; the permutation ignores the bits above a code.
+    unsafe {
+        let values = _mm512_permutexvar_ps(*codes, _mm512_loadu_ps(VALUES.as_ptr()));
+        *codes = _mm512_srli_epi32::<4>(*codes);
+        _mm512_mul_ps(values, scales)
+    }
+}
+
+impl FloatLanes for Avx512F32 {
+    const ORDER: &'static [u8] = &ORDER;
+    const PAIRED: bool = false;
+    type Vector = __m512;
+    type Codes = __m512i;
+    type Scales = __m512;
+
+    #[inline(always)]
+    unsafe fn codes(packed: *const u8) -> [__m512i; 2] {
+        // SAFETY: the caller's promise is the same.
+        unsafe { halves(packed, ALL) }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(scales: *const u8) -> __m512 {
+        // SAFETY: the caller's promise is the same.
+        unsafe { decode(scales) }
+    }
+
+    #[inline(always)]
+    unsafe fn next(codes: &mut __m512i, scales: __m512) -> __m512 {
+        // SAFETY: the caller's promise is the same.
+        unsafe { next(codes, scales) }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_add(sums: __m512, row: __m512, column: __m512) -> __m512 {
+        // SAFETY: the caller promises the instruction set.
+        unsafe { _mm512_fmadd_ps(row, column, sums) }
+    }
+}
+
+impl FloatLanes for Avx512Bf16 {
+    const ORDER: &'static [u8] = &ORDER;
+    const PAIRED: bool = true;
+    type Vector = __m512i;
+    type Codes = __m512i;
+    type Scales = __m512;
+
+    #[inline(always)]
+    unsafe fn codes(packed: *const u8) -> [__m512i; 2] {
+        // SAFETY: the caller's promise is the same.
+        unsafe { halves(packed, ALL) }
+    }
+
+    #[inline(always)]
+    unsafe fn scales(scales: *const u8) -> __m512 {
+        // SAFETY: the caller's promise is the same.
+        unsafe { decode(scales) }
+    }
+
+    /// A value times its scale has at most six significant bits, so the upper half of its f32 is the same number in bf16.
+    #[inline(always)]
+    unsafe fn next(codes: &mut __m512i, scales: __m512) -> __m512i {
+        // SAFETY: the caller's promise is the same.
+        unsafe {
+            let low = _mm512_castps_si512(next(codes, scales));
+            let high = _mm512_castps_si512(next(codes, scales));
+            _mm512_or_si512(_mm512_srli_epi32::<16>(low), high)
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_add(sums: __m512, row: __m512i, column: __m512i) -> __m512 {
+        // SAFETY: the caller promises the instruction set; both types are 512 bits without further rules.
+        unsafe {
+            let [row, column] = std::mem::transmute::<[__m512i; 2], [__m512bh; 2]>([row, column]);
+            _mm512_dpbf16_ps(sums, row, column)
+        }
+    }
 }

@@ -1,12 +1,16 @@
-//! Exact integer dots of blocks, as many at a time as a vector has lanes.
+//! Dots of rows, as many blocks at a time as a vector has lanes: of NVFP4 tokens as exact integers, of others in floating
+//! point.
 //!
-//! Chunks of one depth are stored together. Each chunk has separate vectors for values, scales and (for a column) the
-//! start of its dots. A chunk has as many blocks as there are lanes; blocks beyond the end of K are zero.
+//! Chunks of one depth are stored together. Each chunk of codes has separate vectors for values, scales and (for a column)
+//! the start of its dots. A chunk has as many blocks as there are lanes; blocks beyond the end of K are zero. Of floats,
+//! vectors of one depth are stored together.
 
 use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_operations::{OutputFormat, TokenFormat};
 
+use super::floats::{self, Elements, FloatLanes, Layout};
 use super::kernel::{Block, Codes};
 #[cfg(target_arch = "aarch64")]
 use super::neon;
@@ -17,9 +21,9 @@ use crate::simd::SimdPath;
 
 /// The most lanes, and the most rows of a register block, of any instruction set.
 const MOST_LANES: usize = 16;
-const MOST_ROWS: usize = 2;
+const MOST_ROWS: usize = 4;
 
-/// Packs chunks to a target; the last argument is the distance between chunks in words.
+/// Packs chunks to a target; the last argument is the distance between chunks in words, of all rows of the panel.
 type Pack = unsafe fn(Codes, *mut f32, usize);
 /// Multiplies panels of rows by one panel of columns, and adds the products to the sums or overwrites them. The array
 /// holds the distances between rows and between columns of the sums.
@@ -95,6 +99,8 @@ pub(crate) struct Dots {
     alignment: usize,
     row: Side,
     column: Side,
+    /// How tokens lie in the vectors of a chunk, if these are floats.
+    layout: Option<Layout>,
     /// `[rows − 1][columns − 1]`.
     multiply: &'static [&'static [Multiply]],
     /// The same.
@@ -167,6 +173,7 @@ macro_rules! dots {
                 words: size_of::<kernel::ColumnChunk<$lanes>>() / size_of::<f32>(),
                 pack: pack_column,
             },
+            layout: None,
             multiply: &[$(dots!(@row multiply $row $columns)),*],
             multiply_codes: &[$(dots!(@row multiply_codes $row $columns)),*],
         }
@@ -174,6 +181,76 @@ macro_rules! dots {
     (@row $loops:ident $row:literal [$($column:literal)*]) => { &[$($loops::<$row, $column>),*] };
     (@last [$($column:literal)*]) => { *[$($column),*].last().unwrap() };
 }
+
+/// The loops of an instruction set on floats, likewise.
+macro_rules! float_dots {
+    ($name:literal, $lanes:ty, [$($row:literal)*] by $columns:tt $(, $features:literal)?) => {{
+        $(#[target_feature(enable = $features)])?
+        unsafe fn pack(codes: Codes, target: *mut f32, stride: usize) {
+            // SAFETY: the caller's promise is the same.
+            unsafe { floats::pack::<$lanes>(codes, target, stride) }
+        }
+        $(#[target_feature(enable = $features)])?
+        unsafe fn multiply<const M: usize, const N: usize>(
+            block: &Block,
+            sums: *mut f32,
+            strides: [usize; 2],
+            accumulate: bool,
+        ) {
+            // SAFETY: the caller's promise is the same.
+            unsafe { floats::multiply_panels::<$lanes, M, N>(block, sums, strides, accumulate) }
+        }
+        $(#[target_feature(enable = $features)])?
+        unsafe fn multiply_codes<const M: usize, const N: usize>(
+            rows: *const Codes,
+            columns: *const f32,
+            sums: *mut f32,
+            strides: [usize; 2],
+            accumulate: bool,
+        ) {
+            // SAFETY: the caller's promise is the same, and there are as many rows.
+            unsafe {
+                let rows = &*rows.cast::<[Codes; M]>();
+                let totals = floats::multiply_codes::<$lanes, M, N>(rows, columns);
+                kernel::put(&totals, sums, strides, accumulate);
+            }
+        }
+        const WORDS: usize =
+            <$lanes as FloatLanes>::VECTORS * size_of::<<$lanes as FloatLanes>::Vector>() / size_of::<f32>();
+        Dots {
+            name: $name,
+            rows: *[$($row),*].last().unwrap(),
+            columns: dots!(@last $columns),
+            lanes: <$lanes as FloatLanes>::BLOCKS,
+            alignment: align_of::<<$lanes as FloatLanes>::Vector>(),
+            row: Side { words: WORDS, pack },
+            column: Side { words: WORDS, pack },
+            layout: Some(Layout {
+                order: <$lanes as FloatLanes>::ORDER,
+                paired: <$lanes as FloatLanes>::PAIRED,
+            }),
+            multiply: &[$(dots!(@row multiply $row $columns)),*],
+            multiply_codes: &[$(dots!(@row multiply_codes $row $columns)),*],
+        }
+    }};
+}
+
+/// 4 × 6: twenty-four sums, four rows' vectors and a column's are 29 of the 32 registers.
+#[cfg(target_arch = "x86_64")]
+pub(super) static AVX512_F32: Dots = float_dots!(
+    "avx512-f32", avx512::Avx512F32, [1 2 3 4] by [1 2 3 4 5 6],
+    "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"
+);
+#[cfg(target_arch = "x86_64")]
+pub(super) static AVX512_BF16: Dots = float_dots!(
+    "avx512-bf16", avx512::Avx512Bf16, [1 2 3 4] by [1 2 3 4 5 6],
+    "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma"
+);
+/// 3 × 4: twelve sums, three rows' vectors and a column's fill the 16 registers.
+#[cfg(target_arch = "x86_64")]
+pub(super) static AVX2_F32: Dots =
+    float_dots!("avx2-f32", avx2::Avx2F32, [1 2 3] by [1 2 3 4], "avx2,fma,f16c");
+pub(super) static PORTABLE_F32: Dots = float_dots!("portable-f32", portable::PortableF32, [1 2] by [1 2 3 4]);
 
 /// 2 × 6: twelve sums, two rows' vectors and a column's fill the 32 registers.
 #[cfg(target_arch = "x86_64")]
@@ -206,12 +283,12 @@ pub(super) static NEON: Dots = dots!("neon", neon::Neon, [1 2] by [1 2 3 4 5 6],
 pub(super) static PORTABLE: Dots = dots!("portable", portable::Portable, [1] by [1 2 3 4]);
 
 impl Dots {
-    /// The best loops of a path.
+    /// The best loops of a path for NVFP4 tokens.
     ///
     /// # Safety
     ///
     /// The processor has the path's features.
-    pub unsafe fn of(path: SimdPath) -> &'static Self {
+    unsafe fn of(path: SimdPath) -> &'static Self {
         match path {
             #[cfg(target_arch = "x86_64")]
             SimdPath::Amx | SimdPath::Avx512 if std::arch::is_x86_feature_detected!("avx512vnni") => {
@@ -234,6 +311,31 @@ impl Dots {
             #[cfg(target_arch = "aarch64")]
             SimdPath::Neon => &NEON,
             _ => &PORTABLE,
+        }
+    }
+
+    /// The best loops of a path for tokens of a format.
+    ///
+    /// # Safety
+    ///
+    /// The processor has the path's features.
+    pub unsafe fn of_format(path: SimdPath, tokens: TokenFormat) -> &'static Self {
+        if tokens == TokenFormat::Nvfp4 {
+            // SAFETY: the caller's promise is the same.
+            return unsafe { Self::of(path) };
+        }
+        match path {
+            #[cfg(target_arch = "x86_64")]
+            SimdPath::Amx | SimdPath::Avx512
+                if tokens == TokenFormat::Bf16 && std::arch::is_x86_feature_detected!("avx512bf16") =>
+            {
+                &AVX512_BF16
+            }
+            #[cfg(target_arch = "x86_64")]
+            SimdPath::Amx | SimdPath::Avx512 => &AVX512_F32,
+            #[cfg(target_arch = "x86_64")]
+            SimdPath::Avx2 => &AVX2_F32,
+            _ => &PORTABLE_F32,
         }
     }
 
@@ -290,17 +392,48 @@ impl Dots {
             return;
         }
         let ahead = ahead(tensor, columns.len(), self.width(operand));
+        let stride = count * side.words;
         for (lane, row) in rows.enumerate() {
             let row = Row::of(tensor, row, &columns);
-            let place = |chunk: usize| (chunk * count + lane) * side.words;
+            let place = |chunk: usize| chunk * stride + lane * side.words / self.vectors();
             let (whole, rest) = self.cut(row, ahead);
             // SAFETY: CPU features were checked before `self` was obtained. Codes and scales have this many chunks. The
             // checks above ensure that the panel has room for them and is aligned, and so are its chunks.
-            unsafe { (side.pack)(whole, panel[place(0)..].as_mut_ptr(), count * side.words) };
+            unsafe { (side.pack)(whole, panel[place(0)..].as_mut_ptr(), stride) };
             if let Some(rest) = &rest {
                 // SAFETY: as above, for the last chunk.
-                unsafe { (side.pack)(rest.codes(), panel[place(whole.chunks)..].as_mut_ptr(), 0) };
+                unsafe { (side.pack)(rest.codes(), panel[place(whole.chunks)..].as_mut_ptr(), stride) };
             }
+        }
+    }
+
+    /// Vectors of a chunk between which other rows' vectors lie.
+    fn vectors(&self) -> usize {
+        self.layout.as_ref().map_or(1, Layout::vectors)
+    }
+
+    /// Packs tokens of a format without scales, at most one panel of rows, into the start of `panel`. Each row has the
+    /// little-endian elements of the same depth; the loops are those of this format.
+    pub fn pack_floats<'t>(
+        &self,
+        operand: Operand,
+        format: OutputFormat,
+        rows: impl ExactSizeIterator<Item = &'t [u8]>,
+        panel: &mut [f32],
+    ) {
+        let Some(layout) = &self.layout else {
+            unreachable!("only loops on floats get tokens that are floats");
+        };
+        let (count, side) = (rows.len(), self.side(operand));
+        assert!(count <= self.width(operand));
+        let vector = side.words / layout.vectors();
+        for (lane, bytes) in rows.enumerate() {
+            let elements = Elements { format, bytes };
+            if elements.count() == 0 {
+                return;
+            }
+            assert!(panel.len() >= self.chunks(elements.count()) * count * side.words);
+            layout.pack(elements, &mut panel[lane * vector..], count * vector);
         }
     }
 

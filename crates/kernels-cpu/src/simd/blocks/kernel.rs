@@ -16,17 +16,13 @@ use crate::simd::stream::prefetch_at;
 ///
 /// Methods may be called only if the instruction set is available. Those that take a pointer access one vector there,
 /// aligned to its size unless stated otherwise.
-pub(super) trait Lanes: Copy {
+pub(super) trait Lanes: Sums {
     /// Lanes of a vector, and so blocks of a chunk.
     const BLOCKS: usize;
-    /// The factor that undoes the powers of two in scales and in [`dot`](Self::dot).
-    const UNIT: f32;
     /// Four values per lane, doubled.
     type Values: Copy;
     /// An i32 per lane.
     type Integers: Copy;
-    /// An f32 per lane.
-    type Floats: Copy;
     /// A block's scale times a power of two per lane, in the form that [`accumulate`](Self::accumulate) takes.
     type Scales: Copy;
 
@@ -40,8 +36,6 @@ pub(super) trait Lanes: Copy {
         row: &[Self::Values; 4],
         column: &[Self::Values; 4],
     ) -> Self::Integers;
-    /// Zeros.
-    unsafe fn no_floats() -> Self::Floats;
     /// `sums + dots · (row · column)`, rounded once.
     unsafe fn accumulate(
         sums: Self::Floats,
@@ -49,7 +43,20 @@ pub(super) trait Lanes: Copy {
         row: Self::Scales,
         column: Self::Scales,
     ) -> Self::Floats;
-    /// The sum of all lanes of each, times [`UNIT`](Self::UNIT).
+}
+
+/// The sums of an instruction set, an f32 per lane.
+///
+/// # Safety
+///
+/// Methods may be called only if the instruction set is available.
+pub(super) trait Sums: Copy {
+    /// An f32 per lane.
+    type Floats: Copy;
+
+    /// Zeros.
+    unsafe fn no_floats() -> Self::Floats;
+    /// The sum of all lanes of each, without the powers of two in which products differ from the true ones.
     unsafe fn totals(sums: [Self::Floats; 4]) -> [f32; 4];
 }
 
@@ -91,17 +98,16 @@ impl Codes {
         ahead: 0,
     };
 
-    /// The codes and scales of a chunk. Prefetches as many that are needed soon.
+    /// The codes and scales of a chunk of `blocks` blocks. Prefetches as many that are needed soon.
     ///
     /// # Safety
     ///
     /// `chunk` is less than the number of chunks.
     #[inline(always)]
-    unsafe fn chunk<L: Lanes>(&self, chunk: usize) -> (*const u8, *const u8) {
-        let codes = L::BLOCKS * BLOCK_BYTES;
+    pub(super) unsafe fn chunk(&self, chunk: usize, blocks: usize) -> (*const u8, *const u8) {
+        let codes = blocks * BLOCK_BYTES;
         // SAFETY: the caller promises that the chunk exists.
-        let (packed, scales) =
-            unsafe { (self.packed.add(chunk * codes), self.scales.add(chunk * L::BLOCKS)) };
+        let (packed, scales) = unsafe { (self.packed.add(chunk * codes), self.scales.add(chunk * blocks)) };
         for line in (0..codes).step_by(LINE) {
             prefetch_at(packed.wrapping_add(self.ahead * BLOCK_BYTES + line));
         }
@@ -169,7 +175,7 @@ impl Ahead {
 
     /// Prefetches the lines of row `row`.
     #[inline(always)]
-    fn ask(&self, row: usize) {
+    pub(super) fn ask(&self, row: usize) {
         let start = self.start.wrapping_add(row * self.row);
         for line in 0..self.lines {
             prefetch_at(start.wrapping_add(line * LINE));
@@ -187,7 +193,7 @@ pub(super) unsafe fn pack_row<L: Lanes>(codes: Codes, target: *mut f32, stride: 
     // SAFETY: the caller promises all of it.
     unsafe {
         for chunk in 0..codes.chunks {
-            let (packed, scales) = codes.chunk::<L>(chunk);
+            let (packed, scales) = codes.chunk(chunk, L::BLOCKS);
             let target = target.add(chunk * stride).cast::<RowChunk<L>>();
             target.write(L::row(packed, scales));
         }
@@ -204,7 +210,7 @@ pub(super) unsafe fn pack_column<L: Lanes>(codes: Codes, target: *mut f32, strid
     // SAFETY: the caller promises all of it.
     unsafe {
         for chunk in 0..codes.chunks {
-            let (packed, scales) = codes.chunk::<L>(chunk);
+            let (packed, scales) = codes.chunk(chunk, L::BLOCKS);
             let target = target.add(chunk * stride).cast::<ColumnChunk<L>>();
             target.write(L::column(packed, scales));
         }
@@ -284,7 +290,7 @@ pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
         for chunk in 0..rows[0].chunks {
             let columns = &*columns.add(chunk * N).cast::<[ColumnChunk<L>; N]>();
             for (sums, row) in sums.iter_mut().zip(rows) {
-                let (packed, scales) = row.chunk::<L>(chunk);
+                let (packed, scales) = row.chunk(chunk, L::BLOCKS);
                 let row = L::row(packed, scales);
                 for (sum, column) in sums.iter_mut().zip(columns) {
                     let dots = L::dot(column.start, &row.values, &column.values);
@@ -302,7 +308,9 @@ pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
 ///
 /// The instruction set is available.
 #[inline(always)]
-unsafe fn totals<L: Lanes, const M: usize, const N: usize>(sums: [[L::Floats; N]; M]) -> [[f32; M]; N] {
+pub(super) unsafe fn totals<L: Sums, const M: usize, const N: usize>(
+    sums: [[L::Floats; N]; M],
+) -> [[f32; M]; N] {
     let mut totals = [[0.0; M]; N];
     for (four, totals) in totals.as_flattened_mut().chunks_mut(4).enumerate() {
         // SAFETY: the caller promises it.

@@ -1,4 +1,4 @@
-//! Products of NVFP4 rows, the building blocks of a GEMM.
+//! Products of rows of tokens and of NVFP4 weights, the building blocks of a GEMM.
 //!
 //! Operands are packed into panels with as many rows, or columns, as a register block, one chunk of K at a time. Panel
 //! sizes are in words of 32 bits, whatever the content.
@@ -8,6 +8,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod dots;
+mod floats;
 mod kernel;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -19,6 +20,7 @@ mod tiles;
 use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_operations::OutputFormat;
 
 pub(crate) use self::dots::{Dots, Rows};
 pub(crate) use self::kernel::Ahead;
@@ -59,7 +61,7 @@ pub(crate) struct Panels<'p> {
 /// The loops of one instruction set; a value exists only if its features were detected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Blocks {
-    /// Integer dots, exact except for the addition of blocks.
+    /// Dots of NVFP4 as integers, exact except for the addition of blocks, or of floats.
     Dots(&'static Dots),
     /// Products of bf16, in which every value times its scale is exact.
     Tiles(Tiles),
@@ -125,6 +127,20 @@ impl Blocks {
         match self {
             Self::Dots(dots) => dots.pack(operand, tensor, rows, columns, panel),
             Self::Tiles(unit) => tiles::pack(*unit, operand, tensor, rows, columns, panel),
+        }
+    }
+
+    /// Like [`pack`](Self::pack), for tokens of a format without scales: little-endian elements of the same depth.
+    pub fn pack_floats<'t>(
+        &self,
+        operand: Operand,
+        format: OutputFormat,
+        rows: impl ExactSizeIterator<Item = &'t [u8]>,
+        panel: &mut [f32],
+    ) {
+        match self {
+            Self::Dots(dots) => dots.pack_floats(operand, format, rows, panel),
+            Self::Tiles(_) => unreachable!("the tile unit gets NVFP4 tokens only"),
         }
     }
 

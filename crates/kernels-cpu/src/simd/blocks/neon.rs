@@ -4,7 +4,7 @@ use std::arch::aarch64::*;
 use std::arch::asm;
 
 use super::DOUBLED;
-use super::kernel::{ColumnChunk, Lanes, RowChunk};
+use super::kernel::{ColumnChunk, Lanes, RowChunk, Sums};
 
 /// NEON and DOTPROD.
 #[derive(Debug, Clone, Copy)]
@@ -32,11 +32,8 @@ const UP: f32 = f32::from_bits((127 + 120) << 23);
 
 impl Lanes for Neon {
     const BLOCKS: usize = 4;
-    /// Dots are four times the true value.
-    const UNIT: f32 = 0.25;
     type Values = int8x16_t;
     type Integers = int32x4_t;
-    type Floats = float32x4_t;
     type Scales = float32x4_t;
 
     /// Of each block's eight bytes: the low then the high nibbles of the first four, then those of the last four.
@@ -97,12 +94,6 @@ impl Lanes for Neon {
     }
 
     #[inline(always)]
-    unsafe fn no_floats() -> float32x4_t {
-        // SAFETY: the caller promises the instruction set.
-        unsafe { vdupq_n_f32(0.0) }
-    }
-
-    #[inline(always)]
     unsafe fn accumulate(
         sums: float32x4_t,
         dots: int32x4_t,
@@ -112,15 +103,21 @@ impl Lanes for Neon {
         // SAFETY: the caller promises the instruction set.
         unsafe { vfmaq_f32(sums, vcvtq_f32_s32(dots), vmulq_f32(row, column)) }
     }
+}
 
+impl Sums for Neon {
+    type Floats = float32x4_t;
+
+    #[inline(always)]
+    unsafe fn no_floats() -> float32x4_t {
+        // SAFETY: the caller promises the instruction set.
+        unsafe { vdupq_n_f32(0.0) }
+    }
+
+    /// Dots are four times the true value.
     #[inline(always)]
     unsafe fn totals([a, b, c, d]: [float32x4_t; 4]) -> [f32; 4] {
         // SAFETY: the caller promises the instruction set.
-        unsafe {
-            std::mem::transmute(vmulq_n_f32(
-                vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)),
-                Self::UNIT,
-            ))
-        }
+        unsafe { std::mem::transmute(vmulq_n_f32(vpaddq_f32(vpaddq_f32(a, b), vpaddq_f32(c, d)), 0.25)) }
     }
 }

@@ -7,7 +7,8 @@
 use gauntlet_formats::{e2m1, e4m3};
 use wide::{f32x4, i16x8, i32x4};
 
-use super::kernel::{ColumnChunk, Lanes, RowChunk};
+use super::floats::FloatLanes;
+use super::kernel::{ColumnChunk, Lanes, RowChunk, Sums};
 
 /// Needs no particular instructions.
 #[derive(Debug, Clone, Copy)]
@@ -32,12 +33,9 @@ static DOUBLED_PAIRS: [[i16; 2]; 256] = {
 
 impl Lanes for Portable {
     const BLOCKS: usize = BLOCKS;
-    /// Dots are four times the true value.
-    const UNIT: f32 = 0.25;
     /// Two vectors of values, two neighbours of each block in turn.
     type Values = [i16x8; 2];
     type Integers = i32x4;
-    type Floats = f32x4;
     type Scales = f32x4;
 
     /// Each vector holds the two values of one byte of each block.
@@ -84,19 +82,76 @@ impl Lanes for Portable {
         sum
     }
 
-    #[inline(always)]
-    unsafe fn no_floats() -> f32x4 {
-        f32x4::ZERO
-    }
-
     /// The product is exact, so the addition is the only rounding, as in a fused multiply-add.
     #[inline(always)]
     unsafe fn accumulate(sums: f32x4, dots: i32x4, row: f32x4, column: f32x4) -> f32x4 {
         sums + dots.round_float() * (row * column)
     }
+}
+
+impl Sums for Portable {
+    type Floats = f32x4;
+
+    #[inline(always)]
+    unsafe fn no_floats() -> f32x4 {
+        f32x4::ZERO
+    }
+
+    /// Dots are four times the true value.
+    #[inline(always)]
+    unsafe fn totals(sums: [f32x4; 4]) -> [f32; 4] {
+        sums.map(|sum| sum.reduce_add() * 0.25)
+    }
+}
+
+/// Products of f32 without particular instructions.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PortableF32;
+
+impl Sums for PortableF32 {
+    type Floats = f32x4;
+
+    #[inline(always)]
+    unsafe fn no_floats() -> f32x4 {
+        f32x4::ZERO
+    }
 
     #[inline(always)]
     unsafe fn totals(sums: [f32x4; 4]) -> [f32; 4] {
-        sums.map(|sum| sum.reduce_add() * Self::UNIT)
+        sums.map(|sum| sum.reduce_add())
+    }
+}
+
+impl FloatLanes for PortableF32 {
+    const ORDER: &'static [u8] = &[0, 1, 2, 3];
+    const PAIRED: bool = false;
+    type Vector = f32x4;
+    type Codes = [u32; BLOCKS];
+    type Scales = f32x4;
+
+    #[inline(always)]
+    unsafe fn codes(packed: *const u8) -> [[u32; BLOCKS]; 2] {
+        // SAFETY: the caller promises this length.
+        let packed = unsafe { &*packed.cast::<[[[u8; 4]; 2]; BLOCKS]>() };
+        [0, 1].map(|half| packed.map(|block| u32::from_le_bytes(block[half])))
+    }
+
+    #[inline(always)]
+    unsafe fn scales(scales: *const u8) -> f32x4 {
+        // SAFETY: the caller promises this length.
+        let scales = unsafe { &*scales.cast::<[u8; BLOCKS]>() };
+        f32x4::new(scales.map(e4m3::decode))
+    }
+
+    #[inline(always)]
+    unsafe fn next(codes: &mut [u32; BLOCKS], scales: f32x4) -> f32x4 {
+        let values = f32x4::new(codes.map(|code| e2m1::VALUES[(code & 15) as usize]));
+        *codes = codes.map(|code| code >> 4);
+        values * scales
+    }
+
+    #[inline(always)]
+    unsafe fn multiply_add(sums: f32x4, row: f32x4, column: f32x4) -> f32x4 {
+        row.mul_add(column, sums)
     }
 }

@@ -1,4 +1,5 @@
 use gauntlet_formats::{e2m1, e4m3};
+use gauntlet_operations::{FloatTensor, TokenFormat};
 
 use super::*;
 use crate::memory::AlignedBuffer;
@@ -24,7 +25,7 @@ fn available() -> Vec<Blocks> {
             }
         }
         if let Ok(instructions) = Instructions::detect(SimdPath::Amx) {
-            all.push(instructions.blocks(usize::MAX));
+            all.push(instructions.blocks(usize::MAX, TokenFormat::Nvfp4));
         }
     }
     #[cfg(target_arch = "aarch64")]
@@ -211,6 +212,205 @@ fn a_block_is_exact() {
                     sum,
                     "{} {code:x} {scale:x} {block}",
                     blocks.name()
+                );
+            }
+        }
+    }
+}
+
+/// All loops on floats that this processor can run, each with the formats that it multiplies.
+fn available_on_floats() -> Vec<(&'static Dots, OutputFormat)> {
+    let mut found: Vec<(&'static Dots, OutputFormat)> = Vec::new();
+    for path in SimdPath::available() {
+        for format in [OutputFormat::F16, OutputFormat::Bf16, OutputFormat::F32] {
+            // SAFETY: the path is available.
+            let dots = unsafe { Dots::of_format(path, format.into()) };
+            found.push((dots, format));
+        }
+    }
+    #[cfg(target_arch = "x86_64")]
+    if SimdPath::Avx512.missing_features().is_empty() {
+        found.push((&dots::AVX512_F32, OutputFormat::Bf16));
+    }
+    found
+}
+
+/// Finite values of many magnitudes, rounded to a format.
+fn floats(format: OutputFormat, rows: usize, columns: usize) -> FloatTensor {
+    let value = |at: usize| {
+        let bits = (at.wrapping_mul(2_654_435_761) >> 5) as u32;
+        let magnitude = f32::from_bits((bits % (12 << 23)) + (121 << 23));
+        if bits & 1 << 30 == 0 {
+            magnitude
+        } else {
+            -magnitude
+        }
+    };
+    let values: Vec<f32> = (0..rows * columns).map(value).collect();
+    FloatTensor::round(format, rows, columns, &values)
+}
+
+/// The exact product of a row of weights and one of tokens over some columns, and the sum of the magnitudes.
+fn exact(weights: &Nvfp4Tensor, tokens: &FloatTensor, rows: [usize; 2], columns: Range<usize>) -> (f64, f64) {
+    let products = columns.map(|column| {
+        let at = rows[0] * weights.columns() + column;
+        let code = weights.packed()[at / 2] >> (4 * (at % 2)) & 15;
+        let weight = e2m1::VALUES[usize::from(code)] * e4m3::decode(weights.scales()[at / BLOCK]);
+        f64::from(weight) * f64::from(tokens.get(rows[1] * tokens.columns + column))
+    });
+    products.fold((0.0, 0.0), |(sum, magnitude), product| {
+        (sum + product, magnitude + product.abs())
+    })
+}
+
+/// The packed tokens of some rows and columns; what the panel held before must not matter.
+fn token_panel(
+    dots: &Dots,
+    operand: Operand,
+    tokens: &FloatTensor,
+    rows: Range<usize>,
+    columns: &Range<usize>,
+) -> AlignedBuffer {
+    let words = dots.width(operand) * dots.words(operand) * dots.chunks(columns.len());
+    let mut panel = AlignedBuffer::zeroed(words).unwrap();
+    panel.values_mut().fill(f32::NAN);
+    let size = tokens.format.bytes();
+    let rows = rows.map(|row| {
+        let first = row * tokens.columns;
+        &tokens.bytes[(first + columns.start) * size..(first + columns.end) * size]
+    });
+    dots.pack_floats(operand, tokens.format, rows, panel.values_mut());
+    panel
+}
+
+const FLOAT_DEPTHS: [Range<usize>; 5] = [
+    0..0,
+    0..BLOCK,
+    3 * BLOCK..20 * BLOCK,
+    0..32 * BLOCK,
+    15 * BLOCK..47 * BLOCK,
+];
+
+#[test]
+fn blocks_of_floats_of_every_size_and_depth_multiply_and_accumulate() {
+    let weights = tensor(8, 47 * BLOCK, 1);
+    for (dots, format) in available_on_floats() {
+        let tokens = floats(format, 10, 47 * BLOCK);
+        let sizes = (1..=dots.rows).flat_map(|rows| (1..=dots.columns).map(move |columns| [rows, columns]));
+        for (counts, depth) in sizes.flat_map(|counts| FLOAT_DEPTHS.map(|depth| (counts, depth))) {
+            let chunks = dots.chunks(depth.len());
+            // Weights as rows, and as columns.
+            for (own, other) in [
+                (Operand::Rows, Operand::Columns),
+                (Operand::Columns, Operand::Rows),
+            ] {
+                let of = |operand| counts[usize::from(operand == Operand::Columns)];
+                let mut own_panel =
+                    AlignedBuffer::zeroed(dots.width(own) * dots.words(own) * chunks).unwrap();
+                own_panel.values_mut().fill(f32::NAN);
+                dots.pack(
+                    own,
+                    &weights,
+                    2..2 + of(own),
+                    depth.clone(),
+                    own_panel.values_mut(),
+                );
+                let other_panel = token_panel(dots, other, &tokens, 3..3 + of(other), &depth);
+                let (a, b) = match own {
+                    Operand::Rows => (&own_panel, &other_panel),
+                    Operand::Columns => (&other_panel, &own_panel),
+                };
+                for strides in [[7, 1], [1, 7]] {
+                    let mut sums = [f32::NAN; 49];
+                    for accumulate in [false, true] {
+                        dots.multiply(&panels(chunks, counts, a, b), &mut sums, strides, accumulate);
+                    }
+                    for (row, column) in
+                        (0..counts[0]).flat_map(|row| (0..counts[1]).map(move |at| (row, at)))
+                    {
+                        let rows = match own {
+                            Operand::Rows => [2 + row, 3 + column],
+                            Operand::Columns => [2 + column, 3 + row],
+                        };
+                        let (sum, magnitude) = exact(&weights, &tokens, rows, depth.clone());
+                        let found = f64::from(sums[row * strides[0] + column * strides[1]]);
+                        assert!(
+                            (found - 2.0 * sum).abs() <= 1e-6 * magnitude,
+                            "{} {format} {counts:?} over {depth:?} at {row}, {column}: {found} for {}",
+                            dots.name,
+                            2.0 * sum
+                        );
+                    }
+                    assert_eq!(
+                        sums.iter().filter(|sum| !sum.is_nan()).count(),
+                        counts[0] * counts[1]
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_multiply_floats_straight_from_their_codes() {
+    let weights = tensor(12, 47 * BLOCK, 1);
+    for (dots, format) in available_on_floats() {
+        let tokens = floats(format, 10, 47 * BLOCK);
+        let counts = (0..=9).flat_map(|count| (1..=dots.columns).map(move |columns| (count, columns)));
+        for ((count, columns), depth) in counts.flat_map(|counts| FLOAT_DEPTHS.map(|depth| (counts, depth))) {
+            let panel = token_panel(dots, Operand::Columns, &tokens, 3..3 + columns, &depth);
+            let mut sums = [f32::NAN; 64];
+            let rows = Rows {
+                tensor: &weights,
+                rows: 2..2 + count,
+                columns: depth.clone(),
+            };
+            for accumulate in [false, true] {
+                dots.multiply_codes(&rows, columns, panel.values(), &mut sums, [1, 9], accumulate);
+            }
+            for (row, column) in (0..count).flat_map(|row| (0..columns).map(move |column| (row, column))) {
+                let (sum, magnitude) = exact(&weights, &tokens, [2 + row, 3 + column], depth.clone());
+                let found = f64::from(sums[row + 9 * column]);
+                assert!(
+                    (found - 2.0 * sum).abs() <= 1e-6 * magnitude,
+                    "{} {format} {count}×{columns} over {depth:?} at {row}, {column}: {found} for {}",
+                    dots.name,
+                    2.0 * sum
+                );
+            }
+            assert_eq!(sums.iter().filter(|sum| !sum.is_nan()).count(), count * columns);
+        }
+    }
+}
+
+/// Every code times every scale, alone in its block, times a token with all bits of its format, is exact.
+#[test]
+fn a_product_of_floats_is_exact() {
+    for (dots, format) in available_on_floats() {
+        if format == OutputFormat::F32 {
+            continue;
+        }
+        let tokens = FloatTensor::round(format, 1, BLOCK, &[1.999; BLOCK]);
+        for scale in (0..=255).filter(|scale| scale & 0x7F != 0x7F) {
+            for code in 0..16 {
+                let at = usize::from(code);
+                let mut packed = [0; BLOCK_BYTES];
+                packed[at / 2] = code << (4 * (at % 2));
+                let weights = Nvfp4Tensor::new(1, BLOCK, packed.to_vec(), vec![scale], 1.0).unwrap();
+                let panel = token_panel(dots, Operand::Columns, &tokens, 0..1, &(0..BLOCK));
+                let rows = Rows {
+                    tensor: &weights,
+                    rows: 0..1,
+                    columns: 0..BLOCK,
+                };
+                let mut sums = [0.0];
+                dots.multiply_codes(&rows, 1, panel.values(), &mut sums, [1, 1], false);
+                let (product, _) = exact(&weights, &tokens, [0, 0], 0..BLOCK);
+                assert_eq!(
+                    f64::from(sums[0]),
+                    product,
+                    "{} {format} {code:x} {scale:x}",
+                    dots.name
                 );
             }
         }

@@ -31,8 +31,8 @@ pub(super) struct Parameter {
     pub group_count: u32,
     /// Items to convert, of 8 tokens by 128 values.
     pub items: u32,
-    /// Unused; aligns the next field to 8 bytes.
-    pub reserved: u32,
+    /// Blocks of weight rows of a group; only of a [`RoutedPlan`](super::RoutedPlan).
+    pub weight_blocks: u32,
     pub inline: Inline,
 }
 
@@ -82,4 +82,33 @@ pub struct Tile {
     /// This part in the low 16 bits, the number of parts in the 15 above; in the kernel's table the top bit marks a
     /// worker's last tile.
     pub parts: u32,
+}
+
+/// The parameter of the kernel that plans on the device, `kernels/route.cu`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct RouteParameter {
+    pub ends: u64,
+    pub layer: u64,
+    pub groups: u64,
+    pub items: u64,
+    pub tiles: u64,
+    pub group_count: u32,
+    /// Rows of tokens of all groups.
+    pub tokens: u32,
+    /// Bytes of a row of tokens, and of its scales.
+    pub token_bytes: u32,
+    pub scale_bytes: u32,
+}
+
+/// Tokens that the tiles of all blocks of weight rows share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct TokenTile {
+    pub group: u32,
+    /// First token in the group.
+    pub token: u32,
+    /// Tokens.
+    pub width: u32,
+    pub unused: u32,
 }

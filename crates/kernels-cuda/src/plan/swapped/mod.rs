@@ -9,6 +9,7 @@ mod dealt;
 mod geometry;
 mod order;
 mod packing;
+mod routed;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ use cost::Costs;
 use dealt::Dealt;
 use geometry::Geometry;
 use order::Share;
+pub use routed::RoutedPlan;
 use tables::Tables;
 use work::{Cutter, Kind};
 
@@ -92,7 +94,7 @@ impl SwappedPlan {
         let dealt = Dealt::new(&kinds, &shares, &geometry)?;
         Ok(Self {
             variant: geometry.variant(gemm, schedule),
-            preparation: tokens::variant(gemm.tokens),
+            preparation: tokens::variant(gemm.tokens, false),
             balance: Balance::of(&kinds, &shares, workers),
             tables: Tables::new(gemm, &geometry, dealt, workers)?,
         })

@@ -12,7 +12,7 @@ use crate::plan::groups::{self, depth, within};
 use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, Pass, PlanError, Weights};
 
 /// Where a table begins: at a multiple of a line of L2.
-const ALIGNMENT: usize = 128;
+pub(super) const ALIGNMENT: usize = 128;
 
 /// The tables that the kernel reads beside the operands, and the memory that it writes beside the result.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Tables {
         put(self.places.tiles, bytemuck::cast_slice(&self.dealt.table()));
         Memory {
             tables,
-            maps: self.maps(),
+            maps: maps(&self.gemm, &self.geometry),
             // A tile that is computed at full width copies that many tokens, even where fewer remain.
             workspace_bytes: self.partials as usize
                 + (self.dealt.slots * self.geometry.partial_bytes()).max(self.geometry.token_bytes()),
@@ -115,7 +115,7 @@ impl Tables {
             tiles_a_worker: self.dealt.tiles_a_worker as u32,
             group_count: self.gemm.groups.len() as u32,
             items: self.item_offsets.last().copied().unwrap_or(0),
-            reserved: 0,
+            weight_blocks: 0,
             inline: self.inline,
         };
         let launch = |pass, grid| Launch {
@@ -129,50 +129,49 @@ impl Tables {
             launch(Pass::Main, self.dealt.workers() as u32),
         ]
     }
+}
 
-    fn maps(&self) -> Vec<Map> {
-        // Every group has the same number of maps; those of absent second weights are never used.
-        let matrices = [
-            Matrix::Weights,
-            Matrix::WeightScales,
-            Matrix::SecondWeights,
-            Matrix::SecondWeightScales,
-        ];
-        let groups = self.gemm.groups.iter().enumerate();
-        groups
-            .flat_map(|(group, shape)| {
-                matrices
-                    .into_iter()
-                    .map(move |matrix| match self.geometry.repacked {
-                        true => self.repacked_map(matrix, group, shape),
-                        false => self.map(matrix, group, shape),
-                    })
+/// The maps of all groups' weights.
+pub(super) fn maps(gemm: &GroupedGemm, geometry: &Geometry) -> Vec<Map> {
+    // Every group has the same number of maps; those of absent second weights are never used.
+    let matrices = [
+        Matrix::Weights,
+        Matrix::WeightScales,
+        Matrix::SecondWeights,
+        Matrix::SecondWeightScales,
+    ];
+    let groups = gemm.groups.iter().enumerate();
+    groups
+        .flat_map(|(group, shape)| {
+            matrices.into_iter().map(move |matrix| match geometry.repacked {
+                true => repacked_map(geometry, matrix, group, shape),
+                false => map(geometry, matrix, group, shape),
             })
-            .collect()
-    }
+        })
+        .collect()
+}
 
-    fn map(&self, matrix: Matrix, group: usize, shape: &GemmShape) -> Map {
-        let depth = depth(shape.k) as u64;
-        let (columns, box_columns) = match matrix {
-            Matrix::Weights | Matrix::SecondWeights => (depth / 2, CHUNK as u32 / 2),
-            // The least that the level-2 cache gives of a row: the scales of four chunks.
-            _ => (depth / 16, 32),
-        };
-        let boxes = [box_columns, self.geometry.block_rows as u32];
-        Map::of_bytes(matrix, group, [columns, shape.n as u64], boxes)
-    }
+fn map(geometry: &Geometry, matrix: Matrix, group: usize, shape: &GemmShape) -> Map {
+    let depth = depth(shape.k) as u64;
+    let (columns, box_columns) = match matrix {
+        Matrix::Weights | Matrix::SecondWeights => (depth / 2, CHUNK as u32 / 2),
+        // The least that the level-2 cache gives of a row: the scales of four chunks.
+        _ => (depth / 16, 32),
+    };
+    let boxes = [box_columns, geometry.block_rows as u32];
+    Map::of_bytes(matrix, group, [columns, shape.n as u64], boxes)
+}
 
-    /// A chunk of a block's rows is contiguous: values as rows of 256 bytes, scales as rows of 128. A box that reaches
-    /// beyond the last row loads part of the next chunk; results for it are not stored.
-    fn repacked_map(&self, matrix: Matrix, group: usize, shape: &GemmShape) -> Map {
-        let sixteens = (depth(shape.k) / CHUNK * shape.n.div_ceil(packing::ROWS)) as u64;
-        let rows = self.geometry.block_rows as u32;
-        match matrix {
-            Matrix::Weights | Matrix::SecondWeights => {
-                Map::of_bytes(matrix, group, [256, 4 * sixteens], [256, rows / 4])
-            }
-            _ => Map::of_bytes(matrix, group, [128, sixteens], [128, rows / 16]),
+/// A chunk of a block's rows is contiguous: values as rows of 256 bytes, scales as rows of 128. A box that reaches
+/// beyond the last row loads part of the next chunk; results for it are not stored.
+fn repacked_map(geometry: &Geometry, matrix: Matrix, group: usize, shape: &GemmShape) -> Map {
+    let sixteens = (depth(shape.k) / CHUNK * shape.n.div_ceil(packing::ROWS)) as u64;
+    let rows = geometry.block_rows as u32;
+    match matrix {
+        Matrix::Weights | Matrix::SecondWeights => {
+            Map::of_bytes(matrix, group, [256, 4 * sixteens], [256, rows / 4])
         }
+        _ => Map::of_bytes(matrix, group, [128, sixteens], [128, rows / 16]),
     }
 }
 

@@ -15,11 +15,16 @@ const WARPS: usize = 16;
 const SHARED_BYTES: u32 = 120 << 10;
 
 /// The kernel's variant for a format of tokens: one for NVFP4, and one for both formats of 16 bits, which it only moves.
-pub(super) fn variant(format: TokenFormat) -> Variant {
+/// Those of `routed` plans read sizes from memory.
+pub(super) fn variant(format: TokenFormat, routed: bool) -> Variant {
     let half = usize::from(format.is_half());
+    let mut defines = BTreeMap::from([("OVERLAP", "1".to_owned()), ("FORMAT", half.to_string())]);
+    if routed {
+        defines.insert("ROUTED", "1".to_owned());
+    }
     Variant {
         source: Source::Tokens,
-        defines: BTreeMap::from([("OVERLAP", "1".to_owned()), ("FORMAT", half.to_string())]),
+        defines,
         threads: 32 * WARPS as u32,
         shared_bytes: SHARED_BYTES,
         registers: most_registers(32 * WARPS),

@@ -1,0 +1,238 @@
+//! Calls that are planned on the device: the same launches with many routings give the bits of the host's plans.
+
+use gauntlet_operations::{Form, OutputFormat, Roles, Setup, TokenFormat};
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::*;
+use crate::plan::swapped::RoutedPlan;
+
+/// More than a warp of the planning kernel places at a time.
+const EXPERTS: usize = 37;
+const ROWS: usize = 40;
+/// Two blocks of weight rows, and a depth that is no multiple of a chunk.
+const SIZES: (usize, usize) = (136, 144);
+
+fn schedule(form: Form, width: usize, order: Order, packing: Packing) -> Schedule {
+    Schedule {
+        tile: [if form == Form::Swiglu { 64 } else { 128 }, width, 128].into(),
+        stages: 3,
+        roles: Roles::Specialised,
+        lookup: gauntlet_operations::Lookup::Precomputed,
+        setup: Setup::Once,
+        swap_ab: true,
+        order,
+        packing,
+        ..Schedule::baseline()
+    }
+}
+
+fn layer(tokens: TokenFormat, form: Form, counts: &[usize]) -> GroupedGemm {
+    let (n, k) = SIZES;
+    GroupedGemm {
+        groups: counts.iter().map(|&m| GemmShape { m, n, k }).collect(),
+        form,
+        output: OutputFormat::F32,
+        tokens,
+    }
+}
+
+/// Token counts of all experts: none, all to one, few busy ones, and any.
+fn routings() -> Vec<Vec<usize>> {
+    let mut generator = ChaCha8Rng::seed_from_u64(3);
+    let mut one = vec![0; EXPERTS];
+    one[31] = ROWS;
+    let mut found = vec![vec![0; EXPERTS], one];
+    for busy in [2, 3, 7, EXPERTS] {
+        let mut counts = vec![0; EXPERTS];
+        let experts: Vec<usize> = (0..busy).map(|_| generator.random_range(0..EXPERTS)).collect();
+        for _ in 0..generator.random_range(ROWS / 2..=ROWS) {
+            counts[experts[generator.random_range(0..busy)]] += 1;
+        }
+        found.push(counts);
+    }
+    found
+}
+
+fn ends(counts: &[usize]) -> Vec<i32> {
+    let ends = counts.iter().scan(0, |end, count| {
+        *end += *count as i32;
+        Some(*end)
+    });
+    ends.collect()
+}
+
+/// A routed call that is prepared once.
+struct Prepared {
+    plan: RoutedPlan,
+    kernels: Vec<Kernel>,
+    memory: Memory,
+    addresses: Addresses,
+    queued: Vec<plan::Launch>,
+}
+
+impl Prepared {
+    /// With the weights of these inputs, which have all rows in the first group.
+    fn new(compiler: &Compiler, layer: &GroupedGemm, schedule: &Schedule, inputs: &[GroupInputs]) -> Self {
+        let plan = RoutedPlan::new(layer, ROWS, schedule, PROCESSORS).unwrap();
+        let mut memory = Memory::new();
+        let operands = of_gemm(&mut memory, layer, schedule.packing, inputs);
+        let needed = plan.memory(&operands.weights);
+        let maps = needed.maps.iter();
+        let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
+        let addresses = Addresses {
+            operands: [operands.rows[0], memory.allocate(vec![0; 4 * EXPERTS]), 0],
+            scales: operands.scales,
+            output: memory.allocate_unwritten(ROWS * SIZES.0 * 4),
+            tables: memory.allocate(needed.tables),
+            maps: memory.allocate(maps),
+            workspace: memory.allocate_unwritten(needed.workspace_bytes),
+            counters: 0,
+        };
+        Self {
+            kernels: read(compiler, &plan),
+            queued: plan.launches(&addresses),
+            plan,
+            memory,
+            addresses,
+        }
+    }
+
+    /// Runs the prepared launches with other tokens and ends.
+    fn run(&mut self, layer: &GroupedGemm, inputs: &[GroupInputs], ends: &[i32], seed: u64) -> Vec<u8> {
+        let layout = Layout::new(layer);
+        let pieces = layout.pieces(inputs);
+        let tokens = assembled(layout.token_bytes, &pieces.tokens);
+        let scales = assembled(layout.token_scale_bytes, &pieces.token_scales);
+        for (address, bytes) in [
+            (self.addresses.operands[0], tokens.as_slice()),
+            (self.addresses.scales[0], &scales),
+            (self.addresses.operands[1], bytemuck::cast_slice(ends)),
+        ] {
+            self.memory.contents_mut(address).unwrap()[..bytes.len()].copy_from_slice(bytes);
+        }
+        self.memory
+            .contents_mut(self.addresses.output)
+            .unwrap()
+            .fill(0xFF);
+        run(&self.plan, &self.kernels, &self.queued, &mut self.memory, seed).unwrap();
+        self.memory.contents(self.addresses.output).unwrap().to_vec()
+    }
+}
+
+fn generated(problem: &GroupedGemm) -> Vec<GroupInputs> {
+    let problem = Operation::GroupedGemm(problem.clone());
+    match operations::generate(&problem, InputKind::Wide, 5) {
+        Inputs::GroupedGemm(inputs) => inputs,
+        Inputs::Attention(_) => panic!("the problem is a GEMM"),
+    }
+}
+
+fn check(tokens: TokenFormat, form: Form, schedule: &Schedule) {
+    let Some(compiler) = compiler() else { return };
+    let mut all = vec![0; EXPERTS];
+    all[0] = ROWS;
+    let layer_of = |counts: &[usize]| layer(tokens, form, counts);
+    let whole = layer_of(&all);
+    let mut prepared = Prepared::new(&compiler, &whole, schedule, &generated(&whole));
+    // Compiled once: the variants of the host's plan do not depend on the token counts.
+    let host = Kernels::new(&compiler, &Operation::GroupedGemm(whole.clone()), schedule).kernels;
+    let mut host = Some(host);
+    for (seed, counts) in routings().iter().enumerate() {
+        let problem = layer_of(counts);
+        let inputs = generated(&problem);
+        let found = prepared.run(&problem, &inputs, &ends(counts), seed as u64);
+        let operation = Operation::GroupedGemm(problem);
+        let kernels = Kernels {
+            plan: plan::plan(&operation, schedule, PROCESSORS).unwrap(),
+            problem: operation,
+            packing: schedule.packing,
+            kernels: host.take().unwrap(),
+        };
+        let expected = kernels.run(&[Inputs::GroupedGemm(inputs)], 0).unwrap();
+        let (own, rest) = found.split_at(expected[0].bytes.len());
+        assert!(own == expected[0].bytes, "{counts:?}");
+        assert!(
+            rest.iter().all(|byte| *byte == 0xFF),
+            "rows beyond the last end were written: {counts:?}"
+        );
+        host = Some(kernels.kernels);
+    }
+}
+
+#[test]
+fn brain_floats_in_tiles_of_all_widths() {
+    check(
+        TokenFormat::Bf16,
+        Form::Plain,
+        &schedule(Form::Plain, 24, Order::Sorted, Packing::Canonical),
+    );
+}
+
+#[test]
+fn nvfp4_tokens_and_two_products() {
+    check(
+        TokenFormat::Nvfp4,
+        Form::Swiglu,
+        &schedule(Form::Swiglu, 16, Order::Sorted, Packing::Canonical),
+    );
+}
+
+#[test]
+fn repacked_weights_in_tiles_of_one_width() {
+    let schedule = schedule(Form::Plain, 16, Order::Static, Packing::Fragments);
+    check(TokenFormat::F16, Form::Plain, &schedule);
+}
+
+/// Ends that no routing has read and write nothing outside of the call's memory.
+#[test]
+fn wrong_ends_stay_within_the_memory() {
+    let Some(compiler) = compiler() else { return };
+    let mut all = vec![0; EXPERTS];
+    all[0] = ROWS;
+    let whole = layer(TokenFormat::Bf16, Form::Plain, &all);
+    let inputs = generated(&whole);
+    let schedule = schedule(Form::Plain, 16, Order::Sorted, Packing::Canonical);
+    let mut prepared = Prepared::new(&compiler, &whole, &schedule, &inputs);
+    let mut generator = ChaCha8Rng::seed_from_u64(9);
+    for seed in 0..2 {
+        let mut ends: Vec<i32> = (0..EXPERTS).map(|_| generator.random_range(-20..90)).collect();
+        ends[5] = i32::MIN;
+        ends[7] = i32::MAX;
+        prepared.run(&whole, &inputs, &ends, generator.next_u64() + seed);
+    }
+}
+
+#[test]
+fn products_of_several_sizes_are_refused() {
+    let mut unequal = layer(TokenFormat::Bf16, Form::Plain, &[0, 0]);
+    unequal.groups[1].n = 8;
+    let schedule = schedule(Form::Plain, 16, Order::Sorted, Packing::Canonical);
+    let error = RoutedPlan::new(&unequal, 4, &schedule, 132).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("product 1 is 8×144, and the first 136×144: "),
+        "{error}"
+    );
+}
+
+/// Launches depend on the sizes alone; the workspace has room for the worst routing, not for all tokens in each group.
+#[test]
+fn launches_and_memory_follow_from_the_number_of_rows() {
+    let layer = layer(TokenFormat::Bf16, Form::Plain, &[0; 128]);
+    let schedule = schedule(Form::Plain, 256, Order::Sorted, Packing::Canonical);
+    let bytes = |rows| {
+        let plan = RoutedPlan::new(&layer, rows, &schedule, 132).unwrap();
+        plan.memory(&[]).workspace_bytes
+    };
+    // 16384 tokens fill 16384 + 7 · 128 rows of 256 values of two bytes; tables take some kilobytes.
+    let converted = (16384 + 7 * 128) * 256 * 2;
+    assert!(
+        (converted..converted + (256 << 10)).contains(&bytes(16384)),
+        "{}",
+        bytes(16384)
+    );
+    let none = RoutedPlan::new(&layer, 0, &schedule, 132).unwrap();
+    assert!(none.launches(&crate::plan::fixture::ADDRESSES).is_empty());
+}

@@ -1,0 +1,134 @@
+"""Whole layers: a dense one, and a mixture of experts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gauntlet import _native
+from gauntlet.nvfp4 import _arrays
+from gauntlet.nvfp4._products import FLOATS, Weights, check_floats, grouped_mm, registered
+from gauntlet.nvfp4._tensor import Tensor
+
+
+def linear(x: Any, weight: Tensor | Weights, bias: Any = None, *, out_dtype: Any = None) -> Any:
+    """A dense layer: ``x @ weight.T + bias``.
+
+    Args:
+        x: ``[..., k]``, bfloat16 or float16, on the CPU also float32: numpy arrays and PyTorch tensors.
+        weight: ``[n, k]``; `Weights` spare the CPU a copy in each call.
+        bias: ``[n]``, of any of these types.
+        out_dtype: float16, bfloat16 or float32; by default the type of `x`.
+
+    Returns:
+        ``[..., n]``, of the library and device of `x`. The sum with the bias is rounded once to `out_dtype`.
+
+    Raises:
+        As `grouped_mm`.
+    """
+    check_floats("x", x)
+    if len(getattr(weight, "shape", ())) != 2:
+        raise ValueError(f"weight: its shape is {getattr(weight, 'shape', None)}; give [n, k]")
+    n, dtype = weight.shape[0], _arrays.dtype_argument("out_dtype", out_dtype, _arrays.dtype_name(x), x)
+    flat = x.reshape(-1, x.shape[-1]) if x.ndim else x
+    if bias is None:
+        result = grouped_mm(flat, weight, out_dtype=dtype)
+    else:
+        _arrays.check("bias", bias, FLOATS, [n])
+        _arrays.check_same_device({"x": x, "bias": bias})
+        exact = grouped_mm(flat, weight, out_dtype="float32")
+        result = _arrays.converted(exact + _arrays.converted(bias, "float32"), dtype)
+    return result.reshape(*x.shape[:-1], n)
+
+
+def moe(
+    hidden: Any,
+    topk_ids: Any,
+    topk_weights: Any,
+    gate: Tensor | Weights,
+    up: Tensor | Weights,
+    down: Tensor | Weights,
+    *,
+    expert_map: Any = None,
+    out_dtype: Any = None,
+) -> Any:
+    """A mixture of experts: for each token the weighted sum of ``(silu(x @ gate.T) * (x @ up.T)) @ down.T`` over its
+    experts.
+
+    Results between the two products have the type of `hidden`; the experts' results are float32 and summed in the order of
+    `topk_ids`, so equal calls give equal bits. On the CPU the sums are float64. On a GPU the routing stays on the device:
+    the call does not wait for it and may be captured.
+
+    Args:
+        hidden: ``[tokens, hidden]``, bfloat16 or float16, on the CPU also float32.
+        topk_ids: ``[tokens, k]``, int32 or int64: the experts of each token.
+        topk_weights: ``[tokens, k]``, float32, bfloat16 or float16.
+        gate: ``[experts, intermediate, hidden]``: the weights under `silu`.
+        up: ``[experts, intermediate, hidden]``.
+        down: ``[experts, hidden, intermediate]``.
+        expert_map: ``[all experts]``, int32 or int64, if only some experts are here: the place of each expert in `gate`, `up`
+            and `down`, or -1. Those elsewhere add nothing, so the results of all ranks add up to the layer's.
+        out_dtype: float16, bfloat16 or float32; by default the type of `hidden`.
+
+    Returns:
+        ``[tokens, hidden]``, of the library and device of `hidden`.
+
+    Raises:
+        TypeError: An argument is of another type.
+        ValueError: Shapes or devices do not fit; on the CPU also, an id stands for no expert.
+        MemoryError: There is no memory for the call.
+    """
+    check_floats("hidden", hidden)
+    if hidden.ndim != 2:
+        raise ValueError(f"hidden: its shape is {tuple(hidden.shape)}; give [tokens, hidden]")
+    tokens, width = (int(size) for size in hidden.shape)
+    _arrays.check("topk_ids", topk_ids, ("int32", "int64"), [tokens, None])
+    count = int(topk_ids.shape[1])
+    _arrays.check("topk_weights", topk_weights, FLOATS, [tokens, count])
+    arrays = {"hidden": hidden, "topk_ids": topk_ids, "topk_weights": topk_weights}
+    if expert_map is not None:
+        _arrays.check("expert_map", expert_map, ("int32", "int64"), [None])
+        arrays["expert_map"] = expert_map
+    _check_experts(width, gate, up, down)
+    dtype = _arrays.dtype_argument("out_dtype", out_dtype, _arrays.dtype_name(hidden), hidden)
+    if dtype == "float64":
+        raise TypeError("out_dtype: float64 is not supported; use float32, float16 or bfloat16")
+    named = {"gate": gate, "up": up, "down": down}
+    arrays |= {name: one.values for name, one in named.items() if isinstance(one, Tensor)}
+    if _arrays.check_same_device(arrays) != "cpu":
+        from gauntlet.nvfp4 import _routed
+
+        return _routed.moe(hidden, topk_ids, topk_weights, gate, up, down, expert_map, dtype)
+    data = _native.moe(
+        _arrays.flat_bytes(hidden),
+        (_arrays.dtype_name(hidden), dtype),
+        (tokens, width, count),
+        _numbers(topk_ids),
+        _arrays.flat_floats(topk_weights),
+        (registered(gate).on_cpu, registered(up).on_cpu, registered(down).on_cpu),
+        None if expert_map is None else _numbers(expert_map),
+    )
+    return _arrays.from_bytes(data, dtype, (tokens, width), hidden)
+
+
+def _check_experts(width: int, gate: Any, up: Any, down: Any) -> None:
+    named = {"gate": gate, "up": up, "down": down}
+    shapes: dict[str, tuple[int, ...]] = {name: getattr(one, "shape", ()) for name, one in named.items()}
+    for name, shape in shapes.items():
+        if len(shape) != 3:
+            raise ValueError(f"{name}: its shape is {shape}; give a stack of matrices, one for each expert")
+    experts, between, _ = shapes["gate"]
+    for name, wanted in {
+        "gate": (experts, between, width),
+        "up": (experts, between, width),
+        "down": (experts, width, between),
+    }.items():
+        if shapes[name] != wanted:
+            raise ValueError(f"{name}: its shape is {shapes[name]}; for these tokens and experts it must be {wanted}")
+
+
+def _numbers(array: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Integers on the CPU, flat."""
+    flat = array.detach().reshape(-1).numpy() if _arrays.is_torch(array) else array.reshape(-1)
+    return np.ascontiguousarray(flat, np.int64)
