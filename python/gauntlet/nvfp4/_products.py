@@ -43,7 +43,7 @@ def grouped_mm(
 
     Args:
         tokens: ``[m, k]``: the tokens of all groups one after another. An `nvfp4.Tensor`, or a PyTorch tensor of
-            bfloat16 or float16 on a Hopper GPU, whose values are multiplied as they are: products are exact, and only
+            bfloat16 or float16 on a GPU, whose values are multiplied as they are: products are exact, and only
             the float32 sums round.
         weights: ``[groups, n, k]``, or ``[n, k]`` for one group; `Weights` spare the CPU a copy in each call.
         sizes: The tokens of each group, which add up to m; 0 is allowed. Left out for one group.

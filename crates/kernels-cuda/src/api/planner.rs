@@ -4,7 +4,7 @@ use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat,
 use gauntlet_operations::{Schedule, Setup};
 
 use super::{Choice, ServeError};
-use crate::plan::{self, Plan, PlanError};
+use crate::plan::{self, Plan, PlanError, Target};
 
 /// A layer's computation, independent of the token counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct ProductShape {
 pub struct Planner {
     shape: LayerShape,
     choice: Choice,
-    processors: u32,
+    target: Target,
 }
 
 /// A planned call of a layer for given token counts, not yet on a device.
@@ -47,12 +47,12 @@ pub struct ShapePlan {
 }
 
 impl Planner {
-    /// A planner for a device with `processors` multiprocessors.
-    pub fn new(shape: LayerShape, choice: Choice, processors: u32) -> Self {
+    /// A planner for a GPU.
+    pub fn new(shape: LayerShape, choice: Choice, target: Target) -> Self {
         Self {
             shape,
             choice,
-            processors,
+            target,
         }
     }
 
@@ -67,8 +67,8 @@ impl Planner {
     /// If the number of token counts differs from the number of products, or no kernel supports the call.
     pub fn plan(&self, tokens: &[usize]) -> Result<ShapePlan, ServeError> {
         let gemm = self.gemm(tokens)?;
-        let schedule = self.choice.schedule(&gemm, self.processors);
-        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, self.processors)?;
+        let schedule = self.choice.schedule(&gemm, self.target);
+        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, self.target)?;
         PlanError::unless(
             "setup",
             schedule.setup,
@@ -145,7 +145,7 @@ mod tests {
             output: OutputFormat::F16,
             tokens: TokenFormat::Nvfp4,
         };
-        Planner::new(shape, choice, 132)
+        Planner::new(shape, choice, Target::hopper(132))
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
             ..Schedule::baseline()
         };
         let error = planner(Choice::Fixed(schedule)).plan(&[1, 1]).unwrap_err();
-        assert!(error.to_string().starts_with("roles = unified: "), "{error}");
+        assert!(error.to_string().starts_with("lookup = linear: "), "{error}");
     }
 
     #[test]
