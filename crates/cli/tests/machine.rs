@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-const BENCH: [&str; 7] = [
+const BENCH: [&str; 8] = [
     "bench",
     "baseline",
     "stages = 2",

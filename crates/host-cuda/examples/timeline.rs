@@ -60,7 +60,7 @@ fn run(arguments: &Arguments) -> Result<(), Box<dyn Error>> {
     };
     let engine = machine::engine()?;
     let device = engine.device();
-    let step = schedules::named(&arguments.schedule, &case.problem, device.processors)?;
+    let step = schedules::named(&arguments.schedule, &case.problem, device.target()?)?;
     let bytes = case.problem.bytes().max(1) as usize;
     let copies = (2 * device.l2_bytes).div_ceil(bytes).clamp(2, MOST_COPIES);
     let inputs = [operations::generate(&case.problem, InputKind::Wide, 1)];

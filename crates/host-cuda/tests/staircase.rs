@@ -1,4 +1,4 @@
-//! Every step of the attention example has a kernel.
+//! Every step of the examples for a GPU has a kernel there.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -6,23 +6,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gauntlet_judge::Candidate;
-use gauntlet_kernels_cuda::plan::plan;
+use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_operations::Schedule;
 use gauntlet_tournament::{Overrides, Round, Tournament};
 
-const PROCESSORS: u32 = 132;
-
 #[test]
 fn each_step_of_the_example_is_planned_for_each_of_its_cases() {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/attention/staircase.toml");
-    let staircase = Tournament::load(&file, &Overrides::default()).unwrap();
-    for round in &staircase.rounds {
-        each_step_is_planned(round);
+    for example in ["attention/staircase.toml", "l4/tournament.toml"] {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let tournament = Tournament::load(&examples.join(example), &Overrides::default()).unwrap();
+        for round in &tournament.rounds {
+            each_step_is_planned(round);
+        }
     }
 }
 
 fn each_step_is_planned(round: &Round) {
     let baseline = round.baseline_schedule().unwrap();
+    let target = Target::of(&round.setting.device).unwrap();
     let mut steps = BTreeMap::new();
     for pitch in &round.pitches {
         let below = pitch.after.as_ref().map_or(&baseline, |after| &steps[after]);
@@ -38,7 +39,7 @@ fn each_step_is_planned(round: &Round) {
             let operation = gauntlet_tiles::operation(&case.sizes).unwrap();
             for parameters in [&baseline, step.schedule_for(&case.sizes, &round.setting.device)] {
                 let schedule = Schedule::of(parameters).unwrap();
-                let planned = plan(operation, &schedule, PROCESSORS);
+                let planned = plan(operation, &schedule, target);
                 assert!(planned.is_ok(), "{}: {:?}", step.name, planned.err());
             }
         }

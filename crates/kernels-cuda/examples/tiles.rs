@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::Path;
 
 use gauntlet_kernels_cuda::plan::swapped::SwappedPlan;
-use gauntlet_kernels_cuda::plan::{Group, Plan};
+use gauntlet_kernels_cuda::plan::{Group, Plan, Target};
 use gauntlet_operations::{Operation, Schedule};
 use serde_json::json;
 
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
 
     let began = std::time::Instant::now();
-    let plan = SwappedPlan::new(gemm, &schedule, processors)?;
+    let plan = SwappedPlan::new(gemm, &schedule, Target::hopper(processors))?;
     let milliseconds = began.elapsed().as_secs_f64() * 1e3;
     let memory = plan.memory(&vec![Default::default(); gemm.groups.len()]);
     let groups: &[Group] = bytemuck::cast_slice(&memory.tables[..gemm.groups.len() * size_of::<Group>()]);

@@ -6,7 +6,7 @@
 // sees the keys up to its own place, aligned at the end; EXPONENTIAL: 0 by hardware, 1 every fourth element by a polynomial,
 // 2 by a table.
 #pragma once
-#include "ptx.cuh"
+#include "eights.cuh"
 
 #define INFINITE __int_as_float(0x7F800000)
 constexpr bool EIGHT_BITS = FORMAT >= 2, BY_BLOCK = EIGHT_BITS && SCALING == 1;
@@ -187,13 +187,6 @@ DEVICE void add_rows(float (&sums)[4], const u32 (&rounded)[4]) {
     else if (FORMAT == 1) ADD_ROWS("m16n8k16.row.col.f32.bf16.bf16.f32", 0x3F803F80);
     else ADD_ROWS("m16n8k16.row.col.f32.f16.f16.f32", 0x3C003C00);
 #undef ADD_ROWS
-}
-
-// Two e4m3 values as fp16, which holds them exactly.
-DEVICE u32 halves_of_eights(u16 pair) {
-    u32 halves;
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(pair));
-    return halves;
 }
 
 // Two int8 values as fp16, which holds them exactly: 1024 + 128 + value has the value's bits, the sign's turned, in its

@@ -9,7 +9,7 @@
 //
 // Definitions beside those of attention.cuh: TILE_M, TILE_N, STAGES; SCORES: 0 stay in registers, 1 go to shared
 // memory and weights overwrite them, 2 weights lie apart; VALUES, P·V: 0 on the matrix unit, 1 scalar; LAYOUT: 0
-// plain, 1 swizzled; EPILOGUE: 0 direct, 1 staged; OVERLAP 1, the launch may begin before the one before it has
+// plain, 1 swizzled; EPILOGUE: 0 direct, 1 staged; ARITHMETIC of e4m3 queries and keys: 0 fp16, 1 as they are; OVERLAP 1, the launch may begin before the one before it has
 // ended.
 #include "attention_unified_results.cuh"
 #include "attention_unified_scalar.cuh"

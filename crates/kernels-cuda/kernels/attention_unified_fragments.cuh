@@ -1,9 +1,9 @@
 // Products by mma.sync.m16n8k16, and its operands from rows in shared memory.
 //
-// Lane 4g + t has of a fragment (PTX ISA, "Matrix Fragments for mma.m16n8k16"):
-//   rows (A, 16 × 16):    0: row g, depth 2t and 2t + 1;   1: row g + 8, the same;   2, 3: as 0, 1 with depth + 8
-//   columns (B, 16 × 8):  first: column g, depth 2t and 2t + 1;   second: the same with depth + 8
-//   sums (16 × 8):        0, 1: row g, columns 2t and 2t + 1;   2, 3: row g + 8
+// Fragments are those of `multiply_fragments`: queries and weights are rows (A), keys and values columns (B).
+//
+// With e4m3 as it is (ARITHMETIC 1), a piece of 16 bytes of Q or K is what a lane needs of half of an m16n8k32: scores are
+// products of e4m3, and values are converted.
 //
 // 16-bit operands lie in shared memory as ldmatrix takes them: Q and K with the depth along rows, V, whose depth is keys,
 // transposed. Pairs of 8 bits travel as if they were one 16-bit element and become fp16 on arrival, in registers, so
@@ -20,16 +20,19 @@ constexpr u32 HEAD_BLOCKS = HEAD / 8, KEY_BLOCKS = TILE_N / 8;
 constexpr u32 PIECE_PAIRS = ROW_BYTES / 32, PAIR_DEPTHS = HEAD / 16 / PIECE_PAIRS;
 
 DEVICE void multiply(float (&sums)[4], const u32 (&rows)[4], u32 first, u32 second) {
-    if constexpr (FORMAT == 1)
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
-            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-            : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second));
-    else
-        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
-            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
-            : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second));
+    multiply_fragments<FORMAT == 1>(sums, rows, first, second);
+}
+
+// Whether queries and keys are multiplied as e4m3.
+constexpr bool EIGHTS = FORMAT == 2 && ARITHMETIC == 1;
+static_assert(EIGHTS || ARITHMETIC == 0, "only e4m3 is multiplied as it is");
+
+// The same of e4m3, 32 deep: four elements where the others have two.
+DEVICE void multiply_eights(float (&sums)[4], const u32 (&rows)[4], u32 first, u32 second) {
+    asm("mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+        : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second));
 }
 
 DEVICE u32 lower_halves(u32 bytes) {
@@ -54,16 +57,18 @@ DEVICE u32 two_pieces(u32 area, u32 row, u32 piece, u32 lane) {
 
 // ---- Q, whole, as rows.
 
-typedef u32 Queries[HEAD / 16][4];
+typedef u32 Queries[HEAD / (EIGHTS ? 32 : 16)][4];
 
 // If raw scores change their sign (only for 8 bits: Scales), the queries are negated.
 DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, u32 lane) {
-    u32 signs = flip ? 0x80008000u : 0;
+    u32 signs = !flip ? 0 : EIGHTS ? 0x80808080u : 0x80008000u;
 #pragma unroll
     for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
         uint4 words = load_matrices(sixteen_rows<ROW_BYTES>(area, first_row, 2 * pair, lane));
-        u32(&low)[4] = queries[pair * PAIR_DEPTHS];
-        if constexpr (EIGHT_BITS) {
+        u32(&low)[4] = queries[EIGHTS ? pair : pair * PAIR_DEPTHS];
+        if constexpr (EIGHTS) {
+            low[0] = words.x ^ signs, low[1] = words.y ^ signs, low[2] = words.z ^ signs, low[3] = words.w ^ signs;
+        } else if constexpr (EIGHT_BITS) {
             u32(&high)[4] = queries[pair * PAIR_DEPTHS + 1];
             low[0] = lower_halves(words.x) ^ signs, low[2] = upper_halves(words.x) ^ signs;
             low[1] = lower_halves(words.y) ^ signs, low[3] = upper_halves(words.y) ^ signs;
@@ -89,8 +94,11 @@ DEVICE void multiply_keys(RawScores& scores, const Queries& queries, u32 keys, u
 #pragma unroll
         for (u32 block = 0; block < KEY_BLOCKS; block += 2) {
             uint4 words = load_matrices(two_pieces<ROW_BYTES>(keys, 8 * block, 2 * pair, lane));
-            const u32(&low)[4] = queries[pair * PAIR_DEPTHS];
-            if constexpr (EIGHT_BITS) {
+            const u32(&low)[4] = queries[EIGHTS ? pair : pair * PAIR_DEPTHS];
+            if constexpr (EIGHTS) {
+                multiply_eights(scores[block], low, words.x, words.y);
+                multiply_eights(scores[block + 1], low, words.z, words.w);
+            } else if constexpr (EIGHT_BITS) {
                 const u32(&high)[4] = queries[pair * PAIR_DEPTHS + 1];
                 multiply(scores[block], low, lower_halves(words.x), upper_halves(words.x));
                 multiply(scores[block], high, lower_halves(words.y), upper_halves(words.y));

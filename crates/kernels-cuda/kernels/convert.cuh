@@ -5,7 +5,7 @@
 // · 2⁻⁷: at most six significant bits, between 2⁻¹⁷ and 21, so exact. A product of two such numbers is 2⁻¹⁴ times the
 // true one.
 #pragma once
-#include "ptx.cuh"
+#include "eights.cuh"
 
 // The factor for sums of products of converted operands.
 constexpr float CONVERTED_UNIT = 16384.0f;
@@ -18,9 +18,7 @@ DEVICE u32 multiply_halves(u32 left, u32 right) {
 
 // Two e4m3 scales as fp16, times 2⁷; NaN stays NaN.
 DEVICE u32 convert_scales(u16 scales) {
-    u32 halves;
-    asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(scales));
-    return multiply_halves(halves, 0x58005800u);
+    return multiply_halves(halves_of_eights(scales), 0x58005800u);
 }
 
 // Two fp16, both times the first or the second of two: one instruction, which can use one half of a register twice.
@@ -84,15 +82,22 @@ DEVICE void convert_8(u32 packed, u32 scales, bool second, u32& pair_0, u32& pai
 // 2⁻¹²⁶ (subnormals included). With scales as scale · 2¹¹⁹, products are value · scale · 2⁻⁷, as above.
 
 DEVICE u32 multiply_brains_by_half(u32 left, u32 right, bool second) {
+// Before sm_90 products of bf16 are multiply-adds; −0 changes none, not even its sign.
+#if __CUDA_ARCH__ >= 900
+#define MULTIPLY "mul.rn.bf16x2 %0, %1, both; }"
+#else
+#define MULTIPLY ".reg .b32 zeros; mov.b32 zeros, 0x80008000; fma.rn.bf16x2 %0, %1, both, zeros; }"
+#endif
     u32 product;
     if (second)
-        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {high, high}; mul.rn.bf16x2 %0, %1, both; }"
+        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {high, high}; " MULTIPLY
             : "=r"(product)
             : "r"(left), "r"(right));
     else
-        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {low, low}; mul.rn.bf16x2 %0, %1, both; }"
+        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {low, low}; " MULTIPLY
             : "=r"(product)
             : "r"(left), "r"(right));
+#undef MULTIPLY
     return product;
 }
 
@@ -100,10 +105,9 @@ DEVICE u32 multiply_brains_by_half(u32 left, u32 right, bool second) {
 DEVICE u32 convert_scales_to_brain(u16 scales) {
     constexpr float UNIT = 6.646139978924579e35f;   // 2¹¹⁹
     float low, high;
-    asm("{ .reg .b32 halves; .reg .b16 low, high; cvt.rn.f16x2.e4m3x2 halves, %2; mov.b32 {low, high}, halves; "
-        "cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
+    asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
         : "=f"(low), "=f"(high)
-        : "h"(scales));
+        : "r"(halves_of_eights(scales)));
     u32 brains;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(brains) : "f"(high * UNIT), "f"(low * UNIT));
     return brains;

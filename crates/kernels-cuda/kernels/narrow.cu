@@ -10,10 +10,8 @@
 // Lane 4g + q has row g of each eight, and of a chunk the values 32q … 32q + 31 of weights and tokens alike: products
 // are summed in an order of their own, and nothing is exchanged between lanes.
 #include "format.cuh"
+#include "results.cuh"
 #include "trace.cuh"
-
-enum class Output { F16, Bf16, F32 };
-constexpr Output output = static_cast<Output>(OUTPUT);
 
 constexpr u32 ROWS = 32, CHUNK = 128, WARPS = TILE_K / CHUNK, THREADS = 32 * WARPS;
 // Rows are taken by eights, 16 bytes a lane.
@@ -74,16 +72,6 @@ DEVICE Block block_of_few(const Parameter& parameter) {
 }
 
 // ---- Copies to a warp's slots. Weights are read once, so the second-level cache need not keep them.
-
-DEVICE void copy_16_once(u32 to, const void* from) {
-    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "l"(EVICT_FIRST)
-                 : "memory");
-}
-
-// Through the first-level cache, where the neighbours' scales remain for the next chunks. `bytes` is 8, or 0 for zeros.
-DEVICE void copy_8(u32 to, const void* from, u32 bytes) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
-}
 
 // Bytes from a row of weights to the next, from a chunk to the next, and rows in memory. Repacked chunks lie one after
 // another, padded to a multiple of 16 rows.
@@ -172,18 +160,6 @@ struct Tokens {
 // Rows g and g + 8 of two sixteens against columns 2q and 2q + 1 of each eight tokens.
 using Sums = float[ROWS / 16][TOKEN_EIGHTS][4];
 
-// Sixteen deep: rows are `a`, tokens `b`.
-DEVICE void multiply(float (&sums)[4], u32 a0, u32 a1, u32 a2, u32 a3, u32 b0, u32 b1) {
-#define MULTIPLY(FORMATS)                                                          \
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." FORMATS ".f32 "                       \
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"             \
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                  \
-        : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1))
-    if (BRAIN) MULTIPLY("bf16.bf16");
-    else MULTIPLY("f16.f16");
-#undef MULTIPLY
-}
-
 // The scales of a lane's part of a row, of eight rows that lie one after another.
 DEVICE u16 load_scales(u32 rows, u32 lane) {
     return load_shared_2(rows + lane / 4 * SCALE_BYTES + lane % 4 * 2);
@@ -239,8 +215,8 @@ DEVICE void multiply_word(float (&sums)[TOKEN_EIGHTS][4], const Piece& upper, co
     for (u32 half = 0; half < 4; half += 2)
 #pragma unroll
         for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
-            multiply(sums[eight], a[half], b[half], a[half + 1], b[half + 1], tokens[eight].words[WORD][half],
-                     tokens[eight].words[WORD][half + 1]);
+            multiply_fragments<BRAIN>(sums[eight], {a[half], b[half], a[half + 1], b[half + 1]},
+                                      tokens[eight].words[WORD][half], tokens[eight].words[WORD][half + 1]);
 }
 
 DEVICE void convert_tokens(Converted (&tokens)[TOKEN_EIGHTS], u32 slot, u32 lane) {
@@ -287,23 +263,6 @@ DEVICE float add_sums(u32 memory, u32 token, u32 row) {
     for (u32 warp = 0; warp < WARPS; ++warp)
         sum += __uint_as_float(load_shared(memory + warp * WARP_BYTES + token * SUM_STRIDE + row * 4));
     return sum;
-}
-
-DEVICE float silu(float value) {
-    return value / (1.0f + expf(-value));
-}
-
-DEVICE void store_one(u8* first, u64 element, float value) {
-    if constexpr (output == Output::F32) {
-        ((float*)first)[element] = value;
-    } else {
-        u16 rounded;
-        if constexpr (output == Output::Bf16)
-            asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
-        else
-            asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(value));
-        ((u16*)first)[element] = rounded;
-    }
 }
 
 DEVICE void store_results(const Parameter& parameter, const Group& group, const Block& block, u32 memory) {

@@ -1,4 +1,7 @@
-// PTX instructions of sm_90a without a C++ equivalent: each function is one instruction, or the loop that it needs.
+// PTX instructions without a C++ equivalent: each function is one instruction, or the loop that it needs.
+//
+// Kernels that are built for sm_80 and sm_89 too use copies by threads, 8×8 matrices (but not their stores) and products of
+// a warp; barriers in shared memory, the copy engine, clusters and products of warp groups need sm_90a.
 #pragma once
 #include "problem.cuh"
 
@@ -199,11 +202,27 @@ DEVICE void fence_async_global() {
     asm volatile("fence.proxy.async.global;" ::: "memory");
 }
 
-// ---- Copies by threads (cp.async), 16 bytes each.
+// ---- Copies by threads (cp.async).
 
 // `bytes` is 16, or 0 for zeros; nothing is read then.
 DEVICE void copy_16(u32 to, const void* from, u32 bytes) {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+
+// Of data that is read once, so that the second-level cache need not keep it. (The values of policies were read from
+// createpolicy's results on Hopper.)
+DEVICE void copy_16_once(u32 to, const void* from) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "l"(EVICT_FIRST)
+                 : "memory");
+#else
+    copy_16(to, from, 16);
+#endif
+}
+
+// Through the first-level cache, where a line's other bytes remain for the next copies. `bytes` is 8, or 0 for zeros.
+DEVICE void copy_8(u32 to, const void* from, u32 bytes) {
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
 DEVICE void copy_commit() {
@@ -250,14 +269,18 @@ DEVICE void prefetch_level_2(const void* line) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
 }
 
-// Waits until the launches that this one was allowed to overtake are complete.
+// Waits until the launches that this one was allowed to overtake are complete. Before sm_90 no launch overtakes another.
 DEVICE void grid_wait() {
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 // Lets the next launch begin, if it may overtake.
 DEVICE void grid_launch_dependents() {
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 // ---- Clusters: blocks that reach each other's shared memory.
@@ -337,6 +360,24 @@ DEVICE void store_matrices_turned(u32 address, u32 first, u32 second, u32 third,
     asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(address), "r"(first),
                  "r"(second), "r"(third), "r"(fourth)
                  : "memory");
+}
+
+// ---- Products of a warp (mma.sync), 16 rows by 8 columns, 16 deep, of fp16 or, if BRAIN, bf16.
+//
+// Lane 4g + t has (PTX ISA, "Matrix Fragments for mma.m16n8k16"):
+//   rows:     0: row g, depth 2t and 2t + 1;   1: row g + 8, the same;   2, 3: as 0, 1 with depth + 8
+//   columns:  first: column g, depth 2t and 2t + 1;   second: the same with depth + 8
+//   sums:     0, 1: row g, columns 2t and 2t + 1;   2, 3: row g + 8
+template <bool BRAIN>
+DEVICE void multiply_fragments(float (&sums)[4], const u32 (&rows)[4], u32 first, u32 second) {
+#define MULTIPLY(FORMATS)                                                              \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." FORMATS ".f32 "                       \
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"              \
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                   \
+        : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second))
+    if constexpr (BRAIN) MULTIPLY("bf16.bf16");
+    else MULTIPLY("f16.f16");
+#undef MULTIPLY
 }
 
 // ---- The matrix unit (wgmma); the products themselves are in wgmma.cuh.

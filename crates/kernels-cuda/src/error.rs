@@ -35,9 +35,10 @@ pub enum CompileError {
         /// What the dynamic linker said.
         message: String,
     },
-    /// The device code is for another architecture.
+    /// The kernel's instructions do not exist on the architecture.
     #[error(
-        "{variant} cannot be built for {arch}: its instructions (wgmma, bulk copies) are those of sm_90a alone"
+        "{variant} cannot be built for {arch}: kernels by mma.sync and cp.async are built for sm_80, sm_89 and sm_90a, those \
+         by wgmma and bulk copies for sm_90a alone"
     )]
     Architecture {
         /// The variant.
@@ -145,6 +146,9 @@ pub enum BuildError {
 /// Why a run is refused.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum RunError {
+    /// The GPU cannot run the kernels.
+    #[error(transparent)]
+    Gpu(#[from] UnsupportedGpu),
     /// Operands of another problem.
     #[error(transparent)]
     Inputs(#[from] InputsError),

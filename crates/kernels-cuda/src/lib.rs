@@ -1,4 +1,4 @@
-//! NVFP4 grouped GEMM and attention on NVIDIA Hopper GPUs, as a library: it depends only on number formats, devices and
+//! NVFP4 grouped GEMM and attention on NVIDIA GPUs, from A100 to Hopper, as a library: it depends only on number formats, devices and
 //! plain types, and is independent of the worker protocol, models and the judge.
 //!
 //! A problem and a schedule are [planned](plan) into one variant of a kernel with its tables. The variant's
@@ -19,7 +19,7 @@ pub mod trace;
 
 pub use api::{
     Buffers, CallPlan, Choice, Layer, LayerShape, Library, Planner, ProductShape, Queue, Routing, ServeError,
-    ShapePlan, Weights,
+    ShapePlan, Target, Weights,
 };
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
 pub use error::{BuildError, CompileError, RunError, TracingError};

@@ -1,7 +1,8 @@
 //! The variants that are shipped: what the compile gate compiles, on machines without a GPU too.
 //!
 //! They are the steps of the staircase, each with every result format and in both forms where a step changes how
-//! results are made, and the widths that the fastest kernels are tuned over.
+//! results are made, and the widths that the fastest kernels are tuned over. GPUs before Hopper have those whose kernels
+//! need nothing of it, in sizes that fit the 99 KiB of shared memory of an L4's block.
 
 mod attention;
 
@@ -14,7 +15,7 @@ use serde::Serialize;
 
 use crate::compiler::{Compiler, Origin};
 use crate::error::CompileError;
-use crate::plan::{Plan, PlanError, Variant, plan};
+use crate::plan::{Plan, PlanError, Target, Variant, plan};
 
 /// A schedule for a form and a result, with a problem that has both.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,31 +56,41 @@ pub struct CheckedVariant {
     pub broken: Vec<String>,
 }
 
-/// All shipped variants, in the order of the staircase.
-pub fn shipped() -> Vec<Shipped> {
-    let mut shipped = rows();
-    shipped.extend(swapped());
-    shipped.extend(narrow());
-    shipped.extend(attention::shipped());
-    shipped
+/// All shipped variants for an architecture, in the order of the staircase; none if no kernel is built for it.
+pub fn shipped(arch: Arch) -> Vec<Shipped> {
+    match arch {
+        Arch::Sm80 | Arch::Sm89 => {
+            let mut shipped = unified();
+            shipped.extend(narrow(8, 4));
+            shipped.extend(attention::before_hopper(arch));
+            shipped
+        }
+        Arch::Sm90a => {
+            let mut shipped = rows();
+            shipped.extend(swapped());
+            shipped.extend(unified());
+            shipped.extend(narrow(16, 16));
+            shipped.extend(attention::shipped());
+            shipped
+        }
+        Arch::Cpu | Arch::Sm100a => Vec::new(),
+    }
 }
 
 impl Shipped {
     /// Plans it for a device.
     ///
     /// # Errors
-    /// If no kernel supports the schedule, or the device's architecture has no kernels.
+    /// If no kernel supports the schedule, or the device has no kernels.
     pub fn plan(&self, device: &Device) -> Result<Box<dyn Plan>, CheckError> {
-        if device.arch != Arch::Sm90a {
-            let variant = self.name.clone();
-            let arch = device.arch;
-            return Err(CompileError::Architecture { variant, arch }.into());
-        }
-        plan(&self.problem, &self.schedule, device.processors.get() as u32).map_err(|source| {
-            CheckError::Plan {
-                name: self.name.clone(),
-                source,
-            }
+        let arch = device.arch;
+        let planned = match Target::of(device) {
+            Some(target) => plan(&self.problem, &self.schedule, target),
+            None => Err(PlanError::Architecture { arch }),
+        };
+        planned.map_err(|source| CheckError::Plan {
+            name: self.name.clone(),
+            source,
         })
     }
 
@@ -330,6 +341,66 @@ fn swapped() -> Vec<Shipped> {
     shipped
 }
 
+/// Weights as rows, without Hopper's instructions: every result in the order that is chosen automatically, then widths,
+/// stages and orders, repacked weights, and tokens of 16 bits.
+fn unified() -> Vec<Shipped> {
+    let unified = |rows: usize, width: usize, stages: usize, order: Order| Schedule {
+        tile: Tile::from([rows, width, 128]),
+        stages,
+        order,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        swap_ab: true,
+        ..Schedule::baseline()
+    };
+    let sorted = |rows: usize, width: usize, stages: usize| unified(rows, width, stages, Order::Sorted);
+    let mut shipped = Vec::new();
+    for result in RESULTS {
+        let rows = if result.0 == Form::Swiglu { 64 } else { 128 };
+        shipped.push(variant("unified, sorted", result, &MANY, sorted(rows, 64, 3)));
+    }
+    let wide = sorted(128, 128, 2);
+    let per_tile = unified(128, 64, 2, Order::PerTile);
+    let split = Schedule {
+        split_k: 4,
+        ..unified(128, 32, 4, Order::PerTile)
+    };
+    let fixed = unified(64, 96, 2, Order::Static);
+    shipped.extend([
+        variant("unified, sorted, 128 tokens", PLAIN, &MANY, wide.clone()),
+        variant(
+            "unified, sorted, 128 tokens",
+            RESULTS[3],
+            &MANY,
+            sorted(64, 128, 2),
+        ),
+        variant("unified, split", PLAIN, &MANY, split),
+        variant("unified, per tile", PLAIN, &MANY, per_tile),
+        variant("unified, static", RESULTS[3], &MANY, fixed),
+        variant(
+            "unified, sorted, 128 tokens, repacked",
+            PLAIN,
+            &MANY,
+            repacked(wide),
+        ),
+        variant(
+            "unified, sorted, repacked",
+            RESULTS[3],
+            &MANY,
+            repacked(sorted(64, 64, 3)),
+        ),
+    ]);
+    for (format, result, schedule) in [
+        (TokenFormat::Bf16, RESULTS[1], repacked(sorted(128, 64, 3))),
+        (TokenFormat::Bf16, RESULTS[3], sorted(64, 128, 2)),
+        (TokenFormat::Bf16, RESULTS[2], sorted(128, 128, 2)),
+        (TokenFormat::F16, PLAIN, sorted(128, 32, 4)),
+    ] {
+        shipped.push(with_tokens("unified, sorted", format, result, &MANY, schedule));
+    }
+    shipped
+}
+
 /// A kernel on 16-bit tokens.
 fn with_tokens(
     name: &str,
@@ -353,17 +424,20 @@ fn repacked(schedule: Schedule) -> Schedule {
     }
 }
 
-/// Few tokens.
-fn narrow() -> Vec<Shipped> {
-    // Weight rows and the depth of a step as each form is best served (`Choice::Automatic`).
-    let narrow = |rows: usize, width: usize| Schedule {
-        tile: Tile::from([rows, width, 64 * rows]),
+/// Few tokens, in the plain form with this many warps, and with tokens of 16 bits.
+fn narrow(warps: usize, warps_with_halves: usize) -> Vec<Shipped> {
+    // Weight rows and the depth of a step as each form is best served (`Choice::Automatic`): half of the warps where a block
+    // has half of the rows of each weight.
+    let narrow_of = |warps: usize, rows: usize, width: usize| Schedule {
+        tile: Tile::from([rows, width, 4 * warps * rows]),
         stages: 2,
         lookup: Lookup::Precomputed,
         setup: Setup::Once,
         swap_ab: true,
         ..Schedule::baseline()
     };
+    let narrow = |rows: usize, width: usize| narrow_of(warps, rows, width);
+    let on_halves = |rows: usize, width: usize| narrow_of(warps_with_halves, rows, width);
     let mut shipped: Vec<_> = [8, 16]
         .into_iter()
         .map(|width| variant(&format!("narrow, {width} tokens"), PLAIN, &FEW, narrow(32, width)))
@@ -373,9 +447,9 @@ fn narrow() -> Vec<Shipped> {
         shipped.push(variant("narrow, 16 tokens", *result, &FEW, narrow(rows, 16)));
     }
     for (format, result, schedule) in [
-        (TokenFormat::Bf16, RESULTS[1], repacked(narrow(32, 16))),
-        (TokenFormat::Bf16, RESULTS[3], narrow(16, 8)),
-        (TokenFormat::F16, RESULTS[2], narrow(32, 8)),
+        (TokenFormat::Bf16, RESULTS[1], repacked(on_halves(32, 16))),
+        (TokenFormat::Bf16, RESULTS[3], on_halves(16, 8)),
+        (TokenFormat::F16, RESULTS[2], on_halves(32, 8)),
     ] {
         shipped.push(with_tokens("narrow", format, result, &FEW, schedule));
     }
@@ -395,20 +469,22 @@ mod tests {
     use super::*;
     use crate::plan::Source;
 
-    fn h200() -> Device {
-        Device::builtin("h200").unwrap()
-    }
-
     #[test]
     fn each_has_a_name_of_its_own_is_accepted_by_the_device_and_planned() {
-        let device = h200();
+        for (name, kernels) in [("h200", 8), ("l4", 4), ("a100", 4)] {
+            check_shipped(&Device::builtin(name).unwrap(), kernels);
+        }
+        assert!(shipped(Arch::Sm100a).is_empty());
+    }
+
+    fn check_shipped(device: &Device, kernels: usize) {
         let mut sources: BTreeMap<Source, usize> = BTreeMap::new();
         let mut variants = HashSet::new();
-        let shipped = shipped();
+        let shipped = shipped(device.arch);
         for one in &shipped {
-            assert_eq!(check(&one.schedule, &one.problem, &device), [], "{}", one.name);
+            assert_eq!(check(&one.schedule, &one.problem, device), [], "{}", one.name);
             let plan = one
-                .plan(&device)
+                .plan(device)
                 .unwrap_or_else(|error| panic!("{}: {error}", one.name));
             for variant in plan.variants() {
                 *sources.entry(variant.source).or_default() += 1;
@@ -417,7 +493,7 @@ mod tests {
         }
         let names: BTreeSet<_> = shipped.iter().map(|one| &one.name).collect();
         assert_eq!(names.len(), shipped.len());
-        assert_eq!(sources.len(), 7, "{sources:?}");
+        assert_eq!(sources.len(), kernels, "{sources:?}");
         assert!(
             variants.len() * 4 >= shipped.len() * 3,
             "{} kernels",

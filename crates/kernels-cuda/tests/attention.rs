@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 
 use gauntlet_device::Device;
-use gauntlet_kernels_cuda::plan::plan;
+use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_operations::resources::block_bytes;
 use gauntlet_operations::{
     Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Layout, Lookup, Operation, Order,
     OutputFormat, Roles, Scaling, Schedule, Scores, Sequence, Tile, Values,
 };
 use gauntlet_tiles::accepts;
-
-const PROCESSORS: u32 = 132;
 
 fn problems() -> Vec<Operation> {
     let formats = [
@@ -116,7 +114,7 @@ fn what_the_rules_accept_is_planned_in_the_bytes_that_they_count() {
             if !accepts(&schedule, &problem, &h200) {
                 continue;
             }
-            let planned = plan(&problem, &schedule, PROCESSORS);
+            let planned = plan(&problem, &schedule, Target::hopper(132));
             let planned = planned.unwrap_or_else(|error| panic!("{schedule}: {error}"));
             let variant = planned.variant();
             let counted = block_bytes(&schedule, &problem, h200.arch);
@@ -135,7 +133,7 @@ fn what_no_rule_accepts_is_not_planned() {
             continue;
         };
         for schedule in schedules(attention) {
-            let is_planned = plan(&problem, &schedule, PROCESSORS).is_ok();
+            let is_planned = plan(&problem, &schedule, Target::hopper(132)).is_ok();
             assert!(
                 !is_planned || accepts(&schedule, &problem, &h200),
                 "{schedule}, {problem:?}"
@@ -158,11 +156,13 @@ fn words_that_no_kernel_takes_are_refused_by_name() {
         lookup: Lookup::Precomputed,
         ..Schedule::baseline()
     };
-    assert!(plan(problem, &roles, PROCESSORS).is_ok());
+    assert!(plan(problem, &roles, Target::hopper(132)).is_ok());
     let refused = |change: fn(&mut Schedule)| {
         let mut schedule = roles.clone();
         change(&mut schedule);
-        plan(problem, &schedule, PROCESSORS).unwrap_err().to_string()
+        plan(problem, &schedule, Target::hopper(132))
+            .unwrap_err()
+            .to_string()
     };
     let begins = |message: String, word: &str| assert!(message.starts_with(word), "{message}");
     begins(refused(|schedule| schedule.tile.k = 128), "tile.k = 128");

@@ -2,7 +2,7 @@
 
 mod attention;
 
-use crate::{Cluster, Epilogue, Form, GroupedGemm, Operation, Schedule, Tile};
+use crate::{Cluster, Epilogue, Form, GroupedGemm, Operation, Roles, Schedule, Tile};
 use gauntlet_device::Arch;
 
 pub use attention::{
@@ -40,12 +40,22 @@ pub fn is_narrow(schedule: &Schedule) -> bool {
     schedule.swap_ab && (m == 16 || m == 32) && n <= 16
 }
 
-/// Whether a separate kernel converts operands to fp16 once, because bulk copies bring them directly to where the
-/// matrix unit reads them: tokens of a swapped GEMM on sm_90a, and 8-bit attention by `tcgen05` in fp16. (On sm_90a the
-/// blocks of attention convert their operands themselves.)
+/// Whether a GEMM is computed by the unified CUDA kernel, from sm_80 to sm_90a: weights are the rows, all warps do the same
+/// work, and their products are `mma.sync` on tokens that were converted beforehand.
+pub fn is_unified(schedule: &Schedule, arch: Arch) -> bool {
+    schedule.swap_ab
+        && !is_narrow(schedule)
+        && schedule.roles == Roles::Unified
+        && matches!(arch, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a)
+}
+
+/// Whether a separate kernel converts operands to fp16 once, because copies bring them directly to where the matrix unit
+/// reads them: tokens of a swapped GEMM on sm_90a and of the unified kernel, and 8-bit attention by `tcgen05` in fp16. (On
+/// sm_90a the blocks of attention convert their operands themselves.)
 pub fn converts_beforehand(schedule: &Schedule, problem: &Operation, arch: Arch) -> bool {
     match (problem, arch) {
         (Operation::GroupedGemm(_), Arch::Sm90a) => schedule.swap_ab,
+        (Operation::GroupedGemm(_), Arch::Sm80 | Arch::Sm89) => is_unified(schedule, arch),
         (Operation::Attention(attention), Arch::Sm100a) => {
             attention.format.bytes() < multiplied_bytes(schedule, attention)
         }
@@ -150,6 +160,7 @@ fn gemm_block_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
     let stages = schedule.stages * gemm_stage_bytes(schedule, gemm, arch);
     let buffers = match arch {
         Arch::Cpu => 4 * k * m * if schedule.swap_ab { weights(gemm) } else { 1 } + stages,
+        _ if is_unified(schedule, arch) => stages,
         Arch::Sm90a if schedule.swap_ab => swapped_bytes(schedule, gemm, stages),
         // One slot is filled while products read the other; a single stage overlaps nothing.
         Arch::Sm90a => stages + schedule.stages.min(2) * weights(gemm) * n * k * HALF,
@@ -163,6 +174,7 @@ fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
     let (row_sets, column_sets) = operand_sets(schedule, gemm);
     match arch {
         Arch::Cpu => column_sets * n * k * 4,
+        _ if is_unified(schedule, arch) => row_sets * m * packed_bytes(k) + column_sets * n * k * HALF,
         Arch::Sm90a if schedule.swap_ab && !is_narrow(schedule) => {
             row_sets * m * k.div_ceil(2) + column_sets * n * k * HALF
         }

@@ -280,6 +280,29 @@ impl Operands<'_> {
         })
     }
 
+    /// `cp.async.cg.shared.global [to], [from], 16` and `.ca` of 4, 8 or 16 bytes; then how many bytes are given, the others
+    /// being zeros, and last a cache policy if there is one.
+    fn copy_of_thread(&self, mnemonic: &str) -> Result<CopyOperation, Problem> {
+        let name = mnemonic.replacen("shared::cta", "shared", 1);
+        let sizes: &[u64] = match &name {
+            name if name.starts_with("cp.async.cg.shared.global") => &[16],
+            name if name.starts_with("cp.async.ca.shared.global") => &[4, 8, 16],
+            _ => return Err("no such instruction here".to_owned()),
+        };
+        let bytes = self.constant(2)?;
+        if !sizes.contains(&bytes) {
+            return Err(format!("copies of {bytes} bytes where {sizes:?} are possible"));
+        }
+        let count = self.texts.len() - usize::from(mnemonic.contains("cache_hint"));
+        let bytes = Operand::Constant(bytes);
+        Ok(CopyOperation::OfThread {
+            to: self.address(0)?,
+            from: self.address(1)?,
+            bytes,
+            given: if count > 3 { self.number(3)? } else { bytes },
+        })
+    }
+
     fn copy(&self, mnemonic: &str) -> Result<CopyOperation, Problem> {
         let is = |prefix: &str| mnemonic.starts_with(prefix);
         Ok(if is("cp.async.bulk.tensor.") {
@@ -315,6 +338,9 @@ impl Operands<'_> {
             }
         } else if is("cp.async.commit_group") {
             CopyOperation::CommitOfThread
+        } else if is("cp.async.wait_all") {
+            // As a commit and a wait for all groups: copies that are in no group yet are awaited too.
+            CopyOperation::WaitOfThreadForAll
         } else if is("cp.async.wait_group") {
             CopyOperation::WaitOfThread {
                 left: self.constant(0)?,
@@ -323,17 +349,8 @@ impl Operands<'_> {
             CopyOperation::ArriveOfThread {
                 barrier: self.address(0)?,
             }
-        } else if is("cp.async.cg.shared.global") || is("cp.async.ca.shared.global") {
-            // With a cache hint, the hint is the last operand.
-            let count = self.texts.len() - usize::from(mnemonic.contains("cache_hint"));
-            let bytes = self.number(2)?;
-            let given = if count > 3 { self.number(3)? } else { bytes };
-            CopyOperation::OfThread {
-                to: self.address(0)?,
-                from: self.address(1)?,
-                bytes,
-                given,
-            }
+        } else if is("cp.async.cg.shared") || is("cp.async.ca.shared") {
+            self.copy_of_thread(mnemonic)?
         } else {
             return Err("no such instruction here".to_owned());
         })

@@ -169,6 +169,8 @@ pub(crate) enum CopyOperation {
         given: Operand,
     },
     CommitOfThread,
+    /// Waits for all copies of the thread, also those of no group.
+    WaitOfThreadForAll,
     /// Waits until at most `left` groups are pending.
     WaitOfThread {
         left: u64,

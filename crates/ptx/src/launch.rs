@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::block::{Block, Shape, State, Thread, WARP};
 use crate::collective::Warp;
-use crate::copies::{Awaited, Copy, Way};
+use crate::copies::{Awaited, Copy, Kind, Way};
 use crate::fault::{Fault, Problem};
 use crate::instruction::{Operation, WarpOperation};
 use crate::memory::Memory;
@@ -25,6 +25,9 @@ const TURN_POWERS: u32 = 9;
 /// A copy lands after 2^0 to 2^12 draws, so that some overtake all others and some come last. It may land earlier if all
 /// threads have waited for `PATIENT_TURNS` turns of each warp.
 const DELAY_POWERS: u32 = 12;
+/// One in so many copies by a thread lands only when the thread waits for it: loops that compute much between a copy and its
+/// wait are longer than any delay, and would hide that a wait is missing.
+const AWAITED: u32 = 8;
 const PATIENT_TURNS: usize = 4;
 /// After this many turns of each warp without a store, an arrival or a copy, the launch counts as deadlocked: no loop
 /// of a kernel that computes is as long.
@@ -95,7 +98,7 @@ impl Machine<'_> {
             if drawn < warps {
                 self.turn_of(drawn)?;
             } else if drawn < warps + copies {
-                let all_wait = self.quiet > PATIENT_TURNS * warps;
+                let all_wait = warps == 0 || self.quiet > PATIENT_TURNS * warps;
                 if self.copies[drawn - warps].due > self.clock && !all_wait {
                     continue;
                 }
@@ -296,7 +299,14 @@ impl Machine<'_> {
 
     /// Requests a copy from or to a block's shared memory, which lands later.
     pub fn ask(&mut self, block: usize, way: Way, awaited: Awaited) {
-        let due = self.clock + (1 << self.random.random_range(0..=DELAY_POWERS));
+        let delay = 1 << self.random.random_range(0..=DELAY_POWERS);
+        let is_late = match awaited {
+            Awaited::Group {
+                kind: Kind::OfThread, ..
+            } => self.random.random_range(0..AWAITED) == 0,
+            _ => false,
+        };
+        let due = if is_late { u64::MAX } else { self.clock + delay };
         self.copies.push(Copy {
             due,
             block,

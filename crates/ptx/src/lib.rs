@@ -7,8 +7,8 @@
 //! unit may still read it.
 //!
 //! Not covered: the assembler's translation of the PTX, missing fences between ordinary accesses, and time. The
-//! ordinary instructions of common kernels are supported, and the sm_90a instructions that Gauntlet's kernels use; any
-//! other is refused by name when a kernel is read. Device functions that are not inlined, local and constant memory,
+//! ordinary instructions of common kernels are supported, and the instructions of sm_80 to sm_90a that Gauntlet's kernels
+//! use; any other is refused by name when a kernel is read. Device functions that are not inlined, local and constant memory,
 //! and variables in global memory are among those refused.
 //! Their semantics follow NVIDIA's "Parallel Thread Execution ISA".
 

@@ -317,6 +317,10 @@ impl Machine<'_> {
                 return Ok(());
             }
             CopyOperation::WaitOfThread { left } => return self.land_groups(who, Kind::OfThread, *left),
+            CopyOperation::WaitOfThreadForAll => {
+                self.close_group(who, Kind::OfThread);
+                return self.land_groups(who, Kind::OfThread, 0);
+            }
             CopyOperation::WaitToGlobal { left } => return self.land_groups(who, Kind::ToGlobal, *left),
             CopyOperation::ArriveOfThread { barrier } => {
                 self.close_group(who, Kind::OfThread);

@@ -254,3 +254,97 @@ fn a_launch_that_does_not_fit_is_refused() {
     assert!(refused(3, 32, &[0; 8]).starts_with("3 blocks in clusters of 2"));
     assert!(refused(2, 1025, &[0; 8]).contains("1025 threads"));
 }
+
+/// Each lane copies its own word twice by `cp.async`, to two places, a group each; then it waits by `wait` and reads the
+/// place that is `from` bytes further.
+fn copied_by_threads(wait: &str, from: u32) -> Kernel {
+    kernel(&format!(
+        "{OWN_WORD}
+        mov.u32 %r1, memory; shl.b32 %r2, %r0, 2; add.s32 %r1, %r1, %r2; add.s32 %r3, %r1, 128;
+        mov.u32 %r5, 9; st.shared.u32 [%r1], %r5; st.shared.u32 [%r3], %r5;
+        cp.async.ca.shared.global [%r1], [%rd1], 4; cp.async.commit_group;
+        cp.async.ca.shared.global [%r3], [%rd1], 4; {wait}
+        ld.shared.u32 %r4, [%r1+{from}]; add.s32 %r4, %r4, 1; st.global.u32 [%rd1], %r4;"
+    ))
+}
+
+/// A wait covers the groups that it counts and no others: what it does not cover may land at any time, also late.
+#[test]
+fn copies_of_a_thread_land_by_the_end_of_a_wait_that_covers_them() {
+    let words: Vec<u32> = (0..32).collect();
+    let expected: Vec<u32> = (1..33).collect();
+    let late = |wait: &str, from: u32| {
+        let kernel = copied_by_threads(wait, from);
+        let found = (0..40).map(|seed| {
+            let Tried { result, words } = tried(&kernel, [1, 1, 32], &words, seed);
+            result.unwrap();
+            words
+        });
+        found.filter(|found| *found != expected).count()
+    };
+    let both = "cp.async.commit_group; cp.async.wait_group 0;";
+    let first = "cp.async.commit_group; cp.async.wait_group 1;";
+    assert_eq!((late(both, 0), late(both, 128)), (0, 0));
+    assert_eq!(
+        (late("cp.async.wait_all;", 0), late("cp.async.wait_all;", 128)),
+        (0, 0)
+    );
+    assert_eq!(late(first, 0), 0);
+    assert!(
+        late(first, 128) > 0,
+        "a group that may be on its way was always there"
+    );
+    let without_commit = "cp.async.wait_group 0;";
+    assert_eq!(late(without_commit, 0), 0);
+    assert!(
+        late(without_commit, 128) > 0,
+        "a copy of no group was always there"
+    );
+    assert!(late("", 0) > 0, "a copy was always there at once");
+}
+
+#[test]
+fn forms_that_are_not_known_are_refused_when_a_kernel_is_read() {
+    let refused = |statement: &str| {
+        let text = format!(
+            ".visible .entry one(.param .align 8 .b8 one_param_0[8])
+{{
+.reg .b32 %r<16>;
+.reg .b64 %rd<8>;
+{statement}
+ret;
+}}"
+        );
+        Kernel::read(&text, "one").unwrap_err().to_string()
+    };
+    for (statement, why) in [
+        (
+            "cp.async.cg.shared.global [%r1], [%rd1], 8;",
+            "copies of 8 bytes where [16]",
+        ),
+        (
+            "cp.async.ca.shared.global [%r1], [%rd1], 12;",
+            "copies of 12 bytes where [4, 8, 16]",
+        ),
+        (
+            "mma.sync.aligned.m16n8k32.row.col.f32.e5m2.e4m3.f32 {%r0, %r1, %r2, %r3}, {%r4, %r5, %r6, %r7}, {%r8, %r9}, \
+             {%r0, %r1, %r2, %r3};",
+            "m16n8k32.row.col.f32.e4m3.e4m3.f32` is known here",
+        ),
+        (
+            "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%r0, %r1, %r2, %r3}, {%r4, %r5}, {%r8}, {%r0, %r1, %r2, %r3};",
+            "m16n8k16.row.col.f32.f16.f16.f32` is known here",
+        ),
+        (
+            "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r0, %r1}, {%r4, %r5, %r6, %r7}, {%r8, %r9}, {%r0, %r1};",
+            "is known here",
+        ),
+        (
+            "ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r0, %r1}, [%r2];",
+            "no such instruction here",
+        ),
+    ] {
+        let message = refused(statement);
+        assert!(message.contains(why), "{statement}: {message}");
+    }
+}

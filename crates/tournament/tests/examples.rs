@@ -224,7 +224,11 @@ fn the_tournament_on_the_h200_is_measured_there() {
 
 #[test]
 fn each_step_of_the_staircase_keeps_the_rules_on_top_of_the_one_before() {
-    for file in ["../h200/staircase.toml", "../attention/staircase.toml"] {
+    for file in [
+        "../h200/staircase.toml",
+        "../attention/staircase.toml",
+        "../l4/tournament.toml",
+    ] {
         for round in &load(file).rounds {
             keeps_the_rules(round);
         }

@@ -1,4 +1,4 @@
-"""Products on NVIDIA Hopper GPUs, on PyTorch's current stream. Imports torch."""
+"""Products on NVIDIA GPUs, on PyTorch's current stream. Imports torch."""
 
 from __future__ import annotations
 

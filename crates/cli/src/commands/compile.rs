@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_kernels_cuda::compiler::Compiler;
-use gauntlet_kernels_cuda::{CheckError, CheckedVariant, CompileError, shipped};
+use gauntlet_kernels_cuda::{CheckError, CheckedVariant, shipped};
 use gauntlet_report::{Column, table};
 use serde::Serialize;
 
@@ -28,22 +28,23 @@ struct Compiled {
 pub fn compile(arguments: &Compile) -> Result<Exit, CliError> {
     arguments.json.check()?;
     let device = devices::find(&arguments.device)?;
+    let mut shipped = shipped(device.arch);
+    // Reported before the search for a compiler, which this error does not need.
+    if shipped.is_empty() {
+        return Err(CliError::bad_input(
+            format!(
+                "there are no CUDA kernels for {}, the architecture of {}",
+                device.arch, device.name
+            ),
+            "name a GPU that has kernels with --device: a100, l4, h100 or h200",
+        ));
+    }
     let wanted = arguments.name.as_deref().unwrap_or_default();
-    let shipped: Vec<_> = shipped()
-        .into_iter()
-        .filter(|one| one.name.contains(wanted))
-        .collect();
-    let Some(first) = shipped.first() else {
+    shipped.retain(|one| one.name.contains(wanted));
+    if shipped.is_empty() {
         return Err(CliError::bad_input(
             format!("no shipped variant's name contains `{wanted}`"),
             "`gauntlet compile` lists all of them",
-        ));
-    };
-    // Reported before the search for a compiler, which this error does not need.
-    if let Err(error @ CheckError::Compile(CompileError::Architecture { .. })) = first.plan(&device) {
-        return Err(CliError::bad_input(
-            error.to_string(),
-            "name a Hopper GPU with --device: h100 or h200",
         ));
     }
     let compiler = Compiler::new().map_err(|error| CliError::broken(error.to_string()))?;

@@ -2,7 +2,7 @@
 
 use gauntlet_device::Device;
 use gauntlet_judge::Workshop;
-use gauntlet_kernels_cuda::plan::plan;
+use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_parameters::Parameters;
 use gauntlet_simulate::{Accuracy, on_record};
 use gauntlet_task::Sizes;
@@ -151,9 +151,10 @@ fn measured(executor: TuneExecutor) -> Option<MeasuredExecutor> {
 /// Whether an executor has a kernel for a schedule that the device accepts: the built-in GPU kernels support fewer
 /// combinations of parameters than the GPU's instructions allow.
 fn builds(executor: TuneExecutor, device: &Device) -> impl Fn(&Sizes, &Parameters) -> bool + Sync {
-    let processors = device.processors.get() as u32;
+    let target = Target::of(device);
     move |sizes, parameters| {
-        let has_plan = |operation| plan(operation, &gauntlet_tiles::schedule(parameters), processors).is_ok();
+        let schedule = gauntlet_tiles::schedule(parameters);
+        let has_plan = |operation| target.is_some_and(|target| plan(operation, &schedule, target).is_ok());
         executor != TuneExecutor::Cuda || gauntlet_tiles::operation(sizes).is_some_and(has_plan)
     }
 }

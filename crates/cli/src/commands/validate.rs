@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gauntlet_device::{Arch, Calibration, Device};
-use gauntlet_kernels_cuda::plan::plan;
+use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_simulate::MissingFigure;
 use gauntlet_tuning::validation::{GOALS, Plan, Shape, Validation, check, grid, measure};
 use jiff::Timestamp;
@@ -249,13 +249,12 @@ fn missing(device: &Device) -> impl Fn(MissingFigure) -> CliError {
 /// The grid, without schedules that a GPU's instructions allow but its kernels do not support.
 fn shapes(device: &Device) -> Vec<Shape> {
     let mut shapes = grid(device);
-    if device.arch != Arch::Cpu {
-        let processors = device.processors.get() as u32;
+    if let Some(target) = Target::of(device) {
         for Shape {
             operation, schedules, ..
         } in &mut shapes
         {
-            schedules.retain(|schedule| plan(operation, schedule, processors).is_ok());
+            schedules.retain(|schedule| plan(operation, schedule, target).is_ok());
         }
         shapes.retain(|shape| !shape.schedules.is_empty());
     }

@@ -1,4 +1,4 @@
-//! Times NVFP4 GEMMs on a Hopper GPU: named cases under named schedules.
+//! Times NVFP4 GEMMs on a GPU: named cases under named schedules.
 //!
 //! `cargo run --release -p gauntlet-host-cuda --example benchmark -- [--case NAME]… [--schedule NAME]… [--json FILE]`
 //!
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use cases::Case;
 use measure::{Bench, Row};
 
-/// Times NVFP4 GEMMs on a Hopper GPU.
+/// Times NVFP4 GEMMs on a GPU.
 #[derive(Parser)]
 struct Arguments {
     /// A case or a family of cases, such as group-gemm/case-1 or decode; may be repeated; all cases if not given
@@ -112,12 +112,12 @@ fn add_rows(
     wanted: &[String],
     rows: &mut Vec<Row>,
 ) -> Result<(), Box<dyn Error>> {
-    let processors = bench.engine().device().processors;
+    let target = bench.engine().device().target()?;
     let steps = match wanted {
-        [] => schedules::all(&case.problem, processors)?,
+        [] => schedules::all(&case.problem, target)?,
         wanted => wanted
             .iter()
-            .map(|name| schedules::named(name, &case.problem, processors))
+            .map(|name| schedules::named(name, &case.problem, target))
             .collect::<Result<_, _>>()?,
     };
     for step in &steps {

@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::path::Path;
 
-use gauntlet_kernels_cuda::plan::attention;
+use gauntlet_device::Arch;
+use gauntlet_kernels_cuda::plan::{Target, attention};
 use gauntlet_kernels_cuda::{Choice, LayerShape, Planner, ProductShape, ServeError};
 use gauntlet_operations::{Form, GroupedGemm, Operation, Schedule};
 use gauntlet_tournament::RoundFile;
@@ -48,27 +49,30 @@ pub fn staircase(form: Form) -> Result<Vec<Step>, Box<dyn Error>> {
     Ok(steps)
 }
 
-/// All steps and the automatic choices for a problem on a device with this many multiprocessors.
-pub fn all(problem: &Operation, processors: u32) -> Result<Vec<Step>, Box<dyn Error>> {
+/// All steps and the automatic choices for a problem on a GPU; the steps of the staircase are Hopper's.
+pub fn all(problem: &Operation, target: Target) -> Result<Vec<Step>, Box<dyn Error>> {
     let step = |name: &str, schedule| Step {
         name: name.to_owned(),
         schedule,
     };
     match problem {
         Operation::GroupedGemm(gemm) => {
-            let mut steps = staircase(gemm.form)?;
+            let mut steps = match target.arch {
+                Arch::Sm90a => staircase(gemm.form)?,
+                _ => Vec::new(),
+            };
             for (name, choice) in [(AUTOMATIC, Choice::Automatic), (REPACKED, Choice::Repacked)] {
-                steps.push(step(name, chosen(gemm, choice, processors)?));
+                steps.push(step(name, chosen(gemm, choice, target)?));
             }
             Ok(steps)
         }
-        Operation::Attention(problem) => Ok(vec![step(AUTOMATIC, attention::automatic(problem, processors))]),
+        Operation::Attention(problem) => Ok(vec![step(AUTOMATIC, attention::automatic(problem, target))]),
     }
 }
 
 /// A step by its name, `automatic`, or a schedule as TOML, given inline or as a file.
-pub fn named(wanted: &str, problem: &Operation, processors: u32) -> Result<Step, Box<dyn Error>> {
-    let all = all(problem, processors)?;
+pub fn named(wanted: &str, problem: &Operation, target: Target) -> Result<Step, Box<dyn Error>> {
+    let all = all(problem, target)?;
     if let Some(step) = all.iter().find(|step| step.name == wanted) {
         return Ok(step.clone());
     }
@@ -94,7 +98,7 @@ pub fn named(wanted: &str, problem: &Operation, processors: u32) -> Result<Step,
     })
 }
 
-fn chosen(gemm: &GroupedGemm, choice: Choice, processors: u32) -> Result<Schedule, ServeError> {
+fn chosen(gemm: &GroupedGemm, choice: Choice, target: Target) -> Result<Schedule, ServeError> {
     let shape = LayerShape {
         products: gemm
             .groups
@@ -109,7 +113,7 @@ fn chosen(gemm: &GroupedGemm, choice: Choice, processors: u32) -> Result<Schedul
         tokens: gemm.tokens,
     };
     let tokens: Vec<usize> = gemm.groups.iter().map(|shape| shape.m).collect();
-    let plan = Planner::new(shape, choice, processors).plan(&tokens)?;
+    let plan = Planner::new(shape, choice, target).plan(&tokens)?;
     Ok(plan.schedule().clone())
 }
 
@@ -151,7 +155,7 @@ mod tests {
     #[test]
     fn a_schedule_is_a_name_a_file_or_its_words() {
         let problem = problem(Form::Plain);
-        let named = |wanted: &str| named(wanted, &problem, 132);
+        let named = |wanted: &str| named(wanted, &problem, Target::hopper(132));
         assert_eq!(named("stages-3").unwrap().schedule.stages, 3);
         assert!(named(AUTOMATIC).unwrap().schedule.swap_ab);
         assert_eq!(named(REPACKED).unwrap().schedule.packing, Packing::Fragments);

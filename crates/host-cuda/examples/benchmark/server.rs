@@ -36,11 +36,11 @@ pub fn serve(bench: &mut Bench) -> Result<(), Box<dyn Error>> {
 
 fn answer(bench: &mut Bench, line: &str) -> Result<Row, Box<dyn Error>> {
     let request: Request = serde_json::from_str(line)?;
-    let processors = bench.engine().device().processors;
+    let target = bench.engine().device().target()?;
     let [case] = &cases::named(std::slice::from_ref(&request.case))?[..] else {
         return Err(format!("`{}` is more than one case", request.case).into());
     };
-    let step = schedules::named(&request.schedule, &case.problem, processors)?;
+    let step = schedules::named(&request.schedule, &case.problem, target)?;
     bench.row(case, &step)
 }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use gauntlet_device::Arch;
 use gauntlet_kernels_cuda::compiler::Compiler;
-use gauntlet_kernels_cuda::plan::{self, Variant};
+use gauntlet_kernels_cuda::plan::{self, Target, Variant};
 use gauntlet_kernels_cuda::shipped;
 use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
@@ -22,9 +22,9 @@ pub struct Step {
 
 /// The schedules of all shipped variants whose names contain `part`, each once per family; each problem accepts those
 /// that have a kernel for its form and format.
-pub fn schedules(part: &str) -> Vec<Step> {
+pub fn schedules(part: &str, arch: Arch) -> Vec<Step> {
     let mut seen = HashSet::new();
-    shipped()
+    shipped(arch)
         .into_iter()
         .filter(|one| one.name.contains(part))
         .map(|one| Step {
@@ -41,10 +41,10 @@ pub fn schedules(part: &str) -> Vec<Step> {
 pub fn accepting<'s>(
     steps: &'s [Step],
     problem: &Operation,
-    processors: u32,
+    target: Target,
 ) -> Vec<(&'s Step, Vec<Variant>)> {
     let planned = |step: &'s Step| {
-        let plan = plan::plan(problem, &step.schedule, processors).ok()?;
+        let plan = plan::plan(problem, &step.schedule, target).ok()?;
         Some((step, plan.variants().into_iter().cloned().collect()))
     };
     let family = Family::of(problem);
@@ -57,7 +57,7 @@ pub fn compile_all(
     compiler: &Compiler,
     problems: &[Named],
     steps: &[Step],
-    processors: u32,
+    target: Target,
 ) -> HashMap<Variant, Option<String>> {
     let variants: HashSet<Variant> = problems
         .iter()
@@ -67,11 +67,11 @@ pub fn compile_all(
                 .iter()
                 .map(|&output| with_output(&named.problem, output))
         })
-        .flat_map(|problem| accepting(steps, &problem, processors))
+        .flat_map(|problem| accepting(steps, &problem, target))
         .flat_map(|(_, variants)| variants)
         .collect();
     let compile = |variant: Variant| {
-        let broken = compiler.compile(&variant, Arch::Sm90a).err();
+        let broken = compiler.compile(&variant, target.arch).err();
         (variant, broken.map(|error| error.to_string()))
     };
     variants.into_par_iter().map(compile).collect()
@@ -88,12 +88,12 @@ mod tests {
 
     #[test]
     fn every_schedule_is_tried_on_drawn_problems_and_every_form_and_format_has_kernels() {
-        let steps = schedules("");
+        let steps = schedules("", Arch::Sm90a);
         let mut tried: BTreeMap<&str, usize> = BTreeMap::new();
         let mut formats = HashSet::new();
         let gemms = problems::drawn(Family::Gemm, 1, 24);
         for one in gemms.chain(problems::drawn(Family::Attention, 1, 48)) {
-            let accepting = accepting(&steps, &one.problem, 132);
+            let accepting = accepting(&steps, &one.problem, Target::hopper(132));
             assert!(!accepting.is_empty(), "{}", one.name);
             if let Operation::GroupedGemm(gemm) = &one.problem {
                 formats.insert((gemm.form == Form::Plain, gemm.output));

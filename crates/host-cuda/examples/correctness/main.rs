@@ -1,4 +1,4 @@
-//! Checks every shipped schedule against the f64 oracle on a Hopper GPU: all cases of the suites in every result
+//! Checks every shipped schedule against the f64 oracle on a GPU: all cases of the suites in every result
 //! format, and random ragged problems, each with four kinds of operands, each computed twice.
 //!
 //! `cargo run --release -p gauntlet-host-cuda --example correctness -- [--problems 200] [--seed 1] [--budget 480] [--schedule TEXT] [--json FILE]`
@@ -29,6 +29,7 @@ use std::time::{Duration, Instant};
 use clap::{Parser, ValueEnum};
 use gauntlet_device::Device;
 use gauntlet_kernels_cuda::compiler::Compiler;
+use gauntlet_kernels_cuda::plan::Target;
 use rayon::ThreadPoolBuilder;
 use serde_json::json;
 
@@ -46,10 +47,7 @@ const PREPARING: usize = 3;
 /// would wait behind the oracle.
 const SHARE: f64 = 0.75;
 
-/// The GPU to compile for where there is none: its number of multiprocessors decides about some kernels.
-const COMPILED_FOR: &str = "h200";
-
-/// Checks every shipped schedule against the f64 oracle on a Hopper GPU.
+/// Checks every shipped schedule against the f64 oracle on a GPU.
 #[derive(Parser)]
 struct Arguments {
     /// The kernel family; both families if not given
@@ -61,6 +59,9 @@ struct Arguments {
     /// How many random problems of each family
     #[arg(long, value_name = "NUMBER", default_value_t = 200)]
     problems: usize,
+    /// Only random problems, which are small: for sanitizers, under which kernels are slow
+    #[arg(long)]
+    random_only: bool,
     /// The seed of the problems and of all operands
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -70,9 +71,13 @@ struct Arguments {
     /// Where to write the results
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Compile the kernels for an H200 into the cache, and nothing else; needs no GPU
+    /// Compile the kernels into the cache, and nothing else; needs no GPU
     #[arg(long, conflicts_with_all = ["budget", "json"])]
     compile_only: bool,
+    /// The GPU to compile for: a100, l4, h100 or h200. Its architecture and its number of multiprocessors decide about
+    /// kernels
+    #[arg(long, value_name = "NAME", default_value = "h200", requires = "compile_only")]
+    device: String,
 }
 
 fn main() -> ExitCode {
@@ -99,7 +104,9 @@ fn problems_of(arguments: &Arguments) -> Result<Vec<Named>, Box<dyn Error>> {
     };
     let mut named = Vec::new();
     for &family in families {
-        named.extend(problems::of_suites(family)?);
+        if !arguments.random_only {
+            named.extend(problems::of_suites(family)?);
+        }
         named.extend(problems::drawn(family, arguments.seed, arguments.problems));
     }
     Ok(named)
@@ -107,9 +114,13 @@ fn problems_of(arguments: &Arguments) -> Result<Vec<Named>, Box<dyn Error>> {
 
 /// Compiles all kernels; returns whether all of them compile.
 fn compile(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
-    let processors = Device::builtin(COMPILED_FOR)?.processors.get() as u32;
-    let (named, steps) = (problems_of(arguments)?, kernels::schedules(&arguments.schedule));
-    let kernels = kernels::compile_all(&Compiler::new()?, &named, &steps, processors);
+    let device = Device::builtin(&arguments.device)?;
+    let target = Target::of(&device).ok_or_else(|| format!("{} is no GPU", device.name))?;
+    let (named, steps) = (
+        problems_of(arguments)?,
+        kernels::schedules(&arguments.schedule, target.arch),
+    );
+    let kernels = kernels::compile_all(&Compiler::new()?, &named, &steps, target);
     let broken: Vec<_> = kernels.values().flatten().collect();
     broken.iter().for_each(|error| println!("{error}"));
     println!("{} kernels, {} do not compile", kernels.len(), broken.len());
@@ -122,9 +133,10 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let engine = machine::engine()?;
     let named = problems_of(arguments)?;
     let all = named.len();
-    let steps = kernels::schedules(&arguments.schedule);
+    let target = engine.device().target()?;
+    let steps = kernels::schedules(&arguments.schedule, target.arch);
     let bench = Bench {
-        kernels: kernels::compile_all(engine.compiler()?, &named, &steps, engine.device().processors),
+        kernels: kernels::compile_all(engine.compiler()?, &named, &steps, target),
         engine: &engine,
         steps: &steps,
     };

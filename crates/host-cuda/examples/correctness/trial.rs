@@ -70,7 +70,7 @@ impl Prepared {
         let operands = self.load(engine)?;
         for &output in &self.named.outputs {
             let problem = with_output(&self.named.problem, output);
-            for (step, variants) in kernels::accepting(bench.steps, &problem, engine.device().processors) {
+            for (step, variants) in kernels::accepting(bench.steps, &problem, engine.device().target()?) {
                 let about = |error: String| format!("{}, {}, {output}: {error}", self.named.name, step.name);
                 let broken = variants
                     .iter()

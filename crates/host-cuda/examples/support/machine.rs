@@ -12,12 +12,9 @@ const COMMIT_VARIABLE: &str = "GAUNTLET_COMMIT";
 /// The GPU's engine, or an error that says what is missing and how to get it: a driver, a GPU that can run the kernels,
 /// or a compiler.
 pub fn engine() -> Result<Engine, Box<dyn Error>> {
-    let needs = |error: &dyn Error| format!("this program needs an NVIDIA Hopper GPU: {error}");
+    let needs = |error: &dyn Error| format!("this program needs an NVIDIA GPU from A100 to Hopper: {error}");
     let engine = Engine::new(0).map_err(|error| needs(&error))?;
-    engine
-        .device()
-        .check_supports_kernels()
-        .map_err(|error| needs(&error))?;
+    engine.device().target().map_err(|error| needs(&error))?;
     engine.compiler()?;
     Ok(engine)
 }

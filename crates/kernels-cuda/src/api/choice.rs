@@ -1,7 +1,10 @@
 //! Which schedule a call gets.
 
+use gauntlet_device::Arch;
 use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Form, GroupedGemm};
+
+use crate::plan::Target;
 
 /// Most tokens of a group that the narrow kernel computes without reading weights twice.
 const NARROW: usize = 16;
@@ -43,8 +46,9 @@ const NARROW_WAVES: usize = 2;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Choice {
     /// Chosen by the token counts: the narrow kernel if tokens are NVFP4, no group has more than 16 of them and its blocks run in at most
-    /// two waves, else the swapped kernel with balanced work. There are few variants, so new token counts rarely have
-    /// to wait for the compiler.
+    /// two waves, else the swapped kernel with balanced work. GPUs before Hopper have the unified kernel in its place, and
+    /// the narrow one for every group of few tokens. There are few variants, so new token counts rarely have to wait for
+    /// the compiler.
     #[default]
     Automatic,
     /// The same for weights that were [repacked](crate::packing).
@@ -54,13 +58,13 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// The schedule for a problem on a device with `processors` multiprocessors.
-    pub(super) fn schedule(&self, gemm: &GroupedGemm, processors: u32) -> Schedule {
+    /// The schedule for a problem on a GPU.
+    pub(super) fn schedule(&self, gemm: &GroupedGemm, target: Target) -> Schedule {
         match self {
-            Self::Automatic => automatic(gemm, processors),
+            Self::Automatic => automatic(gemm, target),
             Self::Repacked => Schedule {
                 packing: Packing::Fragments,
-                ..automatic(gemm, processors)
+                ..automatic(gemm, target)
             },
             Self::Fixed(schedule) => schedule.clone(),
         }
@@ -79,7 +83,80 @@ impl Choice {
     }
 }
 
-fn automatic(gemm: &GroupedGemm, processors: u32) -> Schedule {
+fn automatic(gemm: &GroupedGemm, target: Target) -> Schedule {
+    match target.arch {
+        Arch::Sm80 | Arch::Sm89 => before_hopper(gemm, target),
+        _ => hopper(gemm, target.processors),
+    }
+}
+
+/// The choice on GPUs without Hopper's instructions. It follows from sizes alone; nothing of it has been measured there.
+///
+/// Tiles are as wide as the largest group needs, because a weight is converted once for all tokens of a tile. Stages are as
+/// many as fit, up to four: with them, copies of some hundred kilobytes are on their way in all multiprocessors together,
+/// as many as memory of 300 to 2000 GB/s delivers in its latency of half a microsecond.
+fn before_hopper(gemm: &GroupedGemm, target: Target) -> Schedule {
+    let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0);
+    let rows = |rows: usize| match gemm.form {
+        Form::Plain => rows,
+        Form::Swiglu => rows / 2,
+    };
+    let schedule = |tile: Tile, stages| Schedule {
+        tile,
+        stages,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        swap_ab: true,
+        ..Schedule::baseline()
+    };
+    if most <= NARROW {
+        let n = if most <= NARROW / 2 { NARROW / 2 } else { NARROW };
+        // Two stages of eight warps, each 128 deep, or of four where many tokens of 16 bits take their room.
+        let of_a_token = if gemm.tokens.is_half() {
+            HALF_BYTES
+        } else {
+            PACKED_BYTES
+        };
+        let slot = 32 * PACKED_BYTES + n * of_a_token;
+        let warps = if 2 * 8 * slot <= target.block_shared_bytes {
+            8
+        } else {
+            4
+        };
+        return schedule(
+            Tile {
+                m: rows(32),
+                n,
+                k: 128 * warps,
+            },
+            2,
+        );
+    }
+    let n = UNIFIED_WIDTHS.into_iter().find(|width| most <= *width);
+    let n = n.unwrap_or(UNIFIED_WIDTHS[UNIFIED_WIDTHS.len() - 1]);
+    let stage = 128 * PACKED_BYTES + n * HALF_BYTES;
+    Schedule {
+        order: Order::Sorted,
+        split_k: 4,
+        ..schedule(
+            Tile {
+                m: rows(128),
+                n,
+                k: 128,
+            },
+            (target.block_shared_bytes / stage).clamp(2, 4),
+        )
+    }
+}
+
+/// Tokens of the unified kernel's tiles, the fewest first: few variants, so that new token counts rarely have to wait for
+/// the compiler.
+const UNIFIED_WIDTHS: [usize; 3] = [32, 64, 128];
+/// Bytes of a chunk, 128 deep, of a row of NVFP4 with its scales, and of 16 bits.
+const PACKED_BYTES: usize = 64 + 8;
+const HALF_BYTES: usize = 256;
+
+fn hopper(gemm: &GroupedGemm, processors: u32) -> Schedule {
     let most = gemm.groups.iter().map(|shape| shape.m).max().unwrap_or(0);
     let narrow = Schedule {
         tile: Tile {
@@ -162,6 +239,7 @@ fn narrow_depth(form: Form) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_device::Device;
     use gauntlet_operations::{GemmShape, Operation, OutputFormat, TokenFormat};
 
     use super::*;
@@ -181,8 +259,9 @@ mod tests {
     /// The kernel, and the tokens of a block if it is the narrow one.
     fn chosen(tokens: &[usize], sizes: [usize; 2], form: Form) -> (Source, Option<String>) {
         let gemm = gemm(tokens, sizes, form);
-        let schedule = Choice::Automatic.schedule(&gemm, PROCESSORS);
-        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, PROCESSORS).unwrap();
+        let target = Target::hopper(PROCESSORS);
+        let schedule = Choice::Automatic.schedule(&gemm, target);
+        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, target).unwrap();
         let variant = plan.variant();
         (variant.source, variant.defines.get("TOKENS").cloned())
     }
@@ -260,9 +339,44 @@ mod tests {
             tokens: TokenFormat::Bf16,
             ..gemm(&[1], [4096, 4096], Form::Plain)
         };
-        let schedule = Choice::Automatic.schedule(&gemm, PROCESSORS);
-        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, PROCESSORS).unwrap();
+        let target = Target::hopper(PROCESSORS);
+        let schedule = Choice::Automatic.schedule(&gemm, target);
+        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, target).unwrap();
         assert_eq!(plan.variant().source, Source::Swapped);
+    }
+
+    #[test]
+    fn gpus_before_hopper_have_a_kernel_for_every_call() {
+        for name in ["a100", "l4"] {
+            let target = Target::of(&Device::builtin(name).unwrap()).unwrap();
+            for form in [Form::Plain, Form::Swiglu] {
+                for (format, output) in [
+                    (TokenFormat::Nvfp4, OutputFormat::F16),
+                    (TokenFormat::Bf16, OutputFormat::Bf16),
+                ] {
+                    for (tokens, source) in [
+                        ([0, 1], Source::Narrow),
+                        ([3, 16], Source::Narrow),
+                        ([1, 17], Source::Unified),
+                        ([64, 8], Source::Unified),
+                        ([0, 5000], Source::Unified),
+                    ] {
+                        let gemm = GroupedGemm {
+                            tokens: format,
+                            output,
+                            ..gemm(&tokens, [4096, 7168], form)
+                        };
+                        for choice in [Choice::Automatic, Choice::Repacked] {
+                            let schedule = choice.schedule(&gemm, target);
+                            let plan = plan::plan(&Operation::GroupedGemm(gemm.clone()), &schedule, target);
+                            let plan = plan.unwrap_or_else(|error| panic!("{name}, {schedule}: {error}"));
+                            assert_eq!(plan.variant().source, source, "{name}, {tokens:?}");
+                            assert!(plan.variants().iter().all(|variant| !variant.overlaps()));
+                        }
+                    }
+                }
+            }
+        }
     }
 
     #[test]

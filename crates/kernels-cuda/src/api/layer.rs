@@ -49,7 +49,8 @@ impl Layer {
     /// tokens times that of the weights). The weights must stay at these addresses as long as a call uses them.
     ///
     /// # Errors
-    /// If there are more or fewer weights than products, or an address is null or not a multiple of [`ALIGNMENT`].
+    /// If there are more or fewer weights than products, an address is null or not a multiple of [`ALIGNMENT`], or the GPU
+    /// cannot run the kernels.
     pub fn new(
         library: &Library,
         shape: LayerShape,
@@ -58,7 +59,7 @@ impl Layer {
     ) -> Result<Self, ServeError> {
         check_weights(&shape, &weights)?;
         Ok(Self {
-            planner: Planner::new(shape, choice, library.device().processors),
+            planner: Planner::new(shape, choice, library.device().target()?),
             library: library.clone(),
             weights,
             maps: RefCell::default(),

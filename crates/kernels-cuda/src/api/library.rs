@@ -30,7 +30,7 @@ impl Library {
     /// If there is no driver, no GPU with this number, no compiler, or the GPU cannot run the kernels.
     pub fn new(ordinal: usize) -> Result<Self, ServeError> {
         let device = Device::new(ordinal)?;
-        device.check_supports_kernels()?;
+        device.target()?;
         let compiler = Compiler::new()?;
         Ok(Self(Rc::new(Shared {
             context: Context::new(&device)?,

@@ -40,7 +40,7 @@ mod library;
 mod planner;
 mod queue;
 
-pub use crate::plan::Weights;
+pub use crate::plan::{Target, Weights};
 pub use choice::Choice;
 pub use error::ServeError;
 pub use layer::{ALIGNMENT, CallPlan, Layer};

@@ -5,7 +5,7 @@ use gauntlet_operations::{Schedule, Setup};
 
 use super::{Choice, ServeError};
 use crate::plan::swapped::RoutedPlan;
-use crate::plan::{self, Plan, PlanError};
+use crate::plan::{self, Plan, PlanError, Target};
 
 /// A layer's computation, independent of the token counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct ProductShape {
 pub struct Planner {
     shape: LayerShape,
     choice: Choice,
-    processors: u32,
+    target: Target,
 }
 
 /// Where it is known which product each token belongs to.
@@ -57,12 +57,12 @@ pub struct ShapePlan {
 }
 
 impl Planner {
-    /// A planner for a device with `processors` multiprocessors.
-    pub fn new(shape: LayerShape, choice: Choice, processors: u32) -> Self {
+    /// A planner for a GPU.
+    pub fn new(shape: LayerShape, choice: Choice, target: Target) -> Self {
         Self {
             shape,
             choice,
-            processors,
+            target,
         }
     }
 
@@ -77,8 +77,8 @@ impl Planner {
     /// If the number of token counts differs from the number of products, or no kernel supports the call.
     pub fn plan(&self, tokens: &[usize]) -> Result<ShapePlan, ServeError> {
         let gemm = self.gemm(tokens)?;
-        let schedule = self.choice.schedule(&gemm, self.processors);
-        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, self.processors)?;
+        let schedule = self.choice.schedule(&gemm, self.target);
+        let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, self.target)?;
         PlanError::unless(
             "setup",
             schedule.setup,
@@ -102,7 +102,7 @@ impl Planner {
         let layer = self.gemm(&vec![0; self.shape.products.len()])?;
         plan::validate(&layer)?;
         let schedule = self.choice.routed_schedule(&layer);
-        let plan = Box::new(RoutedPlan::new(&layer, rows, &schedule, self.processors)?);
+        let plan = Box::new(RoutedPlan::new(&layer, rows, &schedule, self.target)?);
         Ok(ShapePlan {
             plan,
             planner: self.clone(),
@@ -173,7 +173,7 @@ mod tests {
             output: OutputFormat::F16,
             tokens: TokenFormat::Nvfp4,
         };
-        Planner::new(shape, choice, 132)
+        Planner::new(shape, choice, Target::hopper(132))
     }
 
     #[test]
@@ -216,11 +216,13 @@ mod tests {
         let mut shape = planner(Choice::Automatic).shape;
         shape.products[1] = shape.products[0];
         for choice in [Choice::Automatic, Choice::Repacked] {
-            let plan = Planner::new(shape.clone(), choice, 132).plan_routed(8).unwrap();
+            let plan = Planner::new(shape.clone(), choice, Target::hopper(132))
+                .plan_routed(8)
+                .unwrap();
             assert_eq!(*plan.routing(), Routing::Device(8));
             assert_eq!(plan.plan().variants().len(), 3);
         }
-        let rows = Planner::new(shape, Choice::Fixed(Schedule::baseline()), 132);
+        let rows = Planner::new(shape, Choice::Fixed(Schedule::baseline()), Target::hopper(132));
         let error = rows.plan_routed(8).unwrap_err().to_string();
         assert!(error.starts_with("swap-ab = false: "), "{error}");
     }
@@ -241,7 +243,7 @@ mod tests {
             ..Schedule::baseline()
         };
         let error = planner(Choice::Fixed(schedule)).plan(&[1, 1]).unwrap_err();
-        assert!(error.to_string().starts_with("roles = unified: "), "{error}");
+        assert!(error.to_string().starts_with("lookup = linear: "), "{error}");
     }
 
     #[test]

@@ -130,10 +130,10 @@ impl Compiler {
     /// Compiles a variant, or takes it from the cache. Needs no GPU.
     ///
     /// # Errors
-    /// If the architecture is not `sm_90a`, or the source does not compile.
+    /// If the kernel's instructions do not exist on the architecture, or the source does not compile.
     pub fn compile(&self, variant: &Variant, arch: Arch) -> Result<Compiled, CompileError> {
         let name = variant.to_string();
-        if arch != Arch::Sm90a {
+        if !variant.source.runs_on(arch) {
             return Err(CompileError::Architecture { variant: name, arch });
         }
         let unit = unit(&name, variant)?;
@@ -159,11 +159,29 @@ impl Compiler {
     ///
     /// # Errors
     /// If the source does not compile.
-    pub fn ptx(&self, variant: &Variant) -> Result<String, CompileError> {
+    pub fn ptx(&self, variant: &Variant, arch: Arch) -> Result<String, CompileError> {
+        self.ptx_of(&unit(&variant.to_string(), variant)?, arch)
+    }
+
+    /// The same of a variant whose source is another text.
+    #[cfg(test)]
+    pub(crate) fn ptx_of_text(
+        &self,
+        variant: &Variant,
+        text: &str,
+        arch: Arch,
+    ) -> Result<String, CompileError> {
         let name = variant.to_string();
-        let unit = unit(&name, variant)?;
-        let mut options = vec!["--gpu-architecture=compute_90a".to_owned()];
-        options.extend(language_options(&unit));
+        let Unit { file, defines, .. } = unit(&name, variant)?;
+        let file = File { text, ..file };
+        let name = &name;
+        self.ptx_of(&Unit { name, file, defines }, arch)
+    }
+
+    fn ptx_of(&self, unit: &Unit<'_>, arch: Arch) -> Result<String, CompileError> {
+        let virtual_arch = arch.to_string().replace("sm_", "compute_");
+        let mut options = vec![format!("--gpu-architecture={virtual_arch}")];
+        options.extend(language_options(unit));
         match self
             .nvrtc
             .compile(Kind::Ptx, unit.file, source::headers(), &options, None)?

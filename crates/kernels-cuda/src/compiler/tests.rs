@@ -160,9 +160,13 @@ fn traced_builds_compile_and_others_have_no_trace() {
         "rows, dynamic",
         "swapped, static, 64 tokens",
         "narrow, 16 tokens",
+        "unified, sorted, 128 tokens",
     ];
     for name in names {
-        let shipped = shipped().into_iter().find(|one| one.name == name).unwrap();
+        let shipped = shipped(Arch::Sm90a)
+            .into_iter()
+            .find(|one| one.name == name)
+            .unwrap();
         let plan = shipped
             .plan(&gauntlet_device::Device::builtin("h200").unwrap())
             .unwrap();

@@ -5,9 +5,11 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute as Attribute};
 
+use gauntlet_device::Arch;
 use thiserror::Error;
 
 use super::error::{DriverError, call, check};
+use crate::plan::Target;
 
 /// A GPU, as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,15 +37,12 @@ pub struct Device {
     pub(super) handle: CUdevice,
 }
 
-/// The compute capability whose instructions the built-in kernels use.
-const KERNELS_CAPABILITY: (u32, u32) = (9, 0);
-
 /// The GPU cannot run the built-in kernels.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
-    "GPU {ordinal}, {name}: the built-in CUDA kernels need compute capability {}.{} (H100, H200, GH200); this GPU has \
-     {}.{}. Choose another GPU with CUDA_VISIBLE_DEVICES; kernels of your own run on any GPU",
-    KERNELS_CAPABILITY.0, KERNELS_CAPABILITY.1, capability.0, capability.1
+    "GPU {ordinal}, {name}: the built-in CUDA kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, H100, \
+     H200, GH200); this GPU has {}.{}. Choose another GPU with CUDA_VISIBLE_DEVICES; kernels of your own run on any GPU",
+    capability.0, capability.1
 )]
 pub struct UnsupportedGpu {
     /// The GPU's number.
@@ -103,19 +102,29 @@ impl Device {
         }
     }
 
-    /// Whether the built-in kernels run on the GPU: their instructions (`wgmma`, `setmaxnreg`) exist in compute
-    /// capability 9.0 only.
+    /// What plans need to know of the GPU. Machine code for sm_80 also runs on compute capabilities 8.6 and 8.7 (CUDA C++
+    /// Programming Guide, binary compatibility); instructions of `sm_90a` exist in 9.0 only.
     ///
     /// # Errors
-    /// If the GPU has another compute capability.
-    pub fn check_supports_kernels(&self) -> Result<(), UnsupportedGpu> {
-        if self.compute_capability == KERNELS_CAPABILITY {
-            return Ok(());
-        }
-        Err(UnsupportedGpu {
-            ordinal: self.ordinal,
-            name: self.name.clone(),
-            capability: self.compute_capability,
+    /// If there are no built-in kernels for the GPU's compute capability.
+    pub fn target(&self) -> Result<Target, UnsupportedGpu> {
+        let arch = match self.compute_capability {
+            (9, 0) => Arch::Sm90a,
+            (8, 9) => Arch::Sm89,
+            (8, 0..=8) => Arch::Sm80,
+            capability => {
+                return Err(UnsupportedGpu {
+                    ordinal: self.ordinal,
+                    name: self.name.clone(),
+                    capability,
+                });
+            }
+        };
+        Ok(Target {
+            arch,
+            processors: self.processors,
+            block_shared_bytes: self.block_shared_bytes as usize,
+            processor_shared_bytes: self.processor_shared_bytes as usize,
         })
     }
 
@@ -223,17 +232,30 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_cannot_run_the_kernels_is_named_with_what_they_need() {
-        assert_eq!(gpu("NVIDIA H200", (9, 0)).check_supports_kernels(), Ok(()));
-        for (name, capability) in [
-            ("NVIDIA L4", (8, 9)),
-            ("NVIDIA A100", (8, 0)),
-            ("NVIDIA B200", (10, 0)),
+    fn code_is_built_for_what_the_gpu_runs() {
+        for (capability, arch) in [
+            ((8, 0), Arch::Sm80),
+            ((8, 6), Arch::Sm80),
+            ((8, 9), Arch::Sm89),
+            ((9, 0), Arch::Sm90a),
         ] {
-            let error = gpu(name, capability).check_supports_kernels().unwrap_err();
+            let target = gpu("a GPU", capability).target().unwrap();
+            assert_eq!((target.arch, target.processors), (arch, 58), "{capability:?}");
+            assert_eq!(target.block_shared_bytes, 99 << 10);
+        }
+    }
+
+    #[test]
+    fn a_gpu_that_cannot_run_the_kernels_is_named_with_what_they_need() {
+        for (name, capability) in [
+            ("Tesla T4", (7, 5)),
+            ("NVIDIA B200", (10, 0)),
+            ("NVIDIA GeForce RTX 5090", (12, 0)),
+        ] {
+            let error = gpu(name, capability).target().unwrap_err();
             let expected = format!(
-                "GPU 1, {name}: the built-in CUDA kernels need compute capability 9.0 (H100, H200, GH200); this GPU has \
-                 {}.{}. ",
+                "GPU 1, {name}: the built-in CUDA kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, \
+                 H100, H200, GH200); this GPU has {}.{}. ",
                 capability.0, capability.1
             );
             assert!(error.to_string().starts_with(&expected), "{error}");

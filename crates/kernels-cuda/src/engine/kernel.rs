@@ -247,8 +247,8 @@ impl Kernel {
                 _memory: None,
             });
         }
-        let processors = self.shared.context.device().processors;
-        let plan = plan::plan(&self.problem, &self.schedule, processors)?;
+        let target = self.shared.context.device().target()?;
+        let plan = plan::plan(&self.problem, &self.schedule, target)?;
         let memory = plan.memory(&copy.operands.weights);
         let memory = OfCall::new(&self.shared.stream, &memory, &copy.operands)
             .map_err(|error| error.about(self.name()))?;

@@ -1,7 +1,5 @@
 //! Kernels on the device.
 
-use gauntlet_device::Arch;
-
 use crate::compiler::{Compiled, Compiler};
 use crate::driver::{Context, Device, DriverError, Function, LaunchShape, Stream};
 use crate::error::BuildError;
@@ -20,8 +18,9 @@ impl Loaded {
         compiler: &Compiler,
         variant: &Variant,
     ) -> Result<(Compiled, Self), BuildError> {
-        let compiled = compiler.compile(variant, Arch::Sm90a)?;
-        check_budget(variant, &compiled, context.device())?;
+        let device = context.device();
+        let compiled = compiler.compile(variant, device.target()?.arch)?;
+        check_budget(variant, &compiled, device)?;
         let function = Function::new(
             context,
             &compiled.cubin,

@@ -103,8 +103,7 @@ impl Engine {
         problem: &Operation,
         schedule: &Schedule,
     ) -> Result<Kernel, BuildError> {
-        self.device().check_supports_kernels()?;
-        let plan = plan::plan(problem, schedule, self.device().processors)?;
+        let plan = plan::plan(problem, schedule, self.device().target()?)?;
         let compiler = self.compiler()?;
         let load = |of: &Variant| Loaded::new(&self.shared.context, compiler, &variant(of));
         let kernels = plan.variants().into_iter().map(load).collect::<Result<_, _>>()?;

@@ -1,5 +1,6 @@
 //! Why a problem under a schedule cannot be planned.
 
+use gauntlet_device::Arch;
 use gauntlet_operations::{GroupedGemm, OperationError, TokenFormat};
 use thiserror::Error;
 
@@ -21,6 +22,12 @@ pub enum PlanError {
     /// The sizes are invalid.
     #[error(transparent)]
     Operation(#[from] OperationError),
+    /// An architecture without kernels.
+    #[error("there are no CUDA kernels for {arch}; they are built for sm_80, sm_89 and sm_90a")]
+    Architecture {
+        /// The architecture.
+        arch: Arch,
+    },
     /// A head size without a kernel.
     #[error(
         "attention on CUDA has kernels for head sizes 64 and 128, not {size}; run it with `--executor cpu`"

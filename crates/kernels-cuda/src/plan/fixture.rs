@@ -4,10 +4,15 @@ use bytemuck::Pod;
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, OutputFormat};
 use proptest::prelude::*;
 
-use super::Addresses;
+use super::{Addresses, Target};
 
 /// Multiprocessors of a whole Hopper.
 pub const PROCESSORS: u32 = 132;
+
+/// A whole Hopper.
+pub fn hopper() -> Target {
+    Target::hopper(PROCESSORS)
+}
 
 /// Where a call's memory lies, far enough apart that no table reaches into another.
 pub const ADDRESSES: Addresses = Addresses {

@@ -12,12 +12,15 @@ mod groups;
 pub mod narrow;
 pub mod rows;
 pub mod swapped;
+mod target;
 mod variant;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_operations::{GroupedGemm, Operation, Schedule, Tile, TokenFormat};
+use gauntlet_device::Arch;
+use gauntlet_operations::resources::is_narrow;
+use gauntlet_operations::{GroupedGemm, Operation, Roles, Schedule, TokenFormat};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
@@ -25,24 +28,28 @@ pub(crate) use groups::{depth, matrices, table, token_columns};
 use narrow::NarrowPlan;
 use rows::RowsPlan;
 use swapped::SwappedPlan;
+pub use target::Target;
 
-/// Plans a problem under a schedule for a device with `processors` multiprocessors. Without swap-AB this is the rows
-/// kernel; with it the narrow kernel for tiles of at most 32 weight rows and 16 tokens, and the swapped kernel for all
-/// others.
+/// Plans a problem under a schedule for a GPU. A GEMM without swap-AB takes the rows kernel; with it the narrow kernel
+/// for tiles of at most 32 weight rows and 16 tokens, and for all others the unified kernel or, with roles, the swapped
+/// one.
 ///
 /// # Errors
-/// If the sizes are invalid, the family has no kernel, or the kernel does not support a value of the schedule.
-pub fn plan(problem: &Operation, schedule: &Schedule, processors: u32) -> Result<Box<dyn Plan>, PlanError> {
+/// If the sizes are invalid, the family has no kernel, the kernel needs another GPU, or it does not support a value of the
+/// schedule.
+pub fn plan(problem: &Operation, schedule: &Schedule, target: Target) -> Result<Box<dyn Plan>, PlanError> {
     problem.validate()?;
     let gemm = match problem {
         Operation::GroupedGemm(gemm) => gemm,
-        Operation::Attention(attention) => return attention::plan(attention, schedule, processors),
+        Operation::Attention(attention) => return attention::plan(attention, schedule, target),
     };
     check_tokens(gemm)?;
-    match source(schedule) {
-        Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, processors)?)),
-        Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule)?)),
-        _ => Ok(Box::new(SwappedPlan::new(gemm, schedule, processors)?)),
+    let source = source(schedule);
+    check_arch(source, schedule, target.arch)?;
+    match source {
+        Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, target.processors)?)),
+        Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule, target)?)),
+        _ => Ok(Box::new(SwappedPlan::new(gemm, schedule, target)?)),
     }
 }
 
@@ -62,15 +69,35 @@ fn check_tokens(gemm: &GroupedGemm) -> Result<(), PlanError> {
     }
 }
 
-/// The kernel that a schedule selects.
+/// The kernel of a GEMM that a schedule selects.
 fn source(schedule: &Schedule) -> Source {
-    match schedule.tile {
+    match schedule.roles {
         _ if !schedule.swap_ab => Source::Rows,
-        Tile {
-            m: ..=32, n: ..=16, ..
-        } => Source::Narrow,
-        _ => Source::Swapped,
+        _ if is_narrow(schedule) => Source::Narrow,
+        Roles::Unified => Source::Unified,
+        Roles::Specialised => Source::Swapped,
     }
+}
+
+/// Checks that a kernel has its instructions on an architecture.
+///
+/// # Errors
+/// Names the parameter that would select another kernel, or the architecture if no kernel is built for it.
+fn check_arch(source: Source, schedule: &Schedule, arch: Arch) -> Result<(), PlanError> {
+    if source.runs_on(arch) {
+        return Ok(());
+    }
+    if !Source::Unified.runs_on(arch) {
+        return Err(PlanError::Architecture { arch });
+    }
+    let why = format!(
+        "the {} kernel needs a Hopper GPU, and this one is {arch}",
+        source.entry()
+    );
+    Err(match source {
+        Source::Rows => PlanError::word("swap-ab", schedule.swap_ab, why, "choose true"),
+        _ => PlanError::word("roles", schedule.roles, why, "choose unified"),
+    })
 }
 
 /// A source file under `kernels/`; each holds one kernel, named as the file.
@@ -86,12 +113,31 @@ pub enum Source {
     Route,
     /// At most sixteen tokens a group: bound by reading the weights.
     Narrow,
+    /// As the swapped kernel, by warps that all do the same work, without Hopper's instructions.
+    Unified,
     /// Attention by warps that all do the same work: the staircase.
     AttentionUnified,
     /// Attention by one warp that loads and warp groups that multiply.
     AttentionSpecialised,
     /// Attention with all keys in shared memory together, split over a cluster.
     AttentionResident,
+}
+
+impl Source {
+    /// Whether its instructions exist on an architecture. Kernels by `mma.sync` and `cp.async` are built for every one from
+    /// sm_80 to sm_90a, the others for sm_90a alone.
+    pub fn runs_on(self, arch: Arch) -> bool {
+        match self {
+            Self::Tokens | Self::Narrow | Self::Unified | Self::AttentionUnified => {
+                matches!(arch, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a)
+            }
+            Self::Rows
+            | Self::Swapped
+            | Self::Route
+            | Self::AttentionSpecialised
+            | Self::AttentionResident => arch == Arch::Sm90a,
+        }
+    }
 }
 
 /// One kernel with all of its compile-time constants.
@@ -111,7 +157,7 @@ pub struct Variant {
 
 impl Variant {
     /// Whether the kernel waits by `griddepcontrol.wait` before it touches data of the previous launch, so that it may
-    /// begin before that launch has ended (programmatic dependent launch). If so, its definitions contain `OVERLAP`.
+    /// begin before that launch has ended (programmatic dependent launch). If so, its definition `OVERLAP` is 1.
     pub fn overlaps(&self) -> bool {
         self.defines.get("OVERLAP").is_some_and(|value| value == "1")
     }
@@ -287,7 +333,7 @@ pub struct Weights {
 #[cfg(test)]
 mod tests {
     use gauntlet_operations::{
-        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Scaling, Sequence,
+        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Scaling, Sequence, Tile,
     };
 
     use super::*;
@@ -303,24 +349,66 @@ mod tests {
 
     #[test]
     fn words_choose_the_kernel() {
-        let chosen = |swap_ab, m, n| {
+        let chosen = |swap_ab, roles, m, n| {
             source(&Schedule {
                 tile: Tile { m, n, k: 128 },
                 swap_ab,
+                roles,
                 ..Schedule::baseline()
             })
         };
-        assert_eq!(chosen(false, 32, 16), Source::Rows);
-        assert_eq!(chosen(true, 32, 16), Source::Narrow);
-        assert_eq!(chosen(true, 16, 8), Source::Narrow);
-        assert_eq!(chosen(true, 64, 16), Source::Swapped);
-        assert_eq!(chosen(true, 32, 24), Source::Swapped);
+        for (roles, wide) in [
+            (Roles::Specialised, Source::Swapped),
+            (Roles::Unified, Source::Unified),
+        ] {
+            assert_eq!(chosen(false, roles, 32, 16), Source::Rows);
+            assert_eq!(chosen(true, roles, 32, 16), Source::Narrow);
+            assert_eq!(chosen(true, roles, 16, 8), Source::Narrow);
+            assert_eq!(chosen(true, roles, 64, 16), wide);
+            assert_eq!(chosen(true, roles, 32, 24), wide);
+        }
+    }
+
+    #[test]
+    fn what_needs_hopper_is_refused_elsewhere_with_the_word_that_chooses_another_kernel() {
+        let message = |schedule: &Schedule, arch| {
+            let target = Target {
+                arch,
+                ..Target::hopper(132)
+            };
+            plan(&gemm(256), schedule, target).unwrap_err().to_string()
+        };
+        let rows = Schedule::baseline();
+        let swapped = Schedule {
+            swap_ab: true,
+            roles: Roles::Specialised,
+            ..Schedule::baseline()
+        };
+        for arch in [Arch::Sm80, Arch::Sm89] {
+            assert_eq!(
+                message(&rows, arch),
+                format!(
+                    "swap-ab = false: the rows kernel needs a Hopper GPU, and this one is {arch}; choose true"
+                )
+            );
+            assert_eq!(
+                message(&swapped, arch),
+                format!(
+                    "roles = specialised: the swapped kernel needs a Hopper GPU, and this one is {arch}; choose unified"
+                )
+            );
+        }
+        let message = message(&rows, Arch::Sm100a);
+        assert!(
+            message.starts_with("there are no CUDA kernels for sm_100a"),
+            "{message}"
+        );
     }
 
     #[test]
     fn what_is_no_problem_here_is_refused() {
         let message = |problem| {
-            plan(&problem, &Schedule::baseline(), 132)
+            plan(&problem, &Schedule::baseline(), Target::hopper(132))
                 .unwrap_err()
                 .to_string()
         };

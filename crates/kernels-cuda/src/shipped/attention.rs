@@ -1,5 +1,7 @@
 //! Attention's variants: the steps of its staircase, then formats, head sizes and masks of the fastest kernels.
 
+use gauntlet_device::Arch;
+use gauntlet_operations::resources::block_bytes;
 use gauntlet_operations::{
     Arithmetic, Attention, AttentionFormat, Cluster, Epilogue, Exponential, Layout, Lookup, Operation, Order,
     OutputFormat, Roles, Scaling, Schedule, Scores, Sequence, Setup, Tile, Values,
@@ -76,9 +78,86 @@ impl Case {
 /// All of attention's variants, in the order of the staircase.
 pub(super) fn shipped() -> Vec<Shipped> {
     let mut shipped = unified();
+    shipped.extend(unified_fp8());
     shipped.extend(specialised());
     shipped.extend(resident());
     shipped
+}
+
+/// Bytes of shared memory of an L4's block (CUDA C++ Programming Guide, technical specifications).
+const SMALLEST_BLOCK: usize = 99 << 10;
+
+/// Those for an architecture before Hopper: the steps of the staircase that fit an L4, tiles that it has room for, and
+/// products of e4m3 where the architecture has them.
+pub(super) fn before_hopper(arch: Arch) -> Vec<Shipped> {
+    let mut shipped = unified();
+    shipped.retain(|one| block_bytes(&one.schedule, &one.problem, arch) <= SMALLEST_BLOCK);
+    let fused = |queries: usize, keys: usize, stages: usize| Schedule {
+        tile: Tile::from([queries, keys, 64]),
+        stages,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        ..Schedule::baseline()
+    };
+    shipped.extend([
+        variant("swizzled, two stages", HALVES, fused(64, 64, 2)),
+        variant(
+            "swizzled, two stages, 128 queries",
+            HALVES.equal(),
+            fused(128, 64, 2),
+        ),
+        variant(
+            "swizzled, two stages, 128 queries",
+            BRAINS.causal(),
+            fused(128, 64, 2),
+        ),
+        variant(
+            "swizzled, two stages, 128 queries",
+            HALVES.long_heads(),
+            fused(128, 64, 2),
+        ),
+        variant(
+            "swizzled, 128 queries, 128 keys",
+            EIGHTS.equal(),
+            fused(128, 128, 3),
+        ),
+    ]);
+    if arch != Arch::Sm80 {
+        shipped.extend(unified_fp8());
+    }
+    shipped
+}
+
+/// The unified kernel with products of e4m3.
+fn unified_fp8() -> Vec<Shipped> {
+    let fp8 = |queries: usize, stages: usize, scores: Scores| Schedule {
+        tile: Tile::from([queries, 64, 64]),
+        stages,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        arithmetic: Arithmetic::Fp8,
+        scores,
+        ..Schedule::baseline()
+    };
+    vec![
+        variant("fp8", EIGHTS, fp8(64, 3, Scores::Registers)),
+        variant(
+            "fp8, scores in place",
+            EIGHTS.equal(),
+            fp8(64, 2, Scores::InPlace),
+        ),
+        variant(
+            "fp8, 128 queries",
+            EIGHTS.causal(),
+            fp8(128, 3, Scores::Registers),
+        ),
+        variant(
+            "fp8, 128 queries",
+            EIGHTS.long_heads(),
+            fp8(128, 2, Scores::Registers),
+        ),
+        variant("fp8", EIGHTS.by_block(), fp8(64, 3, Scores::Registers)),
+    ]
 }
 
 /// A schedule for a case; its tile is as deep as the case's heads.

@@ -40,6 +40,7 @@ const KERNELS: &[(Source, File)] = &[
     (Source::Rows, file!("rows.cu")),
     (Source::Swapped, file!("swapped.cu")),
     (Source::Tokens, file!("tokens.cu")),
+    (Source::Unified, file!("unified.cu")),
 ];
 
 /// Headers that lie under `kernels/`.
@@ -56,9 +57,11 @@ const HEADERS: &[File] = &[
     file!("attention_unified_scalar.cuh"),
     file!("attention_unified_softmax.cuh"),
     file!("convert.cuh"),
+    file!("eights.cuh"),
     file!("format.cuh"),
     file!("problem.cuh"),
     file!("ptx.cuh"),
+    file!("results.cuh"),
     file!("rows_loads.cuh"),
     file!("rows_products.cuh"),
     file!("rows_results.cuh"),
@@ -102,6 +105,7 @@ impl Source {
             Self::Tokens => "tokens",
             Self::Route => "route",
             Self::Narrow => "narrow",
+            Self::Unified => "unified",
             Self::AttentionUnified => "attention_unified",
             Self::AttentionSpecialised => "attention_specialised",
             Self::AttentionResident => "attention_resident",

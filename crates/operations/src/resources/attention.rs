@@ -104,11 +104,12 @@ pub fn multiplied_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     }
 }
 
-/// Bytes of values, likewise: the specialised kernel of sm_90a multiplies them by 16-bit weights, even where scores are
-/// products of e4m3.
+/// Bytes of values, likewise: the specialised kernel of sm_90a and the unified kernel multiply them by 16-bit weights, even
+/// where scores are products of e4m3.
 pub fn multiplied_value_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
     match (arch, HopperAttention::of(schedule)) {
-        (Arch::Sm90a, HopperAttention::Specialised) => HALF,
+        (Arch::Sm90a, HopperAttention::Specialised)
+        | (Arch::Sm80 | Arch::Sm89 | Arch::Sm90a, HopperAttention::Unified) => HALF,
         _ => multiplied_bytes(schedule, attention),
     }
 }

@@ -53,19 +53,19 @@ impl Operands<'_> {
                 from: self.number(1)?,
                 mask: self.number(2)?,
             },
-            ("ldmatrix", _) => WarpOperation::LoadMatrices {
-                to: self.registers(0)?,
-                from: self.address(1)?,
-                transposed,
-            },
+            ("ldmatrix", "aligned") if name.part(3) == "m8n8" && name.part_from_end(0) == "b16" => {
+                WarpOperation::LoadMatrices {
+                    to: self.registers(0)?,
+                    from: self.address(1)?,
+                    transposed,
+                }
+            }
             ("stmatrix", _) => WarpOperation::StoreMatrices {
                 to: self.address(0)?,
                 from: self.numbers(1)?,
                 transposed,
             },
-            ("mma", "aligned") if name.part(3).starts_with("m16n8k") => {
-                self.product(element(name.part_from_end(1))?)?
-            }
+            ("mma", "aligned") => self.product(product_element(name)?)?,
             _ => return Err("no such instruction here".to_owned()),
         })
     }
@@ -135,6 +135,23 @@ impl Operands<'_> {
             add: self.number(3)?,
         })))
     }
+}
+
+/// The element type of both operands of `mma.sync.aligned.m16n8k….row.col.f32.….….f32`, whose depth is 32 bytes of it; no
+/// other product of a warp is known here.
+fn product_element(name: &Mnemonic<'_>) -> Result<Element, Problem> {
+    let element = element(name.part_from_end(1))?;
+    let of_both = name.part_from_end(1);
+    let known = format!(
+        "mma.sync.aligned.m16n8k{}.row.col.f32.{of_both}.{of_both}.f32",
+        element.depth()
+    );
+    if name.0 != known {
+        return Err(format!(
+            "of products with these operands only `{known}` is known here"
+        ));
+    }
+    Ok(element)
 }
 
 fn element(type_name: &str) -> Result<Element, Problem> {

@@ -5,7 +5,7 @@
 
 use gauntlet_device::{Arch, Device, Dimension, Figure, Gpu};
 use gauntlet_operations::Schedule;
-use gauntlet_operations::resources::{by_mma_sync, multiplied_bytes, multiplied_value_bytes};
+use gauntlet_operations::resources::{by_mma_sync, is_unified, multiplied_bytes, multiplied_value_bytes};
 use gauntlet_operations::{AttentionFormat, Operation};
 
 use super::assumed;
@@ -150,8 +150,19 @@ impl Machine {
 
     /// The machine with the product rate of the instructions that a schedule uses.
     pub(super) fn scheduled(self, problem: &Operation, schedule: &Schedule, device: &Device) -> Self {
-        let (Operation::Attention(attention), Some(gpu)) = (problem, device.gpu.as_ref()) else {
-            return self;
+        let share = |by_mma_sync: bool| match self.arch {
+            Arch::Sm90a if by_mma_sync => assumed::MMA_SYNC_SHARE,
+            _ => 1.0,
+        };
+        let (attention, gpu) = match (problem, device.gpu.as_ref()) {
+            (Operation::Attention(attention), Some(gpu)) => (attention, gpu),
+            (Operation::GroupedGemm(_), _) => {
+                return Self {
+                    product_rate: self.product_rate * share(is_unified(schedule, self.arch)),
+                    ..self
+                };
+            }
+            (_, None) => return self,
         };
         let rate = match gpu.fp8_rate.as_ref() {
             Some(narrow) if multiplied_bytes(schedule, attention) == 1 => {
@@ -164,13 +175,8 @@ impl Machine {
             }
             _ => gpu.fp16_rate.get(),
         };
-        let share = if self.arch == Arch::Sm90a && by_mma_sync(schedule, self.arch) {
-            assumed::MMA_SYNC_SHARE
-        } else {
-            1.0
-        };
         Self {
-            product_rate: rate * share,
+            product_rate: rate * share(by_mma_sync(schedule, self.arch)),
             ..self
         }
     }

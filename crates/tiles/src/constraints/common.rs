@@ -14,7 +14,7 @@ pub(super) const RULES: &[Rule] = rules! {
     [SWAP_AB], "definition of the word: it exchanges tokens and weights", swap;
     [SPLIT_K], "definition of the word: each part has at least one step", split;
     [PACKING, SWAP_AB],
-        "definition of the word: fragments are those of weights that are the rows of a product on sm_90a",
+        "definition of the word: fragments are those of weights that are the rows of a product of the CUDA kernels",
         packing;
     [SCORES], OF_ATTENTION, |s| of_attention(s, s.schedule.scores);
     [VALUES], OF_ATTENTION, |s| of_attention(s, s.schedule.values);
@@ -42,9 +42,11 @@ fn packing(situation: &Situation) -> Option<String> {
     }
     let why = match (situation.attention(), situation.arch()) {
         (Some(_), _) => "attention has no weights to repack",
-        (None, Arch::Sm90a) if situation.schedule.swap_ab => return None,
-        (None, Arch::Sm90a) => "tokens are the rows, so weights come to shared memory row by row",
-        (None, _) => "repacked weights are read by the kernels of sm_90a alone",
+        (None, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a) if situation.schedule.swap_ab => return None,
+        (None, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a) => {
+            "tokens are the rows, so weights come to shared memory row by row"
+        }
+        (None, Arch::Cpu | Arch::Sm100a) => "repacked weights are read by the CUDA kernels alone",
     };
     Some(why.to_owned())
 }

@@ -31,7 +31,6 @@ pub(super) const RULES: &[Rule] = rules! {
     [STAGES, ROLES], RINGS, stages;
     [EPILOGUE, ROLES], BUILT, epilogue;
     [ORDER, ROLES], BUILT, order;
-    [ARITHMETIC, ROLES], "the CUDA kernels: on sm_90a only wgmma multiplies e4m3", e4m3;
     [SPLIT_K, CLUSTER], CLUSTERS, parts;
     [SPLIT_K, ROLES, TILE_M], CLUSTERS, merging;
     [TILE_N, SPLIT_K, TILE_M], RESIDENT, held;
@@ -133,11 +132,6 @@ fn order(situation: &Situation) -> Option<String> {
         kernel => (order != Order::PerTile)
             .then(|| format!("a block of {} on sm_90a computes one tile", name(kernel))),
     }
-}
-
-fn e4m3(situation: &Situation) -> Option<String> {
-    (kernel(situation)? == HopperAttention::Unified && situation.schedule.arithmetic == Arithmetic::Fp8)
-        .then(|| "unified attention on sm_90a multiplies fp16, by mma.sync".to_owned())
 }
 
 fn parts(situation: &Situation) -> Option<String> {

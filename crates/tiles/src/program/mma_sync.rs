@@ -1,4 +1,4 @@
-//! sm_80 and sm_89, and attention without roles on sm_90a: `cp.async`, operands converted in registers, `mma.sync`.
+//! sm_80 and sm_89, and on sm_90a what needs nothing of Hopper (attention and swapped GEMMs without roles): `cp.async`, operands converted in registers, `mma.sync`.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::Operation;
@@ -12,11 +12,14 @@ use super::{
     Action, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Signal, Statement,
     TileProgram,
 };
-use crate::resources::{accumulators, multiplied_bytes};
+use crate::resources::{accumulators, is_unified, multiplied_bytes, multiplied_value_bytes};
 use crate::{Roles, Schedule, Scores};
 
 /// Sums that one thread keeps: half of the registers it can have.
 const SUMS_OF_A_THREAD: usize = 128;
+
+/// Warps of a block of the unified GEMM kernel.
+const UNIFIED_WARPS: usize = 4;
 
 /// Queries that a warp of sm_90a owns.
 const QUERIES_OF_A_WARP: usize = 16;
@@ -30,6 +33,9 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation, arch: Arch) -> T
 
 /// Warps that multiply: at least one for each of the four schedulers of a processor.
 fn warps(schedule: &Schedule, problem: &Operation, arch: Arch) -> usize {
+    if is_unified(schedule, arch) && matches!(problem, Operation::GroupedGemm(_)) {
+        return UNIFIED_WARPS;
+    }
     if arch == Arch::Sm90a {
         return (schedule.tile.m / QUERIES_OF_A_WARP).clamp(4, 16);
     }
@@ -46,7 +52,7 @@ fn unified(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProgram 
     let queries = buffers.queries(problem, Guard::Block);
     let softmax = Softened::of(&mut buffers, schedule, problem);
     let staging = buffers.staging(schedule);
-    let products = products(operands, softmax, converts(schedule, problem), Synchronise);
+    let products = products(operands, softmax, converts(schedule, problem, arch), Synchronise);
 
     // The queries belong to the first group of copies.
     let mut tile: Vec<Statement> = queries
@@ -119,7 +125,12 @@ fn specialised(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProg
     produce.push(repeat(Extent::Steps, fill(operands)));
 
     let mut step: Vec<Statement> = vec![wait_for(operands).into()];
-    step.extend(products(operands, softmax, converts(schedule, problem), barrier));
+    step.extend(products(
+        operands,
+        softmax,
+        converts(schedule, problem, arch),
+        barrier,
+    ));
     step.push(now(operands).into());
     if let Some(Softened::InPlace { .. }) = softmax {
         // The scores are written again in the next step, where now the weights are read.
@@ -178,12 +189,16 @@ impl Softened {
     }
 }
 
-/// Whether operands are converted in registers: NVFP4 always, those of attention where they are multiplied wider than
-/// they lie in memory.
-fn converts(schedule: &Schedule, problem: &Operation) -> bool {
+/// Whether operands are converted in registers: NVFP4 always, those of attention where any is multiplied wider than it
+/// lies in memory.
+fn converts(schedule: &Schedule, problem: &Operation, arch: Arch) -> bool {
     match problem {
         Operation::GroupedGemm(_) => true,
-        Operation::Attention(attention) => attention.format.bytes() < multiplied_bytes(schedule, attention),
+        Operation::Attention(attention) => {
+            let widest =
+                multiplied_bytes(schedule, attention).max(multiplied_value_bytes(schedule, attention, arch));
+            attention.format.bytes() < widest
+        }
     }
 }
 

@@ -1,8 +1,10 @@
 //! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`.
 
+use gauntlet_device::Arch;
 use gauntlet_operations::{GroupedGemm, Operation};
 
 use super::Action::{AwaitProducts, Multiply};
+use super::mma_sync;
 use super::sm90a_attention;
 use super::text::{
     Buffers, CONSUMER, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, convert, now, repeat, role, stages,
@@ -11,7 +13,7 @@ use super::text::{
 use super::{
     Action, BufferIndex, Condition, Contents, Extent, Filled, Guard, Product, Statement, TileProgram,
 };
-use crate::resources::{is_narrow, weights};
+use crate::resources::{is_narrow, is_unified, weights};
 use crate::{Roles, Schedule};
 
 /// Rows of a `wgmma`, all of one group of four warps.
@@ -21,6 +23,9 @@ const NARROW_DEPTH: usize = 128;
 
 pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
     let gemm = match problem {
+        Operation::GroupedGemm(_) if is_unified(schedule, Arch::Sm90a) => {
+            return mma_sync::program(schedule, problem, Arch::Sm90a);
+        }
         Operation::GroupedGemm(gemm) => gemm,
         Operation::Attention(attention) => return sm90a_attention::program(schedule, attention, problem),
     };

@@ -11,8 +11,8 @@ use super::{Item, State};
 
 const DRIVER: &str = "runs kernels on a GPU (all but `--executor cuda` does without): Ubuntu: `ubuntu-drivers install \
                       --gpgpu`; others: nvidia.com/drivers, 580 or newer";
-const NOT_HOPPER: &str = "the built-in kernels need compute capability 9.0 (H100, H200, GH200); kernels of your own run on \
-                          it";
+const NO_KERNELS: &str = "the built-in kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, H100, H200, \
+                          GH200); kernels of your own run on it";
 const COMPILER: &str = "compiles kernels, also where there is no GPU: `scripts/install-cuda-compiler`";
 const MANAGEMENT: &str = "reads clocks, throttling and power; comes with the driver (Debian, Ubuntu: \
                           libnvidia-compute-580)";
@@ -55,10 +55,10 @@ fn device(device: &Device) -> Item {
         device.l2_bytes as f64 / f64::from(1 << 20),
     );
     let what = format!("GPU {}", device.ordinal);
-    if device.check_supports_kernels().is_ok() {
+    if device.target().is_ok() {
         item(what, State::Good, found, "")
     } else {
-        item(what, State::Worse, found, NOT_HOPPER)
+        item(what, State::Worse, found, NO_KERNELS)
     }
 }
 

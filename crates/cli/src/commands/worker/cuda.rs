@@ -4,10 +4,9 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use gauntlet_device::Arch;
 use gauntlet_host_cuda::CudaService;
 use gauntlet_kernels_cuda::compiler::Compiler;
-use gauntlet_kernels_cuda::plan::{Variant, plan};
+use gauntlet_kernels_cuda::plan::{Target, Variant, plan};
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{CaseRequest, Description, Failure, FailureKind, Resources, Sample, VERSION};
 use gauntlet_worker::{Calls, Service};
@@ -26,8 +25,7 @@ pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, CliError> {
             .map(|compiler| {
                 super::answer(&mut Compiling {
                     compiler,
-                    arch,
-                    processors,
+                    target: Target::of_arch(arch, processors),
                 })
             })
             .map_err(|error| error.to_string()),
@@ -64,8 +62,7 @@ fn refused(ordinal: usize) -> String {
 /// Compiles and runs nothing: enough for the gate `compiles` on a machine without a GPU.
 struct Compiling {
     compiler: Compiler,
-    arch: Arch,
-    processors: u32,
+    target: Target,
 }
 
 impl Service for Compiling {
@@ -73,7 +70,7 @@ impl Service for Compiling {
         Description {
             protocol: VERSION,
             worker: "gauntlet cuda, compiling only".to_owned(),
-            device: format!("none; compiles for {}", self.arch),
+            device: format!("none; compiles for {}", self.target.arch),
             details: [(
                 "compiler".to_owned(),
                 format!("NVRTC {}", self.compiler.version()),
@@ -91,14 +88,12 @@ impl Service for Compiling {
         let operation = gauntlet_tiles::operation(&sizes)
             .ok_or_else(|| refused(format!("there is no CUDA kernel of the task `{}`", case.task)))?;
         let plan =
-            plan(operation, &gauntlet_tiles::schedule(parameters), self.processors).map_err(|error| {
-                Failure {
-                    kind: FailureKind::Refused,
-                    message: error.to_string(),
-                }
+            plan(operation, &gauntlet_tiles::schedule(parameters), self.target).map_err(|error| Failure {
+                kind: FailureKind::Refused,
+                message: error.to_string(),
             })?;
         let compile = |variant: &Variant| {
-            let compiled = self.compiler.compile(variant, self.arch);
+            let compiled = self.compiler.compile(variant, self.target.arch);
             compiled.map_err(|error| Failure {
                 kind: if error.is_of_the_kernel() {
                     FailureKind::Refused

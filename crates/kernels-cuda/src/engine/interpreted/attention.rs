@@ -1,5 +1,6 @@
 //! Attention at the limits of the exponentials.
 
+use gauntlet_device::Arch;
 use gauntlet_families::operations;
 use gauntlet_operations::{Attention, AttentionFormat, Exponential, Inputs, Operation};
 use gauntlet_task::InputKind;
@@ -11,7 +12,7 @@ use crate::shipped::{Shipped, shipped};
 /// The shipped variants of attention in bf16, with each exponential, of these sequences.
 fn in_bf16(causal: bool, lengths: [(usize, usize); 2]) -> Vec<(Shipped, Operation)> {
     let mut found = Vec::new();
-    for one in shipped() {
+    for one in shipped(Arch::Sm90a) {
         let Operation::Attention(attention) = &one.problem else {
             continue;
         };
@@ -40,7 +41,7 @@ fn rows_that_see_no_key_are_zero() {
     let Some(compiler) = compiler() else { return };
     let wrong: Vec<_> = in_bf16(true, [(193, 129), (140, 5)])
         .into_par_iter()
-        .filter_map(|(one, problem)| wrong_on(&compiler, &one, problem, InputKind::Competition))
+        .filter_map(|(one, problem)| wrong_on(&compiler, Arch::Sm90a, &one, problem, InputKind::Competition))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -56,7 +57,14 @@ fn a_score_that_leaps_is_taken_by_its_maximum() {
         .filter_map(|(one, problem)| {
             // Not in the first run of keys, and at even and odd places of a lane's own.
             let sets = [[140, 141], [148, 149]].map(|leaps| leaping(&problem, leaps));
-            wrong_with(&compiler, &one, &problem, InputKind::Competition, &sets)
+            wrong_with(
+                &compiler,
+                Arch::Sm90a,
+                &one,
+                &problem,
+                InputKind::Competition,
+                &sets,
+            )
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

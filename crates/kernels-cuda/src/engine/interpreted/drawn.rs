@@ -1,12 +1,13 @@
 //! Randomly drawn problems. Each takes about a second, so these tests are run when kernels change.
 
+use gauntlet_device::Arch;
 use gauntlet_operations::resources::is_narrow;
 use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Order, Sequence};
 use gauntlet_task::InputKind;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::{PROCESSORS, compiler, narrowed, wrong_on};
+use super::{compiler, narrowed, target, wrong_on};
 use crate::plan;
 use crate::shipped::{Shipped, shipped};
 
@@ -57,10 +58,13 @@ fn of_attention(one: &Shipped, attention: &Attention) -> BoxedStrategy<(Shipped,
         .boxed()
 }
 
-fn drawn() -> impl Strategy<Value = (Shipped, Operation)> {
-    select(shipped()).prop_flat_map(|one| match &one.problem {
-        Operation::GroupedGemm(gemm) => of_gemm(&one, gemm),
-        Operation::Attention(attention) => of_attention(&one, attention),
+fn drawn() -> impl Strategy<Value = (Arch, Shipped, Operation)> {
+    select(vec![Arch::Sm80, Arch::Sm89, Arch::Sm90a]).prop_flat_map(|arch| {
+        let of_arch = select(shipped(arch)).prop_flat_map(|one| match &one.problem {
+            Operation::GroupedGemm(gemm) => of_gemm(&one, gemm),
+            Operation::Attention(attention) => of_attention(&one, attention),
+        });
+        of_arch.prop_map(move |(one, problem)| (arch, one, problem))
     })
 }
 
@@ -70,9 +74,9 @@ proptest! {
     /// Every kernel on problems of any sizes that its plan takes.
     #[test]
     #[ignore = "a second a problem, of which PROPTEST_CASES says how many"]
-    fn a_drawn_problem_is_right((one, problem) in drawn(), inputs in select(InputKind::ALL.to_vec())) {
+    fn a_drawn_problem_is_right((arch, one, problem) in drawn(), inputs in select(InputKind::ALL.to_vec())) {
         let Some(compiler) = compiler() else { return Ok(()) };
-        prop_assume!(plan::plan(&problem, &narrowed(&one.schedule), PROCESSORS).is_ok());
-        prop_assert_eq!(wrong_on(&compiler, &one, problem, inputs), None);
+        prop_assume!(plan::plan(&problem, &narrowed(&one.schedule), target(arch)).is_ok());
+        prop_assert_eq!(wrong_on(&compiler, arch, &one, problem, inputs), None);
     }
 }

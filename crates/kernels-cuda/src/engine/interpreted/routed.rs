@@ -74,7 +74,7 @@ struct Prepared {
 impl Prepared {
     /// With the weights of these inputs, which have all rows in the first group.
     fn new(compiler: &Compiler, layer: &GroupedGemm, schedule: &Schedule, inputs: &[GroupInputs]) -> Self {
-        let plan = RoutedPlan::new(layer, ROWS, schedule, PROCESSORS).unwrap();
+        let plan = RoutedPlan::new(layer, ROWS, schedule, target(Arch::Sm90a)).unwrap();
         let mut memory = Memory::new();
         let operands = of_gemm(&mut memory, layer, schedule.packing, inputs);
         let needed = plan.memory(&operands.weights);
@@ -90,7 +90,7 @@ impl Prepared {
             counters: 0,
         };
         Self {
-            kernels: read(compiler, &plan),
+            kernels: read(&plan, |variant| compiler.ptx(variant, Arch::Sm90a).unwrap()),
             queued: plan.launches(&addresses),
             plan,
             memory,
@@ -136,7 +136,13 @@ fn check(tokens: TokenFormat, form: Form, schedule: &Schedule) {
     let whole = layer_of(&all);
     let mut prepared = Prepared::new(&compiler, &whole, schedule, &generated(&whole));
     // Compiled once: the variants of the host's plan do not depend on the token counts.
-    let host = Kernels::new(&compiler, &Operation::GroupedGemm(whole.clone()), schedule).kernels;
+    let host = Kernels::new(
+        &compiler,
+        &Operation::GroupedGemm(whole.clone()),
+        schedule,
+        Arch::Sm90a,
+    )
+    .kernels;
     let mut host = Some(host);
     for (seed, counts) in routings().iter().enumerate() {
         let problem = layer_of(counts);
@@ -144,7 +150,7 @@ fn check(tokens: TokenFormat, form: Form, schedule: &Schedule) {
         let found = prepared.run(&problem, &inputs, &ends(counts), seed as u64);
         let operation = Operation::GroupedGemm(problem);
         let kernels = Kernels {
-            plan: plan::plan(&operation, schedule, PROCESSORS).unwrap(),
+            plan: plan::plan(&operation, schedule, target(Arch::Sm90a)).unwrap(),
             problem: operation,
             packing: schedule.packing,
             kernels: host.take().unwrap(),
@@ -208,7 +214,7 @@ fn products_of_several_sizes_are_refused() {
     let mut unequal = layer(TokenFormat::Bf16, Form::Plain, &[0, 0]);
     unequal.groups[1].n = 8;
     let schedule = schedule(Form::Plain, 16, Order::Sorted, Packing::Canonical);
-    let error = RoutedPlan::new(&unequal, 4, &schedule, 132).unwrap_err();
+    let error = RoutedPlan::new(&unequal, 4, &schedule, Target::hopper(132)).unwrap_err();
     assert!(
         error
             .to_string()
@@ -223,7 +229,7 @@ fn launches_and_memory_follow_from_the_number_of_rows() {
     let layer = layer(TokenFormat::Bf16, Form::Plain, &[0; 128]);
     let schedule = schedule(Form::Plain, 256, Order::Sorted, Packing::Canonical);
     let bytes = |rows| {
-        let plan = RoutedPlan::new(&layer, rows, &schedule, 132).unwrap();
+        let plan = RoutedPlan::new(&layer, rows, &schedule, Target::hopper(132)).unwrap();
         plan.memory(&[]).workspace_bytes
     };
     // 16384 tokens fill 16384 + 7 · 128 rows of 256 values of two bytes; tables take some kilobytes.
@@ -233,6 +239,6 @@ fn launches_and_memory_follow_from_the_number_of_rows() {
         "{}",
         bytes(16384)
     );
-    let none = RoutedPlan::new(&layer, 0, &schedule, 132).unwrap();
+    let none = RoutedPlan::new(&layer, 0, &schedule, Target::hopper(132)).unwrap();
     assert!(none.launches(&crate::plan::fixture::ADDRESSES).is_empty());
 }

@@ -16,8 +16,8 @@ pub fn rules(problem: &Operation, schedule: &Schedule) -> Rules {
     };
     let coarser = match (schedule.arithmetic, attention, problem.output_format()) {
         (Arithmetic::Fp8, Some(AttentionFormat::E4m3), _) => match HopperAttention::of(schedule) {
-            HopperAttention::Specialised => 32.0,
-            HopperAttention::Unified | HopperAttention::Resident => 128.0,
+            HopperAttention::Specialised | HopperAttention::Unified => 32.0,
+            HopperAttention::Resident => 128.0,
         },
         (_, Some(AttentionFormat::Bf16), _) | (_, _, OutputFormat::Bf16) => 8.0,
         _ => 1.0,

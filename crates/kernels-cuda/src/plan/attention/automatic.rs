@@ -1,8 +1,11 @@
-//! Which schedule is fastest for a problem, of those tried on an H200.
+//! Which schedule is fastest for a problem, of those tried on an H200; on GPUs before Hopper, which one to begin with.
 
+use gauntlet_device::Arch;
 use gauntlet_operations::resources::warp_groups;
 use gauntlet_operations::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Attention, AttentionFormat};
+
+use crate::plan::Target;
 
 /// Queries of the resident kernel's tile.
 const RESIDENT_QUERIES: usize = 64;
@@ -16,11 +19,40 @@ const RESIDENT_KEYS: [usize; 2] = [64, 128];
 /// multiprocessors would be idle.
 const WAVES_FOR_WIDE: usize = 3;
 
-/// The fastest schedule for a problem on a device with `processors` multiprocessors: the resident kernel where its
-/// blocks all run at the same time, else the specialised one. With e4m3 both multiply queries by keys without
-/// conversion, with sums of about 14 bits, and the resident kernel multiplies values by rounded weights. For exact
-/// products choose fp16 arithmetic.
-pub fn automatic(attention: &Attention, processors: u32) -> Schedule {
+/// The fastest schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time,
+/// else the specialised one. With e4m3 both multiply queries by keys without conversion, with sums of about 14 bits, and
+/// the resident kernel multiplies values by rounded weights. For exact products choose fp16 arithmetic.
+///
+/// On GPUs before Hopper the unified kernel, in a schedule that follows from sizes alone: nothing of it has been measured
+/// there. On sm_89 it multiplies e4m3 queries by keys without conversion too.
+pub fn automatic(attention: &Attention, target: Target) -> Schedule {
+    match target.arch {
+        Arch::Sm80 | Arch::Sm89 => before_hopper(attention, target),
+        _ => hopper(attention, target.processors),
+    }
+}
+
+/// Tiles of 128 queries read keys and values half as often, where there are enough of them for all multiprocessors. Two
+/// stages of 16-bit keys and values of long heads are what an L4's block has room for; of 8 bits there is room for three.
+fn before_hopper(attention: &Attention, target: Target) -> Schedule {
+    let eight_bits = attention.format.bytes() == 1;
+    let wide = tiles(attention, NARROW_QUERIES) >= target.processors as usize;
+    let eights = attention.format == AttentionFormat::E4m3 && target.arch == Arch::Sm89;
+    Schedule {
+        tile: Tile {
+            m: if wide { NARROW_QUERIES } else { RESIDENT_QUERIES },
+            n: 64,
+            k: attention.head_size,
+        },
+        stages: if eight_bits { 3 } else { 2 },
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        arithmetic: if eights { Arithmetic::Fp8 } else { Arithmetic::Fp16 },
+        ..Schedule::baseline()
+    }
+}
+
+fn hopper(attention: &Attention, processors: u32) -> Schedule {
     let size = attention.head_size;
     let eights = attention.format == AttentionFormat::E4m3;
     let base = Schedule {
@@ -86,6 +118,7 @@ fn tiles(attention: &Attention, queries: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_device::Device;
     use gauntlet_operations::{Operation, OutputFormat, Scaling, Sequence};
 
     use super::*;
@@ -109,8 +142,9 @@ mod tests {
     }
 
     fn chosen(attention: &Attention) -> (Source, Schedule) {
-        let schedule = automatic(attention, 132);
-        let plan = plan(&Operation::Attention(attention.clone()), &schedule, 132).unwrap();
+        let target = Target::hopper(132);
+        let schedule = automatic(attention, target);
+        let plan = plan(&Operation::Attention(attention.clone()), &schedule, target).unwrap();
         (plan.variant().source, schedule)
     }
 
@@ -127,6 +161,33 @@ mod tests {
             assert_eq!(source(1, 1, 32), Source::AttentionResident);
             assert_eq!(source(1, 8, 513), Source::AttentionSpecialised);
             assert_eq!(source(4, 16, 512), Source::AttentionSpecialised);
+        }
+    }
+
+    #[test]
+    fn gpus_before_hopper_have_a_kernel_for_every_format_and_head() {
+        for (name, arithmetic) in [("a100", Arithmetic::Fp16), ("l4", Arithmetic::Fp8)] {
+            let target = Target::of(&Device::builtin(name).unwrap()).unwrap();
+            for format in [
+                AttentionFormat::F16,
+                AttentionFormat::Bf16,
+                AttentionFormat::E4m3,
+                AttentionFormat::Int8,
+            ] {
+                for (heads, head_size) in [(1, 64), (64, 64), (1, 128), (64, 128)] {
+                    let attention = Attention {
+                        head_size,
+                        ..attention(1, heads, 512, format)
+                    };
+                    let schedule = automatic(&attention, target);
+                    let plan = plan(&Operation::Attention(attention), &schedule, target).unwrap();
+                    assert_eq!(plan.variant().source, Source::AttentionUnified);
+                    assert_eq!(schedule.tile.m, if heads == 1 { 64 } else { 128 });
+                    if format == AttentionFormat::E4m3 {
+                        assert_eq!(schedule.arithmetic, arithmetic);
+                    }
+                }
+            }
         }
     }
 

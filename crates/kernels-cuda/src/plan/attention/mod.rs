@@ -22,7 +22,9 @@ use unified::UnifiedPlan;
 
 use super::groups::{check_tiles, within};
 use super::variant::output_define;
-use super::{Addresses, Element, Launch, Map, Matrix, Memory, Pass, Plan, PlanError, Swizzle};
+use super::{
+    Addresses, Element, Launch, Map, Matrix, Memory, Pass, Plan, PlanError, Source, Swizzle, Target,
+};
 
 /// Head sizes that there are kernels for.
 const HEAD_SIZES: [usize; 2] = [64, 128];
@@ -34,24 +36,33 @@ const SHARED_BYTES: usize = 227 << 10;
 /// The most bytes of a box's row in the widest swizzle (CUDA driver API, cuTensorMapEncodeTiled).
 const SWIZZLED_BYTES: usize = 128;
 
-/// Plans a valid problem for a device with `processors` multiprocessors. With roles, a tile with the queries of one
-/// warp group selects the resident kernel.
+/// Plans a valid problem. With roles, a tile with the queries of one warp group selects the resident kernel.
 ///
 /// # Errors
 /// If no kernel supports a value of the schedule, or a size exceeds the kernels' integer ranges.
 pub(super) fn plan(
     attention: &Attention,
     schedule: &Schedule,
-    processors: u32,
+    target: Target,
 ) -> Result<Box<dyn Plan>, PlanError> {
     check_heads(attention)?;
     check_words(attention, schedule)?;
-    match (schedule.roles, schedule.tile.m) {
-        (Roles::Unified, _) => Ok(Box::new(UnifiedPlan::new(attention, schedule)?)),
-        (Roles::Specialised, resident::ROWS) => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
-        (Roles::Specialised, _) => {
+    let source = match (schedule.roles, schedule.tile.m) {
+        (Roles::Unified, _) => Source::AttentionUnified,
+        (Roles::Specialised, resident::ROWS) => Source::AttentionResident,
+        (Roles::Specialised, _) => Source::AttentionSpecialised,
+    };
+    super::check_arch(source, schedule, target.arch)?;
+    match source {
+        Source::AttentionUnified => Ok(Box::new(UnifiedPlan::new(attention, schedule, target)?)),
+        Source::AttentionResident => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
+        _ => {
             check_alone(schedule)?;
-            Ok(Box::new(SpecialisedPlan::new(attention, schedule, processors)?))
+            Ok(Box::new(SpecialisedPlan::new(
+                attention,
+                schedule,
+                target.processors,
+            )?))
         }
     }
 }

@@ -1,15 +1,16 @@
 //! The unified kernel: every warp copies and multiplies, with `mma.sync`; the steps of the staircase are its
-//! definitions.
+//! definitions. It needs nothing of Hopper.
 
 use crate::plan::error::require;
+use gauntlet_device::Arch;
 use gauntlet_operations::Attention;
 use gauntlet_operations::{
     Arithmetic, Cluster, Epilogue, Layout, Lookup, Order, Roles, Schedule, Scores, Values,
 };
 
-use super::{SHARED_BYTES, Work};
+use super::Work;
 use crate::plan::variant::most_registers;
-use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
+use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Target, Variant, Weights};
 
 /// Queries of a warp: the rows of `mma.sync.m16n8k16` (PTX ISA).
 const WARP_ROWS: usize = 16;
@@ -30,20 +31,22 @@ impl UnifiedPlan {
     ///
     /// # Errors
     /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
-    pub fn new(attention: &Attention, schedule: &Schedule) -> Result<Self, PlanError> {
+    pub fn new(attention: &Attention, schedule: &Schedule, target: Target) -> Result<Self, PlanError> {
         check_words(schedule)?;
+        check_arithmetic(schedule, target.arch)?;
         let work = Work::new(attention, schedule, schedule.tile.m)?;
         let bytes = shared_bytes(&work, schedule);
-        if bytes > SHARED_BYTES {
+        let most = target.block_shared_bytes;
+        if bytes > most {
             return Err(PlanError::word(
                 "stages",
                 schedule.stages,
-                format!("a block would take {bytes} B of shared memory, and has {SHARED_BYTES}"),
+                format!("a block would take {bytes} B of shared memory, and has {most}"),
                 "choose fewer stages, a smaller tile, or scores in registers",
             ));
         }
         Ok(Self {
-            variant: variant(&work, schedule),
+            variant: variant(&work, schedule, target),
             work,
         })
     }
@@ -63,7 +66,7 @@ impl Plan for UnifiedPlan {
     }
 }
 
-fn variant(work: &Work, schedule: &Schedule) -> Variant {
+fn variant(work: &Work, schedule: &Schedule, target: Target) -> Variant {
     let shared_bytes = shared_bytes(work, schedule);
     let scores = match schedule.scores {
         Scores::Registers => 0,
@@ -78,6 +81,8 @@ fn variant(work: &Work, schedule: &Schedule) -> Variant {
         ("VALUES", usize::from(schedule.values == Values::Scalar)),
         ("LAYOUT", usize::from(schedule.layout == Layout::Swizzled)),
         ("EPILOGUE", usize::from(schedule.epilogue == Epilogue::Staged)),
+        ("ARITHMETIC", usize::from(schedule.arithmetic == Arithmetic::Fp8)),
+        ("OVERLAP", usize::from(target.overlaps())),
         ("SHARED_BYTES", shared_bytes),
     ];
     let mut defines = work.defines(schedule);
@@ -136,9 +141,21 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         "lookup": schedule.lookup, Lookup::Precomputed, one_tile;
         "split-k": schedule.split_k, 1, alone;
         "cluster": schedule.cluster, Cluster { m: 1, n: 1 }, alone;
-        "arithmetic": schedule.arithmetic, Arithmetic::Fp16, built;
     }
     Ok(())
+}
+
+/// Products of e4m3 begin with sm_89 (PTX ISA, `mma.sync`).
+fn check_arithmetic(schedule: &Schedule, arch: Arch) -> Result<(), PlanError> {
+    match (schedule.arithmetic, arch) {
+        (Arithmetic::Fp8, Arch::Sm80) => Err(PlanError::word(
+            "arithmetic",
+            schedule.arithmetic,
+            "mma.sync on sm_80 does not multiply e4m3",
+            "choose fp16",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn check_tile(schedule: &Schedule) -> Result<(), PlanError> {
@@ -161,7 +178,6 @@ fn check_tile(schedule: &Schedule) -> Result<(), PlanError> {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_device::Arch;
     use gauntlet_operations::Exponential;
     use gauntlet_operations::resources::block_bytes;
     use gauntlet_operations::{AttentionFormat, Operation, OutputFormat, Scaling, Sequence as Lengths};
@@ -193,7 +209,7 @@ mod tests {
     }
 
     fn planned(format: AttentionFormat, schedule: &Schedule) -> UnifiedPlan {
-        UnifiedPlan::new(&attention(schedule.tile.k, format), schedule).unwrap()
+        UnifiedPlan::new(&attention(schedule.tile.k, format), schedule, Target::hopper(132)).unwrap()
     }
 
     #[test]
@@ -324,9 +340,13 @@ mod tests {
         let refused = |change: fn(&mut Schedule)| {
             let mut schedule = fused(64);
             change(&mut schedule);
-            UnifiedPlan::new(&attention(64, AttentionFormat::E4m3), &schedule)
-                .unwrap_err()
-                .to_string()
+            UnifiedPlan::new(
+                &attention(64, AttentionFormat::E4m3),
+                &schedule,
+                Target::hopper(132),
+            )
+            .unwrap_err()
+            .to_string()
         };
         let begins = |message: String, word: &str| assert!(message.starts_with(word), "{message}");
         begins(refused(|schedule| schedule.tile.m = 96), "tile.m = 96");
@@ -349,9 +369,39 @@ mod tests {
         );
         begins(refused(|schedule| schedule.split_k = 2), "split-k = 2");
         begins(refused(|schedule| schedule.cluster.n = 2), "cluster = 1×2");
-        begins(
-            refused(|schedule| schedule.arithmetic = Arithmetic::Fp8),
-            "arithmetic = fp8",
+    }
+
+    #[test]
+    fn other_gpus_have_less_memory_and_sm_80_no_products_of_e4m3() {
+        let target = |name: &str| Target::of(&gauntlet_device::Device::builtin(name).unwrap()).unwrap();
+        let planned = |schedule: &Schedule, name: &str| {
+            let attention = attention(schedule.tile.k, AttentionFormat::E4m3);
+            UnifiedPlan::new(&attention, schedule, target(name))
+        };
+        let eights = Schedule {
+            arithmetic: Arithmetic::Fp8,
+            ..fused(64)
+        };
+        let defines = planned(&eights, "l4").unwrap().variant().defines.clone();
+        assert_eq!(
+            (defines["ARITHMETIC"].as_str(), defines["OVERLAP"].as_str()),
+            ("1", "0")
+        );
+        let error = planned(&eights, "a100").unwrap_err().to_string();
+        assert!(
+            error.starts_with("arithmetic = fp8: mma.sync on sm_80"),
+            "{error}"
+        );
+        // 64 queries and six stages of 64 keys and values, rows of 128 bytes.
+        let deep = Schedule {
+            stages: 6,
+            ..fused(128)
+        };
+        assert!(planned(&deep, "a100").is_ok());
+        let error = planned(&deep, "l4").unwrap_err().to_string();
+        assert!(
+            error.starts_with("stages = 6: a block would take 106496 B of shared memory, and has 101376"),
+            "{error}"
         );
     }
 }

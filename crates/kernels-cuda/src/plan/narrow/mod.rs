@@ -13,8 +13,9 @@ use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Sche
 use gauntlet_operations::{GemmShape, GroupedGemm};
 
 use super::groups::{self, check_sizes, check_tiles, is_dual};
+use super::target::RESERVED_BYTES;
 use super::variant::{format_define, most_registers, output_define};
-use super::{Addresses, Launch, Memory, Pass, Plan, PlanError, Source, Variant, Weights};
+use super::{Addresses, Launch, Memory, Pass, Plan, PlanError, Source, Target, Variant, Weights};
 
 /// Weight rows of a block, both weights' counted: two of the 16 rows of `mma.m16n8k16` (PTX ISA).
 const ROWS: usize = 32;
@@ -25,10 +26,6 @@ const MOST_WARPS: usize = 16;
 const CHUNK: usize = 128;
 /// Bytes of a chunk of a row, scales included.
 const CHUNK_BYTES: usize = CHUNK / 2 + CHUNK / 16;
-/// Bytes of a multiprocessor's shared memory, and what it keeps of a block's (CUDA C++ Programming Guide, technical
-/// specifications of compute capability 9.0).
-const SHARED_BYTES: usize = 233_472;
-const RESERVED_BYTES: usize = 1024;
 /// Most groups for which the kernel finds its blocks without a table.
 const FEW: usize = 16;
 
@@ -71,7 +68,7 @@ impl NarrowPlan {
     ///
     /// # Errors
     /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
-    pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Self, PlanError> {
+    pub fn new(gemm: &GroupedGemm, schedule: &Schedule, target: Target) -> Result<Self, PlanError> {
         check_sizes(gemm)?;
         check_words(gemm, schedule)?;
         let tile = schedule.tile;
@@ -86,7 +83,7 @@ impl NarrowPlan {
         let blocks: Vec<Block> = blocks.collect();
         Ok(Self {
             gemm: gemm.clone(),
-            variant: variant(gemm, schedule)?,
+            variant: variant(gemm, schedule, target)?,
             first_blocks: first_blocks(gemm.groups.len(), &blocks),
             blocks,
         })
@@ -152,7 +149,7 @@ fn first_blocks(groups: usize, blocks: &[Block]) -> Option<[u32; FEW]> {
     })
 }
 
-fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError> {
+fn variant(gemm: &GroupedGemm, schedule: &Schedule, target: Target) -> Result<Variant, PlanError> {
     let (tokens, stages) = (schedule.tile.n, schedule.stages);
     let warps = schedule.tile.k / CHUNK;
     let threads = warps * WARP_THREADS;
@@ -161,7 +158,7 @@ fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError
         false => CHUNK_BYTES,
     };
     let slot = ROWS * CHUNK_BYTES + tokens * token_bytes;
-    let most = (SHARED_BYTES - RESERVED_BYTES) / (warps * slot);
+    let most = target.block_shared_bytes / (warps * slot);
     if stages == 0 || stages > most {
         return Err(PlanError::word(
             "stages",
@@ -170,11 +167,14 @@ fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError
                 "a stage has {} bytes, and at least one must fit into shared memory",
                 warps * slot
             ),
-            format!("choose 1 to {most}"),
+            match most {
+                0 => format!("choose tile.k = {CHUNK}"),
+                _ => format!("choose 1 to {most}"),
+            },
         ));
     }
     let shared_bytes = warps * slot * stages;
-    let blocks = blocks_a_processor(threads, shared_bytes);
+    let blocks = blocks_a_processor(threads, shared_bytes, target);
     let defines = [
         ("TILE_K", schedule.tile.k),
         ("FORMAT", format_define(gemm.tokens)),
@@ -185,22 +185,21 @@ fn variant(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Variant, PlanError
         ("BLOCKS", blocks),
         ("REPACKED", usize::from(schedule.packing == Packing::Fragments)),
         ("SHARED_BYTES", shared_bytes),
-        ("OVERLAP", 1),
+        ("OVERLAP", usize::from(target.overlaps())),
     ];
     Ok(Variant {
         source: Source::Narrow,
         defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
         threads: threads as u32,
-        shared_bytes: reserved_bytes(shared_bytes, blocks) as u32,
+        shared_bytes: reserved_bytes(shared_bytes, blocks, target) as u32,
         registers: most_registers(threads * blocks),
     })
 }
 
 /// Blocks that should run on a multiprocessor: as many as shared memory holds, as long as a thread keeps enough
 /// registers for the sums of 16 tokens, the converted operands and addresses (108, from the compiler's log).
-fn blocks_a_processor(threads: usize, shared_bytes: usize) -> usize {
-    let fit = SHARED_BYTES / (shared_bytes + RESERVED_BYTES);
-    let with_registers = (1..=fit)
+fn blocks_a_processor(threads: usize, shared_bytes: usize, target: Target) -> usize {
+    let with_registers = (1..=target.blocks_with(shared_bytes))
         .rev()
         .find(|blocks| most_registers(threads * blocks) >= 112);
     with_registers.unwrap_or(1)
@@ -209,9 +208,9 @@ fn blocks_a_processor(threads: usize, shared_bytes: usize) -> usize {
 /// Shared memory that a block requests. Where several blocks should share a multiprocessor, no further one may fit:
 /// blocks of the next launch begin while these still compute, and would be placed three on some multiprocessors and one
 /// on others (H200, dual form: 15.6 µs a call where registers let three fit, 10.9 with this).
-fn reserved_bytes(used: usize, blocks: usize) -> usize {
-    let too_many = SHARED_BYTES / (blocks + 1) - RESERVED_BYTES;
-    if blocks > 1 {
+fn reserved_bytes(used: usize, blocks: usize, target: Target) -> usize {
+    let too_many = target.processor_shared_bytes / (blocks + 1) - RESERVED_BYTES;
+    if blocks > 1 && target.overlaps() {
         used.max((too_many + 1).next_multiple_of(128))
     } else {
         used

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::plan::Group;
-use crate::plan::fixture::{ADDRESSES, gemm};
+use crate::plan::fixture::{ADDRESSES, gemm, hopper};
 
 fn schedule(tile: [usize; 3]) -> Schedule {
     Schedule {
@@ -27,7 +27,7 @@ proptest! {
         let shapes: Vec<_> = shapes.into_iter().map(|(m, n, blocks)| [m, n, 16 * blocks]).collect();
         let form = if dual { Form::Swiglu } else { Form::Plain };
         let (rows, tokens) = (if dual { 16 } else { 32 }, if wide { 16 } else { 8 });
-        let plan = NarrowPlan::new(&gemm(&shapes, form), &schedule([rows, tokens, 128])).unwrap();
+        let plan = NarrowPlan::new(&gemm(&shapes, form), &schedule([rows, tokens, 128]), hopper()).unwrap();
         let mut outputs = BTreeSet::new();
         for block in plan.blocks() {
             prop_assert!(block.width as usize <= tokens);
@@ -53,7 +53,7 @@ fn a_block_has_a_warp_for_each_chunk_of_a_step() {
             stages,
             ..schedule(tile)
         };
-        let plan = NarrowPlan::new(&gemm(&[[4, 64, 7168]], Form::Plain), &schedule).unwrap();
+        let plan = NarrowPlan::new(&gemm(&[[4, 64, 7168]], Form::Plain), &schedule, hopper()).unwrap();
         plan.variant().clone()
     };
     let wide = variant([32, 16, 2048], 2);
@@ -74,7 +74,7 @@ fn stages_fill_shared_memory_and_no_more() {
             stages,
             ..schedule([32, 16, 2048])
         };
-        NarrowPlan::new(&gemm(&[[4, 64, 256]], Form::Plain), &schedule)
+        NarrowPlan::new(&gemm(&[[4, 64, 256]], Form::Plain), &schedule, hopper())
     };
     assert!(planned(4).unwrap().variant().shared_bytes <= 232_448);
     assert!(planned(5).unwrap_err().to_string().contains("choose 1 to 4"));
@@ -86,7 +86,7 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
     let refused = |form, change: &dyn Fn(&mut Schedule), word: &str| {
         let mut schedule = schedule([32, 16, 128]);
         change(&mut schedule);
-        let message = NarrowPlan::new(&gemm(&[[4, 64, 256]], form), &schedule)
+        let message = NarrowPlan::new(&gemm(&[[4, 64, 256]], form), &schedule, hopper())
             .unwrap_err()
             .to_string();
         assert!(message.starts_with(word), "{message}");
@@ -124,7 +124,7 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
 #[test]
 fn few_groups_are_found_by_their_first_blocks() {
     let shapes = [[3, 40, 16], [0, 64, 256], [9, 16, 512]];
-    let plan = NarrowPlan::new(&gemm(&shapes, Form::Plain), &schedule([32, 8, 128])).unwrap();
+    let plan = NarrowPlan::new(&gemm(&shapes, Form::Plain), &schedule([32, 8, 128]), hopper()).unwrap();
     let weights = Weights {
         packed: [1 << 20, 0],
         ..Weights::default()
@@ -159,7 +159,12 @@ fn few_groups_are_found_by_their_first_blocks() {
 
 #[test]
 fn many_groups_have_a_table_of_blocks() {
-    let plan = NarrowPlan::new(&gemm(&[[9, 40, 16]; 17], Form::Plain), &schedule([32, 8, 128])).unwrap();
+    let plan = NarrowPlan::new(
+        &gemm(&[[9, 40, 16]; 17], Form::Plain),
+        &schedule([32, 8, 128]),
+        hopper(),
+    )
+    .unwrap();
     let memory = plan.memory(&[Weights::default(); 17]);
     let [launch] = plan.launches(&ADDRESSES).try_into().unwrap();
     let parameter: Parameter = bytemuck::pod_read_unaligned(&launch.parameter);
@@ -182,7 +187,12 @@ fn many_groups_have_a_table_of_blocks() {
 
 #[test]
 fn without_tokens_there_is_nothing_to_launch() {
-    let plan = NarrowPlan::new(&gemm(&[[0, 40, 16]], Form::Plain), &schedule([32, 8, 128])).unwrap();
+    let plan = NarrowPlan::new(
+        &gemm(&[[0, 40, 16]], Form::Plain),
+        &schedule([32, 8, 128]),
+        hopper(),
+    )
+    .unwrap();
     assert_eq!(plan.launches(&ADDRESSES), []);
 }
 
@@ -195,11 +205,12 @@ fn no_more_blocks_find_room_on_a_multiprocessor_than_shall() {
                 stages: 2,
                 ..schedule([16, tokens, 1024])
             },
+            hopper(),
         )
         .unwrap();
         let variant = plan.variant();
         let block = variant.shared_bytes as usize + RESERVED_BYTES;
         assert_eq!(variant.defines["BLOCKS"], "2");
-        assert_eq!(SHARED_BYTES / block, 2, "{tokens} tokens");
+        assert_eq!(hopper().processor_shared_bytes / block, 2, "{tokens} tokens");
     }
 }

@@ -1,28 +1,30 @@
-//! Which of the swapped kernel's variants a schedule asks for, and whether it fits a multiprocessor.
+//! Which variant of the swapped or of the unified kernel a schedule asks for, and whether it fits a multiprocessor.
 
 use crate::plan::error::require;
-use std::collections::BTreeMap;
-
 use gauntlet_operations::GroupedGemm;
 use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
 
 use crate::plan::groups::is_dual;
 use crate::plan::variant::{format_define, most_registers, output_define};
-use crate::plan::{PlanError, Source, Variant};
+use crate::plan::{PlanError, Source, Target, Variant};
 
 /// Values of the depth that are loaded at a time.
 pub(super) const CHUNK: usize = 128;
-/// Weight rows of a tile, both weights' counted: two warp groups multiply 64 each, the M of `wgmma.m64nNk16` (PTX ISA).
+/// Weight rows of a tile, both weights' counted. In the swapped kernel two warp groups multiply 64 each, the M of
+/// `wgmma.m64nNk16`, in the unified kernel four warps two times the 16 rows of `mma.m16n8k16` (PTX ISA).
 pub(super) const ROWS: usize = 128;
-/// Warp groups that multiply.
+/// Warp groups of the swapped kernel that multiply.
 pub(super) const CONSUMERS: usize = 2;
-/// Most tokens of a tile: the N of `wgmma.m64nNk16` (PTX ISA).
+/// Most tokens of a tile of the swapped kernel: the N of `wgmma.m64nNk16` (PTX ISA).
 const MOST_WIDTH: usize = 256;
+/// Most tokens of a tile of the unified kernel: a thread then has 128 sums.
+const MOST_UNIFIED_WIDTH: usize = 128;
 /// Two warp groups multiply, the warps of a third load: only whole groups can hand registers to others.
 const THREADS: usize = (CONSUMERS + 1) * 128;
-/// Bytes of shared memory a block may have at compute capability 9.0: 227 KiB (CUDA C++ Programming Guide, technical
-/// specifications).
-const SHARED_BYTES: usize = 232_448;
+/// Threads of a block of the unified kernel.
+const UNIFIED_THREADS: usize = 128;
+/// Bytes of a chunk's scales of a tile in the unified kernel.
+const UNIFIED_SCALE_BYTES: usize = ROWS * CHUNK / 16;
 /// Bytes of scales of four chunks, which come together, and how many of them there are. (Repacked, a chunk's have a quarter of one.)
 const SCALE_BYTES: usize = 32 * ROWS;
 const SCALE_SLOTS: usize = 2;
@@ -42,6 +44,14 @@ pub(super) struct Geometry {
     pub width: usize,
     /// Bytes of the operands' ring.
     pub ring_bytes: usize,
+    /// Bytes of a block's shared memory beside it.
+    bytes_beside_ring: usize,
+    /// Blocks that share a multiprocessor.
+    pub blocks: usize,
+    /// Whether a tile takes the time of its own width, or that of the widest.
+    pub mixed: bool,
+    /// Whether all warps do the same work: the unified kernel.
+    unified: bool,
     /// Whether there are two products.
     pub dual: bool,
     /// Whether weights are repacked.
@@ -53,28 +63,46 @@ impl Geometry {
     ///
     /// # Errors
     /// If the kernel does not support a value of the schedule, or it does not fit a multiprocessor.
-    pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Result<Self, PlanError> {
+    pub fn new(gemm: &GroupedGemm, schedule: &Schedule, target: Target) -> Result<Self, PlanError> {
         let dual = is_dual(gemm);
+        let unified = schedule.roles == Roles::Unified;
         check_words(schedule)?;
         check_tile(schedule, dual)?;
         let width = schedule.tile.n;
-        let unit = unit_bytes(width);
-        let most_stages = (SHARED_BYTES - BYTES_BESIDE_RING) / unit;
+        let (unit, bytes_beside_ring) = match unified {
+            true => (unit_bytes(width) + UNIFIED_SCALE_BYTES, 0),
+            false => (unit_bytes(width), BYTES_BESIDE_RING),
+        };
+        let block_bytes = target.block_shared_bytes;
+        let most_stages = (block_bytes - bytes_beside_ring) / unit;
         if schedule.stages < 2 || schedule.stages > most_stages {
             return Err(PlanError::word(
                 "stages",
                 schedule.stages,
                 format!(
-                    "a ring holds 2 stages or more, each takes {unit} B, and a block has {SHARED_BYTES} B with \
-                     {BYTES_BESIDE_RING} B for other things"
+                    "a ring holds 2 stages or more, each takes {unit} B, and a block has {block_bytes} B with \
+                     {bytes_beside_ring} B for other things"
                 ),
-                format!("choose 2 to {most_stages}, or a smaller tile.n"),
+                match most_stages {
+                    ..2 => "choose 2, and a smaller tile.n".to_owned(),
+                    _ => format!("choose 2 to {most_stages}, or a smaller tile.n"),
+                },
             ));
         }
+        let ring_bytes = schedule.stages * unit;
         Ok(Self {
             block_rows: schedule.tile.m,
             width,
-            ring_bytes: schedule.stages * unit,
+            ring_bytes,
+            bytes_beside_ring,
+            blocks: match unified {
+                true => target
+                    .blocks_with(ring_bytes)
+                    .clamp(1, most_unified_blocks(width)),
+                false => 1,
+            },
+            mixed: unified || mixes_widths(schedule.order),
+            unified,
             dual,
             repacked: schedule.packing == Packing::Fragments,
         })
@@ -91,28 +119,45 @@ impl Geometry {
     }
 
     /// The kernel's variant.
-    pub fn variant(&self, gemm: &GroupedGemm, schedule: &Schedule) -> Variant {
-        let defines = [
+    pub fn variant(&self, gemm: &GroupedGemm, schedule: &Schedule, target: Target) -> Variant {
+        let of_both = [
             ("WIDTH", self.width),
-            ("MIXED", usize::from(mixes_widths(schedule.order))),
             ("DUAL", usize::from(self.dual)),
             ("FORMAT", format_define(gemm.tokens)),
             ("OUTPUT", output_define(gemm.output)),
             ("REPACKED", usize::from(self.repacked)),
-            ("RING", self.ring_bytes),
-            ("OVERLAP", 1),
+            ("OVERLAP", usize::from(target.overlaps())),
         ];
+        let (source, threads, own) = if self.unified {
+            let own = vec![
+                ("STAGES", schedule.stages),
+                ("BLOCKS", self.blocks),
+                ("SHARED_BYTES", self.ring_bytes),
+            ];
+            (Source::Unified, UNIFIED_THREADS, own)
+        } else {
+            let mixed = usize::from(mixes_widths(schedule.order));
+            let own = vec![("MIXED", mixed), ("RING", self.ring_bytes)];
+            (Source::Swapped, THREADS, own)
+        };
+        let defines = of_both.into_iter().chain(own);
         Variant {
-            source: Source::Swapped,
-            defines: BTreeMap::from(defines.map(|(name, value)| (name, value.to_string()))),
-            threads: THREADS as u32,
-            shared_bytes: (self.ring_bytes + BYTES_BESIDE_RING) as u32,
-            registers: most_registers(THREADS),
+            source,
+            defines: defines.map(|(name, value)| (name, value.to_string())).collect(),
+            threads: threads as u32,
+            shared_bytes: (self.ring_bytes + self.bytes_beside_ring) as u32,
+            registers: most_registers(threads * self.blocks),
         }
     }
 }
 
-/// Whether tiles of unequal widths keep their widths. The code for each width follows the next, from wide to narrow (a
+/// Most blocks of the unified kernel that have the registers for their sums, converted weights and addresses: a third of
+/// a multiprocessor's suffices for 64 sums a thread.
+fn most_unified_blocks(width: usize) -> usize {
+    if width > 64 { 2 } else { 3 }
+}
+
+/// Whether tiles of unequal widths keep their widths in the swapped kernel. The code for each width follows the next, from wide to narrow (a
 /// choice inside the loop over tiles would make the compiler serialise wgmma), so workers must process tiles in that
 /// order; other orders compute every tile at full width.
 pub(super) fn mixes_widths(order: Order) -> bool {
@@ -126,16 +171,20 @@ fn unit_bytes(width: usize) -> usize {
 
 fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
     let (rows, width) = (if dual { ROWS / 2 } else { ROWS }, schedule.tile.n);
+    let (most, unit) = match schedule.roles {
+        Roles::Unified => (MOST_UNIFIED_WIDTH, "mma.sync"),
+        Roles::Specialised => (MOST_WIDTH, "wgmma"),
+    };
     require! {
         "tile.m": schedule.tile.m, rows,
-            "with swap-ab, two warp groups hold 64 weight rows each, in the dual form one of each weight";
+            "with swap-ab, a block holds 128 weight rows, in the dual form 64 of each weight";
     }
-    if !width.is_multiple_of(8) || width == 0 || width > MOST_WIDTH {
+    if !width.is_multiple_of(8) || width == 0 || width > most {
         return Err(PlanError::word(
             "tile.n",
             width,
-            format!("tokens are the columns of wgmma, 8 to {MOST_WIDTH} in steps of 8"),
-            format!("choose {}", width.next_multiple_of(8).clamp(8, MOST_WIDTH)),
+            format!("tokens are the columns of {unit}, 8 to {most} in steps of 8"),
+            format!("choose {}", width.next_multiple_of(8).clamp(8, most)),
         ));
     }
     require! {
@@ -147,8 +196,6 @@ fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
 fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
     let (cluster, alone) = (schedule.cluster, Cluster { m: 1, n: 1 });
     require! {
-        "roles": schedule.roles, Roles::Specialised,
-            "with swap-ab, one warp group loads and the others multiply";
         "lookup": schedule.lookup, Lookup::Precomputed, "with swap-ab, workers read their tiles from a table";
         "epilogue": schedule.epilogue, Epilogue::Direct,
             "with swap-ab, results leave in whole lines through shared memory already";

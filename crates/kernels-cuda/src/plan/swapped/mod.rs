@@ -1,5 +1,6 @@
-//! The swapped kernel: weights, taken through registers, are the rows of `wgmma`'s first operand; tokens, converted by
-//! a previous kernel, are its columns.
+//! The swapped and the unified kernel: weights, taken through registers, are the rows of the matrix unit's first operand;
+//! tokens, converted by a previous kernel, are its columns. Both share out tiles by the same tables; which one computes
+//! follows from the roles ([`geometry`]).
 
 mod abi;
 mod balance;
@@ -20,7 +21,7 @@ use gauntlet_operations::GroupedGemm;
 use gauntlet_operations::{Order, Schedule};
 
 use super::groups::{check_sizes, check_tiles};
-use super::{Addresses, Launch, Memory, Plan, PlanError, Variant, Weights};
+use super::{Addresses, Launch, Memory, Plan, PlanError, Target, Variant, Weights};
 pub use abi::{Tile, WHOLE};
 use cost::Costs;
 use dealt::Dealt;
@@ -30,7 +31,7 @@ pub use routed::RoutedPlan;
 use tables::Tables;
 use work::{Cutter, Kind};
 
-/// A problem for the swapped kernel.
+/// A problem for the swapped or the unified kernel.
 #[derive(Debug)]
 pub struct SwappedPlan {
     variant: Variant,
@@ -57,19 +58,19 @@ pub struct Balance {
 }
 
 impl SwappedPlan {
-    /// Plans a valid problem for a device with `processors` multiprocessors.
+    /// Plans a valid problem.
     ///
     /// # Errors
     /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
-    pub fn new(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
+    pub fn new(gemm: &GroupedGemm, schedule: &Schedule, target: Target) -> Result<Self, PlanError> {
         check_sizes(gemm)?;
-        let geometry = Geometry::new(gemm, schedule)?;
+        let geometry = Geometry::new(gemm, schedule, target)?;
         let costs = Costs::new(geometry.width);
         let cutter = Cutter {
             gemm,
             geometry: &geometry,
             costs: &costs,
-            mixed: geometry::mixes_widths(schedule.order),
+            mixed: geometry.mixed,
         };
         let least = cutter.least_parts();
         let tiles = least
@@ -82,7 +83,7 @@ impl SwappedPlan {
                 .saturating_mul(schedule.split_k),
         )?;
 
-        let workers = processors.max(1) as usize;
+        let workers = target.processors.max(1) as usize * geometry.blocks;
         let (kinds, shares) = match schedule.order {
             Order::Sorted => balance::balance(&cutter, workers, schedule.split_k),
             order => {
@@ -93,10 +94,10 @@ impl SwappedPlan {
         };
         let dealt = Dealt::new(&kinds, &shares, &geometry)?;
         Ok(Self {
-            variant: geometry.variant(gemm, schedule),
-            preparation: tokens::variant(gemm.tokens, false),
+            variant: geometry.variant(gemm, schedule, target),
+            preparation: tokens::variant(gemm.tokens, target, false),
             balance: Balance::of(&kinds, &shares, workers),
-            tables: Tables::new(gemm, &geometry, dealt, workers)?,
+            tables: Tables::new(gemm, &geometry, dealt, target.processors as usize)?,
         })
     }
 

@@ -5,7 +5,7 @@
 //! routing: each group that has tokens may fill up its last eighth of converted tokens and its last tile.
 
 use bytemuck::Zeroable;
-use gauntlet_operations::{GemmShape, GroupedGemm, Schedule};
+use gauntlet_operations::{GemmShape, GroupedGemm, Roles, Schedule};
 
 use super::abi::{Inline, Parameter, RouteParameter, TokenTile};
 use super::geometry::{CHUNK, Geometry};
@@ -14,7 +14,9 @@ use super::tokens;
 use crate::plan::error::require;
 use crate::plan::groups::{self, check_sizes, check_tiles, depth, token_columns, within};
 use crate::plan::variant::most_registers;
-use crate::plan::{Addresses, Group, Launch, Memory, Pass, Plan, PlanError, Source, Variant, Weights};
+use crate::plan::{
+    Addresses, Group, Launch, Memory, Pass, Plan, PlanError, Source, Target, Variant, Weights, check_arch,
+};
 
 /// Threads of the planning kernel: one warp for each width of tiles.
 const THREADS: usize = 1024;
@@ -58,7 +60,7 @@ impl RoutedPlan {
         layer: &GroupedGemm,
         rows: usize,
         schedule: &Schedule,
-        processors: u32,
+        target: Target,
     ) -> Result<Self, PlanError> {
         let first = layer
             .groups
@@ -79,11 +81,13 @@ impl RoutedPlan {
         }
         require! {
             "swap-ab": schedule.swap_ab, true, "the device deals out the tiles of the swapped kernel alone";
+            "roles": schedule.roles, Roles::Specialised, "the device deals out the tiles of the swapped kernel alone";
         }
+        check_arch(Source::Swapped, schedule, target.arch)?;
         within("the number of tokens", rows, i32::MAX as usize)?;
         check_sizes(layer)?;
-        let geometry = Geometry::new(layer, schedule)?;
-        let mut variant = geometry.variant(layer, schedule);
+        let geometry = Geometry::new(layer, schedule, target)?;
+        let mut variant = geometry.variant(layer, schedule, target);
         variant.defines.insert("ROUTED", "1".to_owned());
 
         let layer = GroupedGemm {
@@ -102,13 +106,13 @@ impl RoutedPlan {
         let converted = items * 8 * CHUNK * 2 + geometry.token_bytes();
         Ok(Self {
             variant,
-            preparation: tokens::variant(layer.tokens, true),
+            preparation: tokens::variant(layer.tokens, target, true),
             routing: routing(geometry.width),
             places: Places::new(converted, layer.groups.len(), token_tiles),
             layer,
             geometry,
             rows,
-            workers: processors.max(1) as usize,
+            workers: target.processors.max(1) as usize,
             weight_blocks,
             items,
             token_tiles,

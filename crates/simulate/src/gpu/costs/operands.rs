@@ -3,7 +3,8 @@
 use gauntlet_device::Arch;
 use gauntlet_operations::Packing;
 use gauntlet_operations::resources::{
-    by_mma_sync, converts_beforehand, multiplied_bytes, multiplied_value_bytes, operands_made_ready, weights,
+    by_mma_sync, converts_beforehand, is_unified, multiplied_bytes, multiplied_value_bytes,
+    operands_made_ready, weights,
 };
 use gauntlet_operations::{Attention, GroupedGemm, Operation};
 
@@ -118,11 +119,15 @@ fn value_bytes(setting: &Setting) -> [f64; 2] {
 
 /// Values that a step converts in registers, and into shared memory. `wgmma` takes rows from registers and columns from
 /// shared memory: tokens converted beforehand, or attention's keys and values after the block has converted them.
-/// `mma.sync` takes both from registers.
+/// `mma.sync` takes both from registers. The unified kernel converts weights alone.
 fn values(kind: &Kind, setting: &Setting) -> [f64; 2] {
     let (m, n) = (setting.schedule.tile.m as f64, setting.schedule.tile.n as f64);
     match (setting.problem, setting.machine.arch) {
         (_, Arch::Sm100a | Arch::Cpu) => [0.0; 2],
+        // A warp of the unified kernel has its rows to itself, and tokens were converted beforehand.
+        (Operation::GroupedGemm(gemm), arch) if is_unified(setting.schedule, arch) => {
+            [sets(gemm, setting).0 * m * kind.depth, 0.0]
+        }
         (Operation::GroupedGemm(gemm), Arch::Sm90a) => {
             let (row_sets, column_sets) = sets(gemm, setting);
             [row_sets * m * kind.depth, column_sets * n * kind.depth]

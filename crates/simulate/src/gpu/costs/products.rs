@@ -2,7 +2,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::{
-    by_mma_sync, is_narrow, multiplied_bytes, multiplied_value_bytes, weights,
+    by_mma_sync, is_narrow, is_unified, multiplied_bytes, multiplied_value_bytes, weights,
 };
 use gauntlet_operations::{Attention, Operation};
 use gauntlet_operations::{Exponential, Layout, Order, Scores, Values};
@@ -166,8 +166,8 @@ fn shapes(kind: &Kind, setting: &Setting) -> [Option<Shape>; 3] {
     }
 }
 
-/// Columns that a GEMM's tile computes: all, except that sorted tiles on sm_90a are as wide as their tokens, rounded up
-/// to eights.
+/// Columns that a GEMM's tile computes: all, except that sorted tiles on sm_90a, and all of the unified kernel, are as wide
+/// as their tokens, rounded up to eights.
 fn gemm_columns(kind: &Kind, setting: &Setting) -> f64 {
     let Setting {
         schedule, machine, ..
@@ -176,7 +176,7 @@ fn gemm_columns(kind: &Kind, setting: &Setting) -> f64 {
         && schedule.swap_ab
         && schedule.order == Order::Sorted
         && !is_narrow(schedule);
-    match fits_tokens {
+    match fits_tokens || is_unified(schedule, machine.arch) {
         true => (kind.columns / 8.0).ceil() * 8.0,
         false => schedule.tile.n as f64,
     }

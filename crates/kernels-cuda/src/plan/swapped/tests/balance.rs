@@ -27,7 +27,7 @@ proptest! {
     ) {
         let gemm = gemm(&shapes, form);
         let schedule = Schedule { order: Order::Sorted, ..schedule };
-        let plan = SwappedPlan::new(&gemm, &schedule, processors).unwrap();
+        let plan = SwappedPlan::new(&gemm, &schedule, Target::hopper(processors)).unwrap();
         let makespan = longest_first(&gemm, &schedule, processors);
         prop_assert!(plan.balance().makespan <= makespan * (1.0 + 1e-9));
     }
@@ -35,7 +35,7 @@ proptest! {
 
 /// The makespan of the least parts, whole, the longest first, each to the worker with the least to do.
 fn longest_first(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f64 {
-    let geometry = Geometry::new(gemm, schedule).unwrap();
+    let geometry = Geometry::new(gemm, schedule, hopper()).unwrap();
     let costs = Costs::new(geometry.width);
     let cutter = Cutter {
         gemm,

@@ -66,7 +66,7 @@ fn check_order(plan: &SwappedPlan) {
 }
 
 pub fn check(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> SwappedPlan {
-    let plan = SwappedPlan::new(gemm, schedule, processors).unwrap();
+    let plan = SwappedPlan::new(gemm, schedule, Target::hopper(processors)).unwrap();
     check_coverage(gemm, schedule, &plan);
     let offsets = plan.offsets();
     assert_eq!(
@@ -101,7 +101,7 @@ proptest! {
     #[test]
     fn a_plan_is_the_same_each_time(shapes in shapes(2000), (form, schedule) in any_schedule()) {
         let gemm = gemm(&shapes, form);
-        let plan = || SwappedPlan::new(&gemm, &schedule, PROCESSORS).unwrap();
+        let plan = || SwappedPlan::new(&gemm, &schedule, hopper()).unwrap();
         let (first, second) = (plan(), plan());
         prop_assert_eq!(first.tiles(), second.tiles());
         prop_assert_eq!(first.offsets(), second.offsets());

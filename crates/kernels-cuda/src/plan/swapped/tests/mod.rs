@@ -14,7 +14,8 @@ use super::SwappedPlan;
 use super::cost::Costs;
 use super::geometry::Geometry;
 use super::work::Cutter;
-use crate::plan::fixture::{PROCESSORS, gemm, shapes};
+use crate::plan::Target;
+use crate::plan::fixture::{PROCESSORS, gemm, hopper, shapes};
 
 fn schedule(tile: [usize; 2], stages: usize, order: Order, split_k: usize) -> Schedule {
     Schedule {

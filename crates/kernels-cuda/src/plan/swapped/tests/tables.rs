@@ -110,7 +110,7 @@ fn tokens_are_converted_by_blocks_that_run_at_once() {
 fn all_plans_have_the_same_kernel_for_tokens() {
     let preparation = |form, rows, order| {
         let schedule = schedule([rows, 64], 4, order, 1);
-        let plan = SwappedPlan::new(&gemm(&[[20, 300, 512]], form), &schedule, PROCESSORS).unwrap();
+        let plan = SwappedPlan::new(&gemm(&[[20, 300, 512]], form), &schedule, hopper()).unwrap();
         let variants: Vec<_> = plan.variants().into_iter().cloned().collect();
         assert_eq!(&variants[Pass::Main as usize], plan.variant());
         assert_eq!(Some(&variants[Pass::Preparation as usize]), plan.preparation());
@@ -183,7 +183,7 @@ fn the_parameter_holds_sixteen_groups_or_none() {
 #[test]
 fn maps_describe_the_weights() {
     let problem = gemm(&[[20, 300, 272], [7, 129, 512]], Form::Swiglu);
-    let plan = SwappedPlan::new(&problem, &schedule([64, 16], 4, Order::Sorted, 1), PROCESSORS).unwrap();
+    let plan = SwappedPlan::new(&problem, &schedule([64, 16], 4, Order::Sorted, 1), hopper()).unwrap();
     let maps = plan.memory(&[]).maps;
     let matrices = [
         Matrix::Weights,
@@ -222,7 +222,7 @@ fn maps_describe_repacked_weights() {
             packing: Packing::Fragments,
             ..schedule([rows, 16], 4, Order::Sorted, 1)
         };
-        let plan = SwappedPlan::new(&gemm(&[[20, 300, 512]], form), &schedule, PROCESSORS).unwrap();
+        let plan = SwappedPlan::new(&gemm(&[[20, 300, 512]], form), &schedule, hopper()).unwrap();
         assert_eq!(plan.variant().defines["REPACKED"], "1");
         let maps = plan.memory(&[]).maps;
         let packed = pack(300, 512, &[0; 300 * 256], &[0; 300 * 32]).unwrap();

@@ -17,7 +17,7 @@ fn sorted(form: Form) -> Schedule {
 }
 
 fn placement_of(gemm: &GroupedGemm) -> Placement {
-    let geometry = Geometry::new(gemm, &sorted(gemm.form)).unwrap();
+    let geometry = Geometry::new(gemm, &sorted(gemm.form), hopper()).unwrap();
     let cutter = Cutter {
         gemm,
         geometry: &geometry,

@@ -1,12 +1,12 @@
 //! How a schedule's values become definitions, and which are refused.
 
-use gauntlet_device::Arch;
+use gauntlet_device::{Arch, Device};
 use gauntlet_operations::Operation;
 use gauntlet_operations::resources::block_bytes;
 
 use super::*;
-use crate::plan::Plan;
 use crate::plan::swapped::dealt::Dealt;
+use crate::plan::{Plan, Source};
 
 #[test]
 fn a_variant_s_defines_say_what_the_schedule_says() {
@@ -14,7 +14,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         let plan = SwappedPlan::new(
             &gemm(&[[40, 512, 512]], form),
             &schedule(tile, stages, order, 1),
-            PROCESSORS,
+            hopper(),
         );
         plan.unwrap().variant().clone()
     };
@@ -61,7 +61,7 @@ proptest! {
     fn a_block_has_the_bytes_that_the_rules_count((form, schedule) in any_schedule(), stages in 2usize..9) {
         let schedule = Schedule { stages, ..schedule };
         let gemm = gemm(&[[40, 512, 512]], form);
-        if let Ok(plan) = SwappedPlan::new(&gemm, &schedule, PROCESSORS) {
+        if let Ok(plan) = SwappedPlan::new(&gemm, &schedule, hopper()) {
             let counted = block_bytes(&schedule, &Operation::GroupedGemm(gemm), Arch::Sm90a);
             prop_assert_eq!(plan.variant().shared_bytes as usize, counted);
         }
@@ -73,7 +73,7 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
     let refused = |form, rows, change: &dyn Fn(&mut Schedule), expected: &str| {
         let mut schedule = schedule([rows, 256], 2, Order::Sorted, 1);
         change(&mut schedule);
-        let message = SwappedPlan::new(&gemm(&[[40, 512, 512]], form), &schedule, PROCESSORS)
+        let message = SwappedPlan::new(&gemm(&[[40, 512, 512]], form), &schedule, hopper())
             .unwrap_err()
             .to_string();
         let (word, remedy) = expected.split_once("; ").unwrap();
@@ -97,7 +97,7 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
     );
     plain(
         &|schedule| schedule.roles = Roles::Unified,
-        "roles = unified: ; choose specialised",
+        "tile.n = 256: ; choose 128",
     );
     plain(
         &|schedule| schedule.lookup = Lookup::Linear,
@@ -124,16 +124,64 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
     );
 }
 
+/// The unified kernel of a form in tiles this wide, for a described GPU.
+fn unified(name: &str, form: Form, [rows, width]: [usize; 2], stages: usize) -> Result<SwappedPlan, String> {
+    let device = Device::builtin(name).unwrap();
+    let schedule = Schedule {
+        roles: Roles::Unified,
+        ..schedule([rows, width], stages, Order::Sorted, 1)
+    };
+    let gemm = gemm(&[[40, 512, 512], [3, 512, 512]], form);
+    let plan = SwappedPlan::new(&gemm, &schedule, Target::of(&device).unwrap());
+    let plan = plan.map_err(|error| error.to_string())?;
+    let counted = block_bytes(&schedule, &Operation::GroupedGemm(gemm), device.arch);
+    assert_eq!(
+        plan.variant().shared_bytes as usize,
+        counted,
+        "{name}, {schedule}"
+    );
+    Ok(plan)
+}
+
+#[test]
+fn the_unified_kernel_takes_what_fits_the_gpu_and_says_how_many_blocks_share_a_processor() {
+    // A stage has 128 rows of weights, 72 bytes each, and 256 bytes for each token.
+    for (name, width, stages, blocks) in [
+        ("h200", 128, 2, "2"),
+        ("h200", 64, 2, "3"),
+        ("a100", 64, 3, "2"),
+        ("a100", 32, 2, "3"),
+        ("l4", 64, 2, "1"),
+        ("l4", 32, 2, "2"),
+    ] {
+        let plan = unified(name, Form::Plain, [128, width], stages).unwrap();
+        let variant = plan.variant();
+        assert_eq!(variant.source, Source::Unified);
+        assert_eq!(variant.shared_bytes as usize, stages * (128 * 72 + width * 256));
+        assert_eq!(variant.defines["BLOCKS"], blocks, "{name}, {width}");
+        assert_eq!(variant.overlaps(), name == "h200");
+        assert_eq!(variant.threads, 128);
+    }
+    let message = |name, form, tile, stages| unified(name, form, tile, stages).unwrap_err();
+    assert_eq!(
+        message("l4", Form::Plain, [128, 128], 3),
+        "stages = 3: a ring holds 2 stages or more, each takes 41984 B, and a block has 101376 B with 0 B for other things; \
+         choose 2 to 2, or a smaller tile.n"
+    );
+    assert!(message("l4", Form::Swiglu, [128, 64], 2).ends_with("choose 64"));
+    assert!(message("l4", Form::Plain, [128, 136], 2).starts_with("tile.n = 136"));
+}
+
 #[test]
 fn more_tiles_than_a_table_holds_are_refused_before_it_is_made() {
     let huge = gemm(&[[1 << 30, 1 << 20, 16]], Form::Plain);
     let schedule = schedule([128, 128], 4, Order::Sorted, 1);
-    let refused = SwappedPlan::new(&huge, &schedule, PROCESSORS).unwrap_err();
+    let refused = SwappedPlan::new(&huge, &schedule, hopper()).unwrap_err();
     assert!(refused.to_string().contains("number of tiles"), "{refused}");
 
     // Two tiles of one worker are two places for each.
     let small = gemm(&[[8, 256, 16]], Form::Plain);
-    let geometry = Geometry::new(&small, &schedule).unwrap();
+    let geometry = Geometry::new(&small, &schedule, hopper()).unwrap();
     let cutter = Cutter {
         gemm: &small,
         geometry: &geometry,
