@@ -1,6 +1,6 @@
 //! Small files in the form of each program, and what is read from them.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
 
