@@ -402,10 +402,8 @@ mod tests {
             text.contains("pairs of processes stray by 1.2 % around"),
             "{text}"
         );
-        assert_eq!(
-            row("white 100 (21)"),
-            ["white 100 (21) 100 (21) 100 (21) 100 (21) 100 (21)"]
-        );
+        let estimators = "white 100 (21) 100 (21) 100 (21) 100 (21) 100 (21)".to_owned();
+        assert!(row("white").contains(&estimators), "{text}");
         for rule in PRINTED {
             let word = rule.name().split(' ').next().unwrap();
             assert!(text.contains(word), "{word}");

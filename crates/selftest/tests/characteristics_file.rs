@@ -78,8 +78,8 @@ fn its_shape_is_as_documented() {
         estimators: vec![EstimatorCell {
             machine: "white".to_owned(),
             estimator: Estimator::LowerQuartile,
-            same: tally(Rule::Gauntlet, Effect::NONE, Decision::ValidNegative, 200),
-            faster: tally(Rule::Gauntlet, Effect::of(0.03), Decision::Adopt, 200),
+            same: tally(Rule::Gauntlet, Effect::NONE, Decision::ValidNegative, 500),
+            faster: tally(Rule::Gauntlet, Effect::of(0.03), Decision::Adopt, 500),
             pairs: 8.0,
         }],
         live,
