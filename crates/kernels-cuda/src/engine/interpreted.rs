@@ -349,8 +349,12 @@ fn wrong_kernels(
 /// its code is the same.
 const PART: usize = 6;
 
-/// All variants of one kernel for an architecture, the kinds of inputs in turn; of those that Hopper has too, some.
-fn every(source: Source, arch: Arch) {
+/// Variants of a kernel that an ordinary test interprets; the long tests interpret all.
+const FEW: usize = 3;
+
+/// At most so many variants of one kernel for an architecture, evenly spread, the kinds of inputs in turn. Of those that
+/// Hopper has too, some.
+fn interpret(source: Source, arch: Arch, most: usize) {
     let Some(compiler) = compiler() else { return };
     let shipped = shipped(arch);
     let of_source = |one: &&Shipped| {
@@ -366,9 +370,11 @@ fn every(source: Source, arch: Arch) {
             number % PART == 0 || !on_hopper.contains(one)
         });
     }
+    let step = tried.len().div_ceil(most).max(1);
     let tried: Vec<_> = tried
         .into_iter()
         .zip(InputKind::ALL.into_iter().cycle())
+        .step_by(step)
         .collect();
     assert!(!tried.is_empty());
     let wrong: Vec<_> = tried
@@ -378,14 +384,40 @@ fn every(source: Source, arch: Arch) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
-fn rows() {
-    every(Source::Rows, Arch::Sm90a);
+/// The kernels, each with the architectures that it is interpreted for. Those that need nothing of Hopper are built for
+/// the architectures before it too: conversions from e4m3 and products of bf16 are other instructions on sm_80, and launches
+/// do not overlap.
+const KERNELS: [(Source, &[Arch]); 7] = {
+    const HOPPER: &[Arch] = &[Arch::Sm90a];
+    const ALL: &[Arch] = &[Arch::Sm80, Arch::Sm89, Arch::Sm90a];
+    [
+        (Source::Rows, HOPPER),
+        (Source::Swapped, HOPPER),
+        (Source::Unified, ALL),
+        (Source::Narrow, ALL),
+        (Source::AttentionUnified, ALL),
+        (Source::AttentionSpecialised, HOPPER),
+        (Source::AttentionResident, HOPPER),
+    ]
+};
+
+fn interpret_kernels(most: usize) {
+    for (source, architectures) in KERNELS {
+        for arch in architectures {
+            interpret(source, *arch, most);
+        }
+    }
 }
 
 #[test]
-fn swapped() {
-    every(Source::Swapped, Arch::Sm90a);
+fn some_variants_of_each_kernel_are_right() {
+    interpret_kernels(FEW);
+}
+
+#[test]
+#[ignore = "minutes: every shipped variant"]
+fn all_variants_of_each_kernel_are_right() {
+    interpret_kernels(usize::MAX);
 }
 
 /// Tiles narrow enough that the ring holds more units than the two places of scales serve: first tiles of two chunks,
@@ -432,7 +464,7 @@ fn sizes_that_no_tile_divides() {
     let Some(compiler) = compiler() else { return };
     let shapes = [(1, 8, 16), (7, 24, 272), (129, 72, 48), (0, 8, 16)];
     let groups = shapes.map(|(m, n, k)| GemmShape { m, n, k }).to_vec();
-    let shipped = shipped();
+    let shipped = shipped(Arch::Sm90a);
     let of_halves = shipped.iter().filter_map(|one| match &one.problem {
         Operation::GroupedGemm(gemm) if gemm.tokens.is_half() => Some((one, gemm)),
         _ => None,
@@ -445,44 +477,8 @@ fn sizes_that_no_tile_divides() {
                 groups: groups.clone(),
                 ..gemm.clone()
             });
-            wrong_on(&compiler, one, problem, InputKind::Wide)
+            wrong_on(&compiler, Arch::Sm90a, one, problem, InputKind::Wide)
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-#[test]
-fn unified() {
-    every(Source::Unified, Arch::Sm90a);
-}
-
-#[test]
-fn narrow() {
-    every(Source::Narrow, Arch::Sm90a);
-}
-
-#[test]
-fn attention_unified() {
-    every(Source::AttentionUnified, Arch::Sm90a);
-}
-
-/// Kernels that need nothing of Hopper, as they are built for the architectures before it: conversions from e4m3 and
-/// products of bf16 are other instructions on sm_80, and launches do not overlap.
-#[test]
-fn before_hopper() {
-    for arch in [Arch::Sm80, Arch::Sm89] {
-        for source in [Source::Unified, Source::Narrow, Source::AttentionUnified] {
-            every(source, arch);
-        }
-    }
-}
-
-#[test]
-fn attention_specialised() {
-    every(Source::AttentionSpecialised, Arch::Sm90a);
-}
-
-#[test]
-fn attention_resident() {
-    every(Source::AttentionResident, Arch::Sm90a);
 }
