@@ -1,5 +1,7 @@
 //! Every shipped variant compiles within its budgets, wherever the compiler is, GPU or not.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use gauntlet_device::{Arch, Device};
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::{CheckError, shipped};

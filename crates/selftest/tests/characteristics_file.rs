@@ -71,7 +71,7 @@ fn its_shape_is_as_documented() {
             seed: 1,
         },
         goals: [goals::of_synthetic(&synthetic), goals::of_live(&live)].concat(),
-        criteria,
+        criteria: criteria.clone(),
         measurement: Measurement::default(),
         parameters: BTreeMap::from([("jitter".to_owned(), vec![0.02])]),
         synthetic,

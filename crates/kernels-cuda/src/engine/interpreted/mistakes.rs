@@ -8,7 +8,7 @@ use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation};
 use gauntlet_task::InputKind;
 use rayon::prelude::*;
 
-use super::{Kernels, compiler, sequences, target, wrong_kernels};
+use super::{Kernels, compiler, read, sequences, target, wrong_kernels};
 use crate::compiler::Compiler;
 use crate::plan;
 use crate::shipped::{Shipped, shipped};
