@@ -27,7 +27,7 @@ fn malformed_toml() {
     refused(
         &round,
         TINY_SUITE,
-        &["round.toml:14", "budget = = \"20s\"", "help:"],
+        &["round.toml:15", "budget = = \"20s\"", "help:"],
     );
 }
 
@@ -37,14 +37,14 @@ fn an_unknown_schedule_word() {
     refused(
         &round,
         TINY_SUITE,
-        &["round.toml:22", "stagez", "stages", "gauntlet schedules"],
+        &["round.toml:23", "stagez", "stages", "gauntlet schedules"],
     );
 }
 
 #[test]
 fn an_unknown_value_of_a_word() {
     let round = tiny_round(&pitch("typo", "order = \"dynamik\"", ""));
-    refused(&round, TINY_SUITE, &["round.toml:22", "dynamik", "dynamic"]);
+    refused(&round, TINY_SUITE, &["round.toml:23", "dynamik", "dynamic"]);
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn a_recorded_loop_that_is_unknown_or_out_of_place() {
         &with("", "recorded-loop = \"barrier-removd\""),
         TINY_SUITE,
         &[
-            "round.toml:30",
+            "round.toml:31",
             "barrier-removd",
             "races-on-the-last-step",
             "help:",
@@ -64,7 +64,7 @@ fn a_recorded_loop_that_is_unknown_or_out_of_place() {
         &with("", "recorded-loop = \"barrier-removed\""),
         TINY_SUITE,
         &[
-            "round.toml:30",
+            "round.toml:31",
             "case `one` is one of grouped-gemm",
             "a suite of attention",
         ],
@@ -87,7 +87,7 @@ fn a_missing_claim() {
     refused(
         &tiny_round(&without),
         TINY_SUITE,
-        &["round.toml:17", "missing field `claim`", "add `claim`"],
+        &["round.toml:18", "missing field `claim`", "add `claim`"],
     );
 }
 
@@ -95,7 +95,7 @@ fn a_missing_claim() {
 fn odds_that_do_not_add_up() {
     let round =
         tiny_round(&pitch("odd-odds", "stages = 2", "")).replace("inconclusive = 0.5", "inconclusive = 0.6");
-    refused(&round, TINY_SUITE, &["round.toml:24", "add up to 1.1"]);
+    refused(&round, TINY_SUITE, &["round.toml:25", "add up to 1.1"]);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn pitches_that_wait_for_one_another() {
     refused(
         &tiny_round(&pitches),
         TINY_SUITE,
-        &["round.toml:18", "`one` comes after itself"],
+        &["round.toml:19", "`one` comes after itself"],
     );
 }
 
@@ -228,7 +228,7 @@ fn a_name_under_which_a_fallback_is_kept() {
     refused(
         &round,
         TINY_SUITE,
-        &["round.toml:18", "cannot be called `one (fallback)`"],
+        &["round.toml:19", "cannot be called `one (fallback)`"],
     );
 }
 
@@ -248,7 +248,7 @@ fn bounds_that_nothing_exceeds() {
         );
     }
     let round = tiny_round("").replace("blocks = 1", "blocks = 9000000000000000000");
-    refused(&round, TINY_SUITE, &["round.toml:13", "must lie in 1…1000"]);
+    refused(&round, TINY_SUITE, &["round.toml:14", "must lie in 1…1000"]);
 }
 
 #[test]

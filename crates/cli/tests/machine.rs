@@ -24,7 +24,7 @@ const BENCH: [&str; 8] = [
     "--suite",
     "suite.toml",
     "--pairs",
-    "12",
+    "6",
     "--warm",
 ];
 
