@@ -11,8 +11,8 @@ use common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// The number of moments at which a process is killed; they are spread over the run.
-const MOMENTS: usize = 10;
+/// The number of moments at which a process is killed, spread over the run: in ordinary tests, and in long ones.
+const MOMENTS: [usize; 2] = [3, 10];
 
 /// The timeout for events that are certain to happen, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
@@ -56,11 +56,21 @@ fn records(place: &Place) -> Vec<String> {
 
 #[test]
 fn a_killed_coordinator_loses_nothing_and_resumes() {
+    kill_coordinators(MOMENTS[0]);
+}
+
+#[test]
+#[ignore = "minutes: a run for each of ten moments"]
+fn a_killed_coordinator_loses_nothing_at_any_moment() {
+    kill_coordinators(MOMENTS[1]);
+}
+
+fn kill_coordinators(moments: usize) {
     let whole = whole_run();
-    for moment in 1..=MOMENTS {
+    for moment in 1..=moments {
         let place = place();
         let mut coordinator = start(&place, &["run", "round.toml"]);
-        std::thread::sleep(whole.mul_f64(moment as f64 / (MOMENTS + 1) as f64));
+        std::thread::sleep(whole.mul_f64(moment as f64 / (moments + 1) as f64));
         coordinator.kill().unwrap();
         coordinator.wait().unwrap();
 
@@ -156,11 +166,21 @@ fn expect_gone(worker: i32, what: &str) {
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_worker_is_replaced_or_reported() {
+    kill_workers(MOMENTS[0]);
+}
+
+#[test]
+#[ignore = "minutes: a run for each of ten moments"]
+fn a_killed_worker_is_replaced_or_reported_at_any_moment() {
+    kill_workers(MOMENTS[1]);
+}
+
+fn kill_workers(moments: usize) {
     let whole = whole_run();
-    for moment in 1..=MOMENTS {
+    for moment in 1..=moments {
         let place = place();
         let mut coordinator = start(&place, &["run", "round.toml"]);
-        std::thread::sleep(whole.mul_f64(moment as f64 / (MOMENTS + 1) as f64));
+        std::thread::sleep(whole.mul_f64(moment as f64 / (moments + 1) as f64));
         let deadline = Instant::now() + Duration::from_secs(5);
         let mut killed = false;
         while !killed && Instant::now() < deadline && coordinator.try_wait().unwrap().is_none() {
