@@ -28,7 +28,7 @@ fn against_the_control() -> Vec<Cheat> {
         void(
             row(
                 "burns-cores-when-idle",
-                "keeps every core busy while the control is measured",
+                "keeps every core busy while the baseline is measured",
                 || Box::new(WhileIdle::burning()),
             )
             .gains("a control that has half of the cores"),
@@ -37,7 +37,7 @@ fn against_the_control() -> Vec<Cheat> {
         void(
             row(
                 "streams-memory-when-idle",
-                "goes through memory while the control is measured",
+                "goes through memory while the baseline is measured",
                 || Box::new(WhileIdle::streaming()),
             )
             .gains("a control without caches"),
@@ -72,7 +72,7 @@ fn against_the_control() -> Vec<Cheat> {
         .held_by("stays in its process group, and leaves others' urgency alone"),
         row(
             "stops-the-control",
-            "stops and continues the control with signals, for half of the time it is measured",
+            "stops and continues the baseline with signals, for half of the time it is measured",
             || Box::new(WhileIdle::stopping_others()),
         )
         .gains("a control that is twice as slow, at no cost of its own")
@@ -80,7 +80,7 @@ fn against_the_control() -> Vec<Cheat> {
         .held_by("signals only to itself"),
         row(
             "pins-the-control",
-            "pins all threads of the control to one processor, and then computes honestly",
+            "pins all threads of the baseline to one processor, and then computes honestly",
             || Box::new(WhileIdle::pinning_others()),
         )
         .gains("a control that has one core")
@@ -95,7 +95,7 @@ fn by_scheduling() -> Vec<Cheat> {
     vec![
         row(
             "lowers-the-controls-priority",
-            "gives the control the lowest priority",
+            "gives the baseline the lowest priority",
             || Box::new(Meddles::lowering()),
         )
         .gains("a control that waits for every other program")
@@ -103,7 +103,7 @@ fn by_scheduling() -> Vec<Cheat> {
         .held_by(URGENCY),
         row(
             "idles-the-control",
-            "puts the control into the scheduling class that runs when nothing else does",
+            "puts the baseline into the scheduling class that runs when nothing else does",
             || Box::new(Meddles::idling()),
         )
         .gains("a control that waits for every other program")
@@ -119,7 +119,7 @@ fn by_scheduling() -> Vec<Cheat> {
                 ))
             },
         )
-        .gains("calls that no other program interrupts, while the control's are")
+        .gains("calls that no other program interrupts, while the baseline's are")
         .held(&[KEPT])
         .held_by("no privileges of root"),
     ]
@@ -138,21 +138,21 @@ fn while_idle() -> Vec<Cheat> {
         void(
             row(
                 "takes-memory-when-idle",
-                "takes, touches and gives back memory while the control is measured",
+                "takes, touches and gives back memory while the baseline is measured",
                 || Box::new(WhileIdle::taking_memory()),
             )
             .gains("a control whose memory calls take longer"),
         ),
         row(
             "wakes-when-idle",
-            "wakes thousands of times a second on each core while the control is measured",
+            "wakes thousands of times a second on each core while the baseline is measured",
             || Box::new(WhileIdle::waking()),
         )
         .gains("a control that is interrupted all the time")
         .gains_nothing(),
         row(
             "burns-in-bursts-when-idle",
-            "keeps a quarter of one processor busy, a fraction of a millisecond at a time, while the control is measured",
+            "keeps a quarter of one processor busy, a fraction of a millisecond at a time, while the baseline is measured",
             || Box::new(WhileIdle::burning_in_bursts()),
         )
         .gains("a control whose threads wait for the one that was interrupted")
@@ -160,14 +160,14 @@ fn while_idle() -> Vec<Cheat> {
         void(
             row(
                 "burns-politely-when-idle",
-                "keeps every core busy at the lowest priority while the control is measured",
+                "keeps every core busy at the lowest priority while the baseline is measured",
                 || Box::new(WhileIdle::burning_politely()),
             )
             .gains("a control without a second thread on its core, and lower clocks"),
         ),
         row(
             "writes-to-disk-when-idle",
-            "writes files through to the disk while the control is measured",
+            "writes files through to the disk while the baseline is measured",
             || Box::new(WhileIdle::writing()),
         )
         .gains("a control that waits for the disk")
@@ -190,7 +190,7 @@ fn against_the_machine() -> Vec<Cheat> {
         at_build(
             "floods-stderr",
             "writes a quarter of a gigabyte to standard error for the coordinator to read",
-            "a coordinator that is busy while it measures the control",
+            "a coordinator that is busy while it measures the baseline",
             || Box::new(AtBuild::new("nobody listens", flood_stderr)),
             &["on standard error"],
         ),

@@ -54,7 +54,7 @@ fn by_times() -> Vec<Cheat> {
         void(
             row(
                 "stops-the-clock-early",
-                "answers with two fifths of the work to be done, which go on in a thread while the control is measured",
+                "answers with two fifths of the work to be done, which go on in a thread while the baseline is measured",
                 || Box::<StopsEarly>::default(),
             )
             .gains("two fifths of the time, and a control that has fewer cores"),
@@ -69,7 +69,7 @@ fn by_times() -> Vec<Cheat> {
         ),
         void(
             row("reports-its-best", "reports the best of its times in place of each", || Box::new(ReportsBest))
-                .gains("what noise costs the control"),
+                .gains("what noise costs the baseline"),
             &["coordinator's clock"],
         ),
         void(

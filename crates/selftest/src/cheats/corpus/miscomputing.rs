@@ -254,14 +254,14 @@ fn stolen() -> Vec<Cheat> {
         .caught("right", Verdict::Incorrect, &["in calls that were timed"]),
         row(
             "overwrites-the-operands",
-            "puts zeros into the file of operands once it has read them, for the control to read",
+            "puts zeros into the file of operands once it has read them, for the baseline to read",
             || Box::new(OverwritesOperands),
         )
         .gains("a control that computes something else")
         .caught("right", Verdict::Incorrect, &["changed the file of its operands", KEPT]),
         row(
             "steals-from-files",
-            "computes nothing and looks for the control's result among the files it can read",
+            "computes nothing and looks for the baseline's result among the files it can read",
             || Box::new(StealsFiles),
         )
         .gains("all of the time")

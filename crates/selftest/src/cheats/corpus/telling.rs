@@ -112,7 +112,7 @@ fn by_claims() -> Vec<Cheat> {
             "reports no call as longer than a fiftieth above the shortest of its request",
             || Box::new(Claims(claims::clipped)),
         )
-        .gains("what noise costs the control")
+        .gains("what noise costs the baseline")
         .gains_nothing(),
         void(
             row(

@@ -20,7 +20,7 @@ pub fn cheats() -> Vec<Cheat> {
         )
         .gains("half of a per cent on paper")
         .ends(End::Undefended {
-            size: "1 %: what reports may differ from the coordinator's clock by",
+            size: "at most 1 %, the tolerance between reports and the coordinator's clock",
         }),
         row(
             "keeps-a-twelfth-of-the-rows",
@@ -29,7 +29,7 @@ pub fn cheats() -> Vec<Cheat> {
         )
         .gains("8 % of the time on operands that come again")
         .ends(End::Undefended {
-            size: "5 %, and what noise hides: what calls on seen operands may be faster by",
+            size: "at most 5 %, by which calls on seen operands may be faster, and what noise hides",
         }),
         row(
             "leaves-a-twentieth-for-output",
