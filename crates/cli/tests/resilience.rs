@@ -125,29 +125,31 @@ fn runs(process: i32) -> bool {
     !status.is_empty() && !status.contains(") Z ")
 }
 
-/// A coordinator whose only pitch is a program that sleeps, and the process of that program.
+/// A coordinator whose only pitch is a program that sleeps, and its children: the process of that program, and process 1
+/// of each namespace.
 #[cfg(target_os = "linux")]
-fn start_sleeper(place: &Place) -> (Child, i32) {
+fn start_sleeper(place: &Place) -> (Child, Vec<i32>) {
     use std::os::unix::fs::PermissionsExt;
     let path = place.write("worker.sh", "#!/bin/sh\nexec sleep 300\n");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
     let theirs = pitch("theirs", "", "command = [\"./worker.sh\"]").replace("schedule = {  }\n", "");
     place.write("round.toml", &tiny_round(&theirs));
     let coordinator = start(place, &["run", "round.toml"]);
-    let sleeper = sleeper_of(coordinator.id());
-    (coordinator, sleeper)
+    let children = children_with_sleeper(coordinator.id());
+    (coordinator, children)
 }
 
 #[cfg(target_os = "linux")]
-fn sleeper_of(coordinator: u32) -> i32 {
+fn children_with_sleeper(coordinator: u32) -> Vec<i32> {
     let sleeps = |worker: &i32| {
         let command = std::fs::read(format!("/proc/{worker}/cmdline")).unwrap_or_default();
         command == b"sleep\x00300\x00"
     };
     let deadline = Instant::now() + PATIENCE;
     loop {
-        if let Some(worker) = workers(coordinator).into_iter().find(sleeps) {
-            return worker;
+        let children = workers(coordinator);
+        if children.iter().any(sleeps) {
+            return children;
         }
         assert!(Instant::now() < deadline, "the worker was never started");
         std::thread::sleep(Duration::from_millis(5));
@@ -155,10 +157,10 @@ fn sleeper_of(coordinator: u32) -> i32 {
 }
 
 #[cfg(target_os = "linux")]
-fn expect_gone(worker: i32, what: &str) {
+fn expect_gone(children: &[i32], what: &str) {
     let deadline = Instant::now() + PATIENCE;
-    while runs(worker) {
-        assert!(Instant::now() < deadline, "the worker outlives {what}");
+    while children.iter().any(|child| runs(*child)) {
+        assert!(Instant::now() < deadline, "a child outlives {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -237,7 +239,7 @@ fn a_run_that_is_being_played_is_not_resumed() {
 #[cfg(target_os = "linux")]
 fn an_interrupt_takes_the_workers_along() {
     let place = place();
-    let (coordinator, worker) = start_sleeper(&place);
+    let (coordinator, children) = start_sleeper(&place);
     kill(
         Pid::from_raw(i32::try_from(coordinator.id()).unwrap()),
         Signal::SIGINT,
@@ -249,15 +251,15 @@ fn an_interrupt_takes_the_workers_along() {
         said.contains("interrupted: what was found is kept in") && said.contains("--resume goes on with it"),
         "{said}"
     );
-    expect_gone(worker, "the interrupt");
+    expect_gone(&children, "the interrupt");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_coordinator_takes_the_workers_along() {
     let place = place();
-    let (mut coordinator, worker) = start_sleeper(&place);
+    let (mut coordinator, children) = start_sleeper(&place);
     coordinator.kill().unwrap();
     coordinator.wait().unwrap();
-    expect_gone(worker, "the coordinator");
+    expect_gone(&children, "the coordinator");
 }

@@ -9,6 +9,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -104,16 +105,14 @@ impl Namespace {
         // Mounts from here on must not propagate to the rest of the system.
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
         mount(None::<&str>, "/", None::<&str>, private, None::<&str>)?;
-        let (ready, told) = pipe2(OFlag::O_CLOEXEC)?;
+        let (own, other) = UnixStream::pair()?;
         // SAFETY: the child only makes system calls on data prepared before the fork, and never returns.
         match unsafe { fork() }? {
-            ForkResult::Child => init::serve(told.as_raw_fd()),
+            ForkResult::Child => init::serve(other.as_raw_fd()),
             ForkResult::Parent { child } => {
-                let init = Init::new(child);
-                drop(told);
-                init::await_ready(ready)?;
+                drop(other);
                 Ok(Self {
-                    init,
+                    init: Init::when_ready(child, own)?,
                     doors: Vec::new(),
                     processes: File::open("/proc")?,
                 })
@@ -128,12 +127,12 @@ impl Namespace {
             ("/proc/self/gid_map", format!("{0} {0} 1\n", getegid())),
         ];
         let (made, making) = pipe2(OFlag::O_CLOEXEC)?;
-        let (ready, told) = pipe2(OFlag::O_CLOEXEC)?;
+        let (own, other) = UnixStream::pair()?;
         // SAFETY: the child only makes system calls on data prepared before the fork, and ends without running
         // destructors.
         let maker = match unsafe { fork() }? {
             ForkResult::Child => {
-                let failed = make_for_user(&maps, making.as_fd(), told.as_raw_fd()).err();
+                let failed = make_for_user(&maps, making.as_fd(), other.as_raw_fd()).err();
                 let errno = failed.map_or(0, |errno| errno as i32);
                 let _read_by_the_parent = write(&making, &(-errno).to_ne_bytes());
                 // SAFETY: `_exit` may be called in a forked child.
@@ -141,10 +140,9 @@ impl Namespace {
             }
             ForkResult::Parent { child } => child,
         };
-        drop((making, told));
+        drop((making, other));
         let _ended = waitpid(maker, None);
-        let init = Init::new(read_pid(made.as_fd())?);
-        init::await_ready(ready)?;
+        let init = Init::when_ready(read_pid(made.as_fd())?, own)?;
         let door = |name: &str, flag| -> io::Result<(OwnedFd, CloneFlags)> {
             let path = format!("/proc/{}/ns/{name}", init.id());
             Ok((File::open(path)?.into(), flag))
@@ -223,14 +221,14 @@ impl Arrivals {
 }
 
 /// Makes the namespaces of another user than root and starts process 1, whose id goes to `making`.
-fn make_for_user(maps: &[(&str, String); 3], making: BorrowedFd, told: i32) -> Result<(), Errno> {
+fn make_for_user(maps: &[(&str, String); 3], making: BorrowedFd, lifeline: i32) -> Result<(), Errno> {
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID)?;
     for (path, content) in maps {
         let file = nix::fcntl::open(*path, OFlag::O_WRONLY, nix::sys::stat::Mode::empty())?;
         write(&file, content.as_bytes())?;
     }
     match fork_sibling()? {
-        0 => init::serve(told),
+        0 => init::serve(lifeline),
         init => write(making, &init.to_ne_bytes()).map(drop),
     }
 }
