@@ -1,10 +1,10 @@
 //! Process 1 of a worker's PID namespace: it mounts `/proc`, reaps orphans, and takes the whole namespace with it when
 //! it ends. It ends when it is killed, or when the coordinator is gone and so the other end of its socket is closed.
 //!
-//! The signal at a parent's death (prctl(2), PR_SET_PDEATHSIG) does not suffice: with it, process 1 stayed after 6 of 60
-//! coordinators that were killed or interrupted. The kernel sends that signal in the name of the thread that started process
-//! 1. This thread is confined by Landlock afterwards, which refuses signals to processes outside of its domain (Landlock
-//! version 6); presumably process 1 stayed where that thread was the coordinator's last.
+//! The signal at a parent's death (`PR_SET_PDEATHSIG` of prctl(2)) does not suffice: with it, 6 of 60 coordinators that
+//! were killed or interrupted left their process 1 behind. The kernel sends that signal in the name of the thread that
+//! started process 1. This thread is confined by Landlock afterwards, and since its version 6 Landlock refuses signals to
+//! processes outside of the sender's domain. Process 1 presumably stayed where that thread was the last of the coordinator.
 
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
