@@ -44,6 +44,10 @@ DEVICE void store_shared(u32 address, u32 word) {
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
 }
 
+DEVICE void store_shared_2(u32 address, u16 half) {
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "h"(half) : "memory");
+}
+
 DEVICE void store_shared_8(u32 address, u32 first, u32 second) {
     asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(first), "r"(second) : "memory");
 }

@@ -1,12 +1,12 @@
 // NVFP4 grouped GEMM with tokens as the rows of a tile: the staircase from plain tiles to specialised warps.
 //
 // A step of a tile's depth is loaded packed (rows_loads.cuh), converted and multiplied (rows_products.cuh); its
-// results leave by rows_results.cuh, and rows_work.cuh says which tile is next. The words of a schedule are
+// results leave by rows_results.cuh, and work.cuh says which tile is next. The words of a schedule are
 // definitions (rows_words.cuh), so each step of the staircase is this file compiled once more.
 #include "rows_loads.cuh"
 #include "rows_products.cuh"
 #include "rows_results.cuh"
-#include "rows_work.cuh"
+#include "work.cuh"
 
 constexpr u32 MULTIPLYING_BARRIER = 1;
 

@@ -26,7 +26,9 @@ use super::operands::repack;
 use super::setup::weight_address;
 use crate::compiler::Compiler;
 use crate::packing::PackingError;
-use crate::plan::{self, Addresses, Map, Matrix, OPERANDS, Plan, Source, Swizzle, Target, Weights};
+use crate::plan::{
+    self, Addresses, Map, Matrix, OPERANDS, Plan, ScaleLayout, Source, Swizzle, Target, Weights,
+};
 use crate::shipped::{Shipped, shipped};
 
 /// Few enough multiprocessors that each block of a persistent kernel gets several tiles.
@@ -44,6 +46,7 @@ const MOST_SORTED_TOKENS: usize = 72;
 struct Kernels {
     problem: Operation,
     packing: Packing,
+    scales: ScaleLayout,
     plan: Box<dyn Plan>,
     kernels: Vec<Kernel>,
 }
@@ -52,13 +55,20 @@ impl Kernels {
     fn new(compiler: &Compiler, problem: &Operation, schedule: &Schedule, arch: Arch) -> Self {
         let plan = plan::plan(problem, schedule, target(arch)).unwrap();
         let kernels = read(plan.as_ref(), |variant| compiler.ptx(variant, arch).unwrap());
-        Self::of_plan(plan, problem, schedule, kernels)
+        Self::of_plan(plan, problem, schedule, arch, kernels)
     }
 
-    fn of_plan(plan: Box<dyn Plan>, problem: &Operation, schedule: &Schedule, kernels: Vec<Kernel>) -> Self {
+    fn of_plan(
+        plan: Box<dyn Plan>,
+        problem: &Operation,
+        schedule: &Schedule,
+        arch: Arch,
+        kernels: Vec<Kernel>,
+    ) -> Self {
         Self {
             problem: problem.clone(),
             packing: schedule.packing,
+            scales: ScaleLayout::of(arch),
             kernels,
             plan,
         }
@@ -105,7 +115,7 @@ impl Kernels {
     fn operands(&self, memory: &mut Memory, inputs: &Inputs) -> Operands {
         match (&self.problem, inputs) {
             (Operation::GroupedGemm(gemm), Inputs::GroupedGemm(inputs)) => {
-                of_gemm(memory, gemm, self.packing, inputs)
+                of_gemm(memory, gemm, self.packing, self.scales, inputs)
             }
             (Operation::Attention(_), Inputs::Attention(inputs)) => of_attention(memory, inputs),
             _ => panic!("the inputs are of another family"),
@@ -156,7 +166,7 @@ impl Operands {
     /// Where a map's matrix begins; 0 if it is not there.
     fn address(&self, map: &Map) -> u64 {
         match map.matrix {
-            Matrix::Query => self.rows[0],
+            Matrix::Tokens | Matrix::Query => self.rows[0],
             Matrix::Key => self.rows[1],
             Matrix::Value => self.rows[2],
             _ => weight_address(map, &self.weights),
@@ -164,8 +174,14 @@ impl Operands {
     }
 }
 
-fn of_gemm(memory: &mut Memory, gemm: &GroupedGemm, packing: Packing, inputs: &[GroupInputs]) -> Operands {
-    let layout = Layout::new(gemm);
+fn of_gemm(
+    memory: &mut Memory,
+    gemm: &GroupedGemm,
+    packing: Packing,
+    scales: ScaleLayout,
+    inputs: &[GroupInputs],
+) -> Operands {
+    let layout = Layout::new(gemm, scales);
     let pieces = layout.pieces(inputs);
     let tokens = memory.allocate(assembled(layout.token_bytes, &pieces.tokens));
     let token_scales = memory.allocate(assembled(layout.token_scale_bytes, &pieces.token_scales));

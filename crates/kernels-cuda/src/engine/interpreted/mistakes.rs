@@ -120,7 +120,7 @@ fn wrong(compiler: &Compiler, arch: Arch, name: &str, change: impl Fn(&str) -> S
         compiler.ptx_of_text(variant, &text, arch).unwrap()
     };
     let kernels = read(plan.as_ref(), ptx);
-    let kernels = Kernels::of_plan(plan, &problem, &one.schedule, kernels);
+    let kernels = Kernels::of_plan(plan, &problem, &one.schedule, arch, kernels);
     wrong_kernels(&kernels, one, inputs, &sets, SEEDS)
 }
 
