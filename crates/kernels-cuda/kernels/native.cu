@@ -4,9 +4,10 @@
 // A step of a tile's depth is loaded into a stage (native_loads.cuh) and multiplied (native_products.cuh); the sums
 // leave by native_results.cuh. Who does what when is in this file. Barriers in shared memory hand stages, sums and works
 // over: FULL when copies have brought a stage, EMPTY when products have read it, SUMS_FULL when a tile's products are
-// complete, SUMS_EMPTY when its sums have been read.
+// complete, SUMS_EMPTY when its sums have been read. Of a pair of blocks, each loads its part and stores its rows; the first
+// multiplies, once the second has said by PEER_FULL that its part is there.
 //
-// Definitions: TILE_M 128, TILE_N, TILE_K, STAGES, SPLIT_K, SWAP_AB, EPILOGUE, ROLES, ORDER and LOOKUP are the schedule's;
+// Definitions: TILE_M 128, or with PAIRED 1 256; TILE_N, TILE_K, STAGES, SPLIT_K, SWAP_AB, EPILOGUE, ROLES, ORDER and LOOKUP are the schedule's;
 // DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; TILE_SUMS, tiles whose sums tensor memory holds at once;
 // TENSOR_COLUMNS, columns of it that a block takes.
 #include "native_loads.cuh"
@@ -57,7 +58,7 @@ DEVICE void load_and_multiply(const Parameter& parameter, const Work& work, u32 
 DEVICE void everyone(const Parameter& parameter, u32 memory, u32 tensor, u32 warp, u32 lane, Recorder& recorder) {
     recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     StageCursor stage;
-    u32 place = blockIdx.x, turn = 0;
+    u32 place = first_place(), turn = 0;
     for (;; turn ^= 1) {
         Work work = next_work(parameter, memory, place);
         if (work.steps == 0) break;
@@ -99,7 +100,7 @@ struct WorkReader {
 DEVICE void load(const Parameter& parameter, u32 memory) {
     StageCursor stage;
     WorkCursor cursor;
-    u32 place = blockIdx.x;
+    u32 place = first_place();
     for (;;) {
         if constexpr (order == Order::Dynamic) place = take_place(parameter);
         Work work = work_at(parameter, place);
@@ -118,6 +119,14 @@ DEVICE void load(const Parameter& parameter, u32 memory) {
     }
 }
 
+// Threads of both blocks of a pair release sums.
+DEVICE void wait_for_sums(u32 barrier, u32 turn) {
+    if constexpr (PAIRED)
+        barrier_wait_in_cluster(barrier, turn);
+    else
+        barrier_wait(barrier, turn);
+}
+
 DEVICE void multiply(u32 memory, u32 tensor) {
     StageCursor stage;
     SumsCursor sums;
@@ -125,16 +134,32 @@ DEVICE void multiply(u32 memory, u32 tensor) {
     for (;; sums.next()) {
         Work work = works.next();
         if (work.steps == 0) break;
-        barrier_wait(memory + SUMS_EMPTY + sums.slot * 8, sums.turn ^ 1);
+        wait_for_sums(memory + SUMS_EMPTY + sums.slot * 8, sums.turn ^ 1);
         tensor_fence_after();
 #pragma unroll 1
         for (u32 step = 0; step < work.steps; ++step, stage.next()) {
             barrier_wait(memory + FULL + stage.slot * 8, stage.turn);
+            if constexpr (PAIRED) barrier_wait_in_cluster(memory + PEER_FULL + stage.slot * 8, stage.turn);
             tensor_fence_after();
             multiply_step(memory, tensor, stage.slot, sums.slot, work.tile.column, step == 0);
             tensor_commit(memory + EMPTY + stage.slot * 8);
         }
         tensor_commit(memory + SUMS_FULL + sums.slot * 8);
+    }
+}
+
+// The second block of a pair tells the first which of its stages are full.
+DEVICE void tell_peer(u32 memory) {
+    StageCursor stage;
+    WorkReader works(memory);
+    for (;;) {
+        Work work = works.next();
+        if (work.steps == 0) break;
+#pragma unroll 1
+        for (u32 step = 0; step < work.steps; ++step, stage.next()) {
+            barrier_wait(memory + FULL + stage.slot * 8, stage.turn);
+            barrier_arrive_in_cluster(address_in_block(memory + PEER_FULL + stage.slot * 8, 0));
+        }
     }
 }
 
@@ -154,16 +179,29 @@ DEVICE void store_tiles(const Parameter& parameter, u32 memory, u32 tensor, u32 
 
 // ---- The kernel.
 
+// All threads of the block, or of both blocks of a pair, are here, and done with tensor memory.
+DEVICE void synchronise() {
+    tensor_fence_before();
+    if constexpr (PAIRED) {
+        cluster_arrive();
+        cluster_wait();
+    } else {
+        __syncthreads();
+    }
+    tensor_fence_after();
+}
+
 // Initialises barriers, and takes tensor memory, whose address it returns.
 DEVICE u32 prepare(u32 memory, u32 warp) {
     if (threadIdx.x == 0) {
         for (u32 stage = 0; stage < STAGES; ++stage) {
             barrier_init(memory + FULL + stage * 8, 1);
             barrier_init(memory + EMPTY + stage * 8, 1);
+            if constexpr (PAIRED) barrier_init(memory + PEER_FULL + stage * 8, 1);
         }
         for (u32 sums = 0; sums < TILE_SUMS; ++sums) {
             barrier_init(memory + SUMS_FULL + sums * 8, 1);
-            barrier_init(memory + SUMS_EMPTY + sums * 8, STORING_THREADS);
+            barrier_init(memory + SUMS_EMPTY + sums * 8, BLOCKS_A_TILE * STORING_THREADS);
         }
         for (u32 work = 0; work < WORKS; ++work) {
             barrier_init(memory + WORK_FULL + work * 8, 1);
@@ -172,9 +210,7 @@ DEVICE u32 prepare(u32 memory, u32 warp) {
         barrier_init_fence();
     }
     if (warp == 0) tensor_memory_take<TENSOR_COLUMNS>(memory + TENSOR_MEMORY);
-    tensor_fence_before();
-    __syncthreads();
-    tensor_fence_after();
+    synchronise();
     // Up to here a launch may overtake the one before it.
     grid_wait();
     grid_launch_dependents();
@@ -192,7 +228,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) native(const __grid_con
         if (warp == LOADING_WARP) {
             if (elect()) load(parameter, memory);
         } else if (warp == MULTIPLYING_WARP) {
-            if (elect()) multiply(memory, tensor);
+            if (elect()) {
+                if (rank_in_pair() == 0)
+                    multiply(memory, tensor);
+                else
+                    tell_peer(memory);
+            }
         } else {
             store_tiles(parameter, memory, tensor, warp, lane, recorder);
         }
@@ -201,9 +242,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) native(const __grid_con
         everyone(parameter, memory, tensor, warp, lane, recorder);
     }
     if constexpr (epilogue == Epilogue::Staged) store_bulk_wait_read<0>();
-    // All sums have been read.
-    tensor_fence_before();
-    __syncthreads();
-    tensor_fence_after();
+    // All sums have been read. No block of a pair leaves before the other, which may still signal it.
+    synchronise();
     if (warp == 0) tensor_memory_return<TENSOR_COLUMNS>(tensor);
 }

@@ -18,10 +18,11 @@ struct Part {
     u32 tensor;                 // its sums in tensor memory
     u32 row;                    // first row
     u32 rows, columns;          // that there are
-    u32 warp, lane;
+    u32 warp;                   // of the blocks that compute the tile
+    u32 lane;
 
     DEVICE Part(const Work& work, const Group& group, u32 tensor, u32 sums, u32 warp, u32 lane)
-        : number(work.number), part(work.part), row(work.tile.row + warp * 32), warp(warp), lane(lane) {
+        : number(work.number), part(work.part), row(work.tile.row + rank_in_pair() * OWN_ROWS + warp * 32), warp(rank_in_pair() * 4 + warp), lane(lane) {
         this->tensor = tensor + sums * SUM_COLUMNS + (warp * 32 << 16);
         rows = row < rows_of(group) ? min(rows_of(group) - row, 32) : 0;
         columns = min(columns_of(group) - work.tile.column, COLUMNS);
@@ -37,17 +38,24 @@ DEVICE void read_sums(Sums& sums, const Part& part, u32 first) {
     for (u32 matrix = 0; matrix < MATRICES; ++matrix) tensor_load_wait(sums[matrix]);
 }
 
-// Called when this thread has read all of a tile's sums: the next tile may take their place.
+// Called when this thread has read all of a tile's sums: the next tile may take their place. Of a pair, the first block waits
+// for both.
 DEVICE void release_sums(u32 memory, u32 sums) {
+    u32 barrier = memory + SUMS_EMPTY + sums * 8;
     tensor_fence_before();
-    barrier_arrive(memory + SUMS_EMPTY + sums * 8);
+    if constexpr (PAIRED)
+        barrier_arrive_in_cluster(address_in_block(barrier, 0));
+    else
+        barrier_arrive(barrier);
 }
 
 // ---- Split depth: parts lie in the workspace, and the warp that arrives last adds them in their order, so that the result
 // does not depend on which warp is last.
 
+constexpr u32 TILE_WARPS = 4 * BLOCKS_A_TILE;
+
 DEVICE float* workspace_of(const Parameter& parameter, const Part& part, u32 number, u32 first) {
-    u64 place = ((u64)part.number * SPLIT_K + number) * 4 + part.warp;
+    u64 place = ((u64)part.number * SPLIT_K + number) * TILE_WARPS + part.warp;
     return parameter.workspace + (place * MATRICES * COLUMNS + first) * 32 + part.lane;
 }
 
@@ -71,7 +79,7 @@ DEVICE bool is_last_part(const Parameter& parameter, const Part& part) {
     u32 arrived = 0;
     if (part.lane == 0) {
         // The first counter is used by the tile order.
-        u32* counter = parameter.counters + 1 + part.number * 4 + part.warp;
+        u32* counter = parameter.counters + 1 + part.number * TILE_WARPS + part.warp;
         arrived = atomicAdd(counter, 1);
         if (arrived == SPLIT_K - 1) *counter = 0;
     }

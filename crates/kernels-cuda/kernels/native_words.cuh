@@ -3,9 +3,11 @@
 #include "schedule.cuh"
 #include "tcgen05.cuh"
 
-// The rows of a tile are multiplied by one instruction, its columns too (PTX ISA, tcgen05.mma: shapes of .kind::mxf4nvf4
-// with .cta_group::1).
-static_assert(ROWS == 128 && COLUMNS % 8 == 0 && COLUMNS <= 256, "shapes of tcgen05.mma");
+// The rows of a tile are multiplied by one instruction, its columns too (PTX ISA, tcgen05.mma: shapes of .kind::mxf4nvf4). Of a
+// pair of blocks each has half of the rows, of which it stores the results, and brings half of the columns.
+static_assert(ROWS == BLOCKS_A_TILE * 128 && COLUMNS % (BLOCKS_A_TILE * 8) == 0 && COLUMNS <= 256, "shapes of tcgen05.mma");
+static_assert(!PAIRED || (SPECIALISED && order != Order::Dynamic), "both blocks of a pair know the next tile");
+constexpr u32 OWN_ROWS = ROWS / BLOCKS_A_TILE, OWN_COLUMNS = COLUMNS / BLOCKS_A_TILE;
 static_assert(DEPTH == 128 || DEPTH == 256, "a row of a stage is exchanged within its 64 or 128 bytes");
 
 // Matrices on each side of a tile: in the dual form the weights are two. Matrices of rows come first.
@@ -19,10 +21,10 @@ constexpr u32 THREADS = SPECIALISED ? 192 : STORING_THREADS;
 
 // ---- A stage. Values: rows of DEPTH / 2 bytes, as a tensor copy exchanges their pieces. Scales: blocks of 128 rows and 64
 // values, 512 bytes, in the layout of crates/formats/src/swizzle.rs; a tile of columns lies in up to COLUMN_BLOCKS
-// blocks of rows, since it begins at a multiple of 64.
+// blocks of rows, since it begins at a multiple of 64. Each block of a pair has those of all columns.
 
 constexpr u32 STEPS_OF_64 = DEPTH / 64, ROW_BYTES = DEPTH / 2;
-constexpr u32 ROW_VALUES = ROWS * ROW_BYTES, COLUMN_VALUES = COLUMNS * ROW_BYTES;
+constexpr u32 ROW_VALUES = OWN_ROWS * ROW_BYTES, COLUMN_VALUES = OWN_COLUMNS * ROW_BYTES;
 constexpr u32 STAGE_VALUES = ROW_MATRICES * ROW_VALUES + COLUMN_MATRICES * COLUMN_VALUES;
 constexpr u32 BLOCK_ROWS = 128, BLOCK_BYTES = 512, BLOCK_COLUMNS = 4;
 constexpr u32 COLUMN_BLOCKS = (COLUMNS + BLOCK_ROWS - 1) / BLOCK_ROWS;
@@ -42,8 +44,8 @@ constexpr u32 VALUES = 0;
 constexpr u32 SCALES = VALUES + STAGES * STAGE_VALUES;
 constexpr u32 STAGING = SCALES + STAGES * STAGE_SCALES;
 constexpr u32 WORK = STAGING + (epilogue == Epilogue::Staged ? 4 * STAGED_WARP : 0);
-constexpr u32 FULL = WORK + WORKS * WORK_BYTES, EMPTY = FULL + STAGES * 8;
-constexpr u32 SUMS_FULL = EMPTY + STAGES * 8, SUMS_EMPTY = SUMS_FULL + TILE_SUMS * 8;
+constexpr u32 FULL = WORK + WORKS * WORK_BYTES, EMPTY = FULL + STAGES * 8, PEER_FULL = EMPTY + STAGES * 8;
+constexpr u32 SUMS_FULL = PEER_FULL + (PAIRED ? STAGES * 8 : 0), SUMS_EMPTY = SUMS_FULL + TILE_SUMS * 8;
 constexpr u32 WORK_FULL = SUMS_EMPTY + TILE_SUMS * 8, WORK_EMPTY = WORK_FULL + WORKS * 8;
 // Where tensor memory begins, as its allocation says; then padding.
 constexpr u32 TENSOR_MEMORY = WORK_EMPTY + WORKS * 8;
@@ -56,6 +58,11 @@ static_assert(TENSOR_MEMORY + 8 == SHARED_BYTES, "the host counts shared memory 
 constexpr u32 SUM_COLUMNS = MATRICES * COLUMNS;
 constexpr u32 TENSOR_SCALES = TILE_SUMS * SUM_COLUMNS, STAGE_COLUMNS = BLOCKS * STEPS_OF_64 * BLOCK_COLUMNS;
 static_assert(TENSOR_SCALES + STAGES * STAGE_COLUMNS <= TENSOR_COLUMNS, "the host counts tensor memory as the device does");
+
+// Which block of a pair this is; the first multiplies.
+DEVICE u32 rank_in_pair() {
+    return PAIRED ? blockIdx.x % 2 : 0;
+}
 
 using StageCursor = RingCursor<STAGES>;
 using SumsCursor = RingCursor<TILE_SUMS>;

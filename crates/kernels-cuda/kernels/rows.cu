@@ -111,7 +111,7 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane,
     recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     Multiplier multiplier(memory, warp, lane);
     Cursor cursor;
-    u32 place = blockIdx.x;
+    u32 place = first_place();
     for (;;) {
         Work work = next_work(parameter, memory, place);
         if (work.steps == 0) break;
@@ -158,7 +158,7 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane,
 DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane, Recorder& recorder) {
     recorder.begin(Role::Loader, 0, lane == 0);
     Cursor cursor;
-    u32 place = blockIdx.x;
+    u32 place = first_place();
     auto acquire = [&](const Work& work) {
         barrier_wait(memory + EMPTY + cursor.slot * 8, cursor.turn ^ 1);
         if (elect()) write_work(memory + WORK + cursor.slot * WORK_BYTES, work);

@@ -17,6 +17,8 @@ constexpr Epilogue epilogue = Epilogue::EPILOGUE;
 constexpr Roles roles = Roles::ROLES;
 // Whether the weights are the rows of a tile, and the tokens its columns.
 constexpr bool SWAPPED = SWAP_AB;
+// Blocks of a cluster that compute a tile together.
+constexpr u32 BLOCKS_A_TILE = PAIRED ? 2 : 1;
 constexpr bool SPECIALISED = roles == Roles::Specialised;
 // Weight matrices a tile multiplies with.
 constexpr u32 MATRICES = DUAL ? 2 : 1;

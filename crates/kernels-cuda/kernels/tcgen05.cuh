@@ -4,8 +4,17 @@
 // issues copies and products. They are asynchronous, and only some pairs of them run in the order in which they were issued
 // (section "Pipelined tcgen05 Instructions"): products of the same sums, and a copy before a product. Everything else is
 // ordered by a commit to a barrier and a wait for it.
+//
+// With PAIRED, the two blocks of a cluster are a pair (section "CTA pair"): the first of them issues, and what it issues reads
+// shared memory and changes tensor memory of both, each at the same addresses. A kernel uses one kind or the other.
 #pragma once
 #include "ptx.cuh"
+
+#if PAIRED
+#define CTA_GROUP "cta_group::2"
+#else
+#define CTA_GROUP "cta_group::1"
+#endif
 
 // ---- Descriptors.
 
@@ -34,19 +43,19 @@ DEVICE constexpr u32 product_bits(u32 rows, u32 columns) {
 }
 
 // ---- Tensor memory is taken and given back by a whole warp (section "tcgen05.alloc"): a power of two of columns, at
-// least 32. Its address is written to shared memory.
+// least 32. Its address is written to shared memory. Of a pair, a warp of each block takes part.
 
 template <u32 COLUMNS>
 DEVICE void tensor_memory_take(u32 to) {
     static_assert(COLUMNS >= 32 && COLUMNS <= 512 && (COLUMNS & (COLUMNS - 1)) == 0, "what tcgen05.alloc accepts");
-    asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(to), "n"(COLUMNS) : "memory");
+    asm volatile("tcgen05.alloc." CTA_GROUP ".sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(to), "n"(COLUMNS) : "memory");
     // No more will be taken, so that a block that waits for columns need not wait for the end of this one.
-    asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" ::: "memory");
+    asm volatile("tcgen05.relinquish_alloc_permit." CTA_GROUP ".sync.aligned;" ::: "memory");
 }
 
 template <u32 COLUMNS>
 DEVICE void tensor_memory_return(u32 address) {
-    asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(address), "n"(COLUMNS) : "memory");
+    asm volatile("tcgen05.dealloc." CTA_GROUP ".sync.aligned.b32 %0, %1;" ::"r"(address), "n"(COLUMNS) : "memory");
 }
 
 // ---- Copies and products, by one thread.
@@ -54,7 +63,7 @@ DEVICE void tensor_memory_return(u32 address) {
 // 32 rows of 16 bytes of shared memory into lanes 0 to 31 of four columns, and the same into each of the other three groups of
 // 32 lanes: how the matrix unit reads scales (sections "tcgen05.cp" and "Block Scaling").
 DEVICE void tensor_copy_scales(u32 to, u64 from) {
-    asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(to), "l"(from) : "memory");
+    asm volatile("tcgen05.cp." CTA_GROUP ".32x128b.warpx4 [%0], %1;" ::"r"(to), "l"(from) : "memory");
 }
 
 // Sums = rows · columnsᵀ, 64 deep, to which the old sums are added if `add`; both operands are NVFP4 in shared memory,
@@ -62,15 +71,21 @@ DEVICE void tensor_copy_scales(u32 to, u64 from) {
 DEVICE void tensor_multiply(u32 sums, u64 rows, u64 columns, u32 bits, u32 row_scales, u32 column_scales, bool add) {
     asm volatile(
         "{ .reg .pred add; setp.ne.u32 add, %6, 0;\n"
-        "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], add; }" ::"r"(sums),
+        "tcgen05.mma." CTA_GROUP ".kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], add; }" ::"r"(sums),
         "l"(rows), "l"(columns), "r"(bits), "r"(row_scales), "r"(column_scales), "r"((u32)add)
         : "memory");
 }
 
 // The barrier gets an arrival when all copies and products that this thread has issued are complete (section
-// "tcgen05.commit").
+// "tcgen05.commit"); of a pair, the same barrier of each block.
 DEVICE void tensor_commit(u32 barrier) {
+#if PAIRED
+    asm volatile("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%0], %1;" ::"r"(barrier),
+                 "h"((u16)0b11)
+                 : "memory");
+#else
     asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(barrier) : "memory");
+#endif
 }
 
 // ---- Order between threads (section "tcgen05.fence"): before a thread signals another, and after it was signalled.

@@ -54,9 +54,13 @@ DEVICE u32 take_place(const Parameter& parameter) {
     return place;
 }
 
-// The block's next place after `place`, without a counter: one tile, or one in every `gridDim.x`.
+// The block's first place, without a counter, and its next one after `place`: one tile, or one for each of all blocks in turn.
+DEVICE u32 first_place() {
+    return blockIdx.x / BLOCKS_A_TILE;
+}
+
 DEVICE u32 next_place(u32 place) {
-    return order == Order::PerTile ? ~0u : place + gridDim.x;
+    return order == Order::PerTile ? ~0u : place + gridDim.x / BLOCKS_A_TILE;
 }
 
 DEVICE void write_work(u32 address, const Work& work) {

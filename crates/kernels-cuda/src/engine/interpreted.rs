@@ -5,6 +5,7 @@
 mod attention;
 mod drawn;
 mod mistakes;
+mod native;
 mod routed;
 mod rules;
 
@@ -403,14 +404,16 @@ fn interpret(source: Source, arch: Arch, most: usize) {
 /// The kernels, each with the architectures that it is interpreted for. Those that need nothing of Hopper are built for
 /// the architectures before it too: conversions from e4m3 and products of bf16 are other instructions on sm_80, and launches
 /// do not overlap.
-const KERNELS: [(Source, &[Arch]); 7] = {
+const KERNELS: [(Source, &[Arch]); 8] = {
     const HOPPER: &[Arch] = &[Arch::Sm90a];
+    const BLACKWELL: &[Arch] = &[Arch::Sm100a];
     const ALL: &[Arch] = &[Arch::Sm80, Arch::Sm89, Arch::Sm90a];
     [
         (Source::Rows, HOPPER),
         (Source::Swapped, HOPPER),
         (Source::Unified, ALL),
         (Source::Narrow, ALL),
+        (Source::Native, BLACKWELL),
         (Source::AttentionUnified, ALL),
         (Source::AttentionSpecialised, HOPPER),
         (Source::AttentionResident, HOPPER),

@@ -19,6 +19,8 @@ pub(super) struct Tiled {
     tiles: Tiles,
     split_k: usize,
     blocks: usize,
+    /// Blocks of a cluster, which compute a tile together.
+    cluster: usize,
 }
 
 /// The kernels' launch parameter.
@@ -48,7 +50,8 @@ pub(super) struct Parameter {
 }
 
 impl Tiled {
-    /// Shares the tiles of a valid problem out to the blocks of a device with `processors` multiprocessors.
+    /// Shares the tiles of a valid problem out to the blocks of a device with `processors` multiprocessors; a tile is computed by
+    /// as many as the cluster has along its rows.
     ///
     /// # Errors
     /// If a size exceeds the kernels' integer ranges, or a part of the split depth would be empty.
@@ -61,14 +64,18 @@ impl Tiled {
         let count = tiles::count(gemm, schedule);
         check_tiles(count.saturating_mul(schedule.split_k))?;
         let work = count * schedule.split_k;
+        let cluster = schedule.cluster.m;
+        let at_once = (processors as usize / cluster).max(1);
         Ok(Self {
             gemm: gemm.clone(),
             tiles: Tiles::new(gemm, schedule),
             split_k: schedule.split_k,
-            blocks: match schedule.order {
-                Order::PerTile => work,
-                Order::Static | Order::Sorted | Order::Dynamic => work.min(processors.max(1) as usize),
-            },
+            blocks: cluster
+                * match schedule.order {
+                    Order::PerTile => work,
+                    Order::Static | Order::Sorted | Order::Dynamic => work.min(at_once),
+                },
+            cluster,
         })
     }
 
@@ -123,7 +130,7 @@ impl Tiled {
         vec![Launch {
             pass: Pass::Main,
             grid: self.blocks as u32,
-            cluster: 1,
+            cluster: self.cluster as u32,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
         }]
     }

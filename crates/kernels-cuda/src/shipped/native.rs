@@ -1,7 +1,7 @@
 //! The native kernel's variants: the steps of the recorded tournament, from its baseline on, then the forms, results and widths
 //! that its best schedules are made of.
 
-use gauntlet_operations::{Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
 
 use super::{FEW, MANY, PLAIN, RESULTS, Shipped, variant};
 
@@ -10,6 +10,7 @@ pub(super) fn shipped() -> Vec<Shipped> {
     let mut shipped = staircase();
     shipped.extend(forms());
     shipped.extend(swapped());
+    shipped.extend(pairs());
     shipped
 }
 
@@ -137,4 +138,65 @@ fn swapped() -> Vec<Shipped> {
         dual,
     ));
     shipped
+}
+
+/// Pairs of blocks, with tokens as rows and as columns.
+fn pairs() -> Vec<Shipped> {
+    let pair = |swap_ab: bool, schedule: Schedule| Schedule {
+        tile: Tile {
+            m: 256,
+            ..schedule.tile
+        },
+        cluster: Cluster { m: 2, n: 1 },
+        swap_ab,
+        ..schedule
+    };
+    let split = Schedule {
+        split_k: 4,
+        ..persistent(64, 4, Order::Sorted)
+    };
+    vec![
+        variant(
+            "native, pairs",
+            PLAIN,
+            &MANY,
+            pair(false, persistent(128, 4, Order::Static)),
+        ),
+        variant(
+            "native, pairs, 256 columns",
+            RESULTS[1],
+            &MANY,
+            pair(false, persistent(256, 3, Order::Sorted)),
+        ),
+        variant(
+            "native, pairs",
+            RESULTS[3],
+            &MANY,
+            pair(false, persistent(128, 3, Order::Sorted)),
+        ),
+        variant(
+            "native, pairs, swapped",
+            PLAIN,
+            &MANY,
+            pair(true, staged(persistent(128, 4, Order::Sorted))),
+        ),
+        variant(
+            "native, pairs, swapped, 16 tokens",
+            PLAIN,
+            &FEW,
+            pair(true, persistent(16, 6, Order::Sorted)),
+        ),
+        variant(
+            "native, pairs, swapped, split",
+            RESULTS[2],
+            &MANY,
+            pair(true, split),
+        ),
+        variant(
+            "native, pairs, swapped",
+            RESULTS[3],
+            &MANY,
+            pair(true, persistent(64, 3, Order::Static)),
+        ),
+    ]
 }

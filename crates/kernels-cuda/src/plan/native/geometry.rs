@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use gauntlet_operations::resources::{
     TENSOR_MEMORY_COLUMNS, accumulator_columns, stage_bytes, tensor_memory_columns, tile_sums,
 };
-use gauntlet_operations::{Cluster, Epilogue, GroupedGemm, Operation, Packing, Roles, Schedule, Tile};
+use gauntlet_operations::{Cluster, Epilogue, GroupedGemm, Operation, Order, Packing, Roles, Schedule, Tile};
 
 use crate::plan::error::require;
 use crate::plan::groups::matrices;
 use crate::plan::variant::{most_registers, output_define};
 use crate::plan::{PlanError, Source, Target, Variant};
 
-/// Rows that one instruction multiplies: the M of `tcgen05.mma` with `.cta_group::1` (PTX ISA, shapes of `.kind::mxf4nvf4`).
+/// Rows that one instruction multiplies for each block: the M of `tcgen05.mma` is 128 with `.cta_group::1` and 256 with
+/// `.cta_group::2`, where also 128 would be possible (PTX ISA, shapes of `.kind::mxf4nvf4`).
 const ROWS: usize = 128;
 /// Most columns that it multiplies (same source).
 const MOST_COLUMNS: usize = 256;
@@ -22,7 +23,7 @@ const FEWEST_TENSOR_COLUMNS: usize = 32;
 /// CUTLASS begins at pairs of them, so the kernel does too.
 const COLUMN_STEP: usize = 64;
 /// Warps that read sums: each warp reaches 32 lanes of tensor memory.
-pub(super) const STORING_WARPS: usize = 4;
+const STORING_WARPS: usize = 4;
 const WARP: usize = 32;
 /// Works that the loading warp may be ahead of the warps that store.
 const WORKS: usize = 4;
@@ -36,6 +37,8 @@ const STAGED_PADDING: usize = 16;
 pub(super) struct Geometry {
     tile: Tile,
     swapped: bool,
+    /// Blocks of a cluster, which compute a tile together.
+    blocks: usize,
     matrices: usize,
     /// Tiles whose sums tensor memory holds at once.
     tile_sums: usize,
@@ -86,6 +89,7 @@ impl Geometry {
         Ok(Self {
             tile: schedule.tile,
             swapped: schedule.swap_ab,
+            blocks: schedule.cluster.m,
             matrices: matrices(gemm),
             tile_sums,
             tensor_columns: needed.next_power_of_two().max(FEWEST_TENSOR_COLUMNS),
@@ -103,9 +107,15 @@ impl Geometry {
         self.tile.k / 2
     }
 
-    /// Rows of a tensor copy of one side of a tile.
+    /// Rows of a tensor copy of one side of a tile: each block of a pair brings its half.
     pub fn box_rows(&self, is_row: bool) -> usize {
-        if is_row { self.tile.m } else { self.tile.n }
+        let rows = if is_row { self.tile.m } else { self.tile.n };
+        rows / self.blocks
+    }
+
+    /// Warps that store a tile.
+    pub fn storing_warps(&self) -> usize {
+        STORING_WARPS * self.blocks
     }
 
     /// Bytes of the sums of a tile.
@@ -124,6 +134,7 @@ impl Geometry {
             ("STAGES", schedule.stages),
             ("SPLIT_K", schedule.split_k),
             ("SWAP_AB", usize::from(self.swapped)),
+            ("PAIRED", self.blocks - 1),
             ("DUAL", self.matrices - 1),
             ("OUTPUT", output_define(gemm.output)),
             ("TILE_SUMS", self.tile_sums),
@@ -175,7 +186,8 @@ fn shared_bytes(gemm: &GroupedGemm, schedule: &Schedule, tile_sums: usize, targe
         Epilogue::Direct => 0,
         Epilogue::Staged => STORING_WARPS * rows * (elements * gemm.output.bytes() + STAGED_PADDING),
     };
-    let barriers = 2 * (schedule.stages + tile_sums + works);
+    let of_a_stage = schedule.cluster.m + 1;
+    let barriers = of_a_stage * schedule.stages + 2 * (tile_sums + works);
     schedule.stages * stage_bytes(schedule, &problem, target.arch)
         + staging
         + works * WORK_BYTES
@@ -185,7 +197,13 @@ fn shared_bytes(gemm: &GroupedGemm, schedule: &Schedule, tile_sums: usize, targe
 }
 
 fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
-    let (cluster, alone) = (schedule.cluster, Cluster { m: 1, n: 1 });
+    let pair = schedule.cluster == Cluster { m: 2, n: 1 };
+    if !pair {
+        require! {
+            "cluster": schedule.cluster, Cluster { m: 1, n: 1 },
+                "a tile is computed by one block, or by a pair along its rows (2×1)";
+        }
+    }
     if schedule.tile.k != 128 && schedule.tile.k != 256 {
         return Err(PlanError::word(
             "tile.k",
@@ -203,23 +221,37 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         ));
     }
     require! {
-        "tile.m": schedule.tile.m, ROWS, "tcgen05.mma multiplies 128 rows for one block";
+        "tile.m": schedule.tile.m, ROWS * schedule.cluster.m,
+            "tcgen05.mma multiplies 128 rows for each block of a cluster";
         "packing": schedule.packing, Packing::Canonical,
             "the native kernel reads packed values row by row";
-        "cluster": cluster, alone, "blocks of the native kernel share no loads";
+    }
+    if !pair {
+        return Ok(());
+    }
+    require! {
+        "roles": schedule.roles, Roles::Specialised, "in a pair of blocks only one multiplies";
+    }
+    if schedule.order == Order::Dynamic {
+        return Err(PlanError::word(
+            "order",
+            schedule.order,
+            "both blocks of a pair know the next tile without asking each other",
+            "choose static or sorted",
+        ));
     }
     Ok(())
 }
 
 /// Tiles of columns begin where the scales of a pair of 32 rows do, unless there is one tile in each group.
 fn check_columns(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError> {
-    let n = schedule.tile.n;
-    if n == 0 || !n.is_multiple_of(8) || n > MOST_COLUMNS {
+    let (n, step) = (schedule.tile.n, 8 * schedule.cluster.m);
+    if n == 0 || !n.is_multiple_of(step) || n > MOST_COLUMNS {
         return Err(PlanError::word(
             "tile.n",
             n,
-            "tcgen05.mma multiplies 8 to 256 columns, in steps of 8",
-            format!("choose {}", n.next_multiple_of(8).clamp(8, MOST_COLUMNS)),
+            format!("tcgen05.mma multiplies {step} to {MOST_COLUMNS} columns, in steps of {step}"),
+            format!("choose {}", n.next_multiple_of(step).clamp(step, MOST_COLUMNS)),
         ));
     }
     let sizes = gemm.groups.iter().map(|shape| match schedule.swap_ab {

@@ -93,7 +93,7 @@ impl Plan for NativePlan {
     }
 
     fn memory(&self, weights: &[Weights]) -> Memory {
-        let sums = (self.geometry.sum_bytes(), geometry::STORING_WARPS);
+        let sums = (self.geometry.sum_bytes(), self.geometry.storing_warps());
         self.tiled.memory(SCALES, weights, self.maps(), sums)
     }
 

@@ -3,7 +3,7 @@ use gauntlet_operations::{Epilogue, Form, GemmShape, Lookup, Order, OutputFormat
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::fixture::{gemm, shapes};
+use crate::plan::fixture::{ADDRESSES, gemm, shapes};
 
 fn blackwell() -> Target {
     Target::of_arch(Arch::Sm100a, 148)
@@ -83,6 +83,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         ("LOOKUP", "Precomputed"),
         ("ORDER", "Sorted"),
         ("OUTPUT", "2"),
+        ("PAIRED", "0"),
         ("ROLES", "Specialised"),
         ("SHARED_BYTES", &shared),
         ("SPLIT_K", "2"),
@@ -193,7 +194,20 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
         },
         "stages = 11: the sums",
     );
-    refused(&|schedule| schedule.cluster.m = 2, "cluster = 2×1: ");
+    refused(&|schedule| schedule.cluster.m = 4, "cluster = 4×1: ");
+    refused(&|schedule| schedule.cluster.m = 2, "tile.m = 128: ");
+    let paired = |change: &dyn Fn(&mut Schedule), expected: &str| {
+        let of_a_pair = |schedule: &mut Schedule| {
+            schedule.cluster.m = 2;
+            schedule.tile.m = 256;
+            schedule.roles = Roles::Specialised;
+            change(schedule);
+        };
+        refused(&of_a_pair, expected);
+    };
+    paired(&|schedule| schedule.roles = Roles::Unified, "roles = unified: ");
+    paired(&|schedule| schedule.order = Order::Dynamic, "order = dynamic: ");
+    paired(&|schedule| schedule.tile.n = 24, "tile.n = 24: ");
     refused(&|schedule| schedule.split_k = 3, "split-k = 3: ");
     // A single tile may have any width.
     let narrow = Schedule {
@@ -202,6 +216,34 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
         ..Schedule::baseline()
     };
     assert!(NativePlan::new(&problem, &narrow, blackwell()).is_ok());
+}
+
+#[test]
+fn pairs_share_a_tile() {
+    let problem = gemm(&[[300, 256, 512]], Form::Plain);
+    let schedule = Schedule {
+        tile: [256, 128, 256].into(),
+        stages: 2,
+        roles: Roles::Specialised,
+        order: Order::Static,
+        cluster: [2, 1].into(),
+        split_k: 2,
+        ..Schedule::baseline()
+    };
+    let plan = NativePlan::new(&problem, &schedule, Target::of_arch(Arch::Sm100a, 7)).unwrap();
+    let memory = plan.memory(&[]);
+    // Four tiles of eight warps; each block brings 128 rows and 64 columns.
+    assert_eq!(plan.tiles().len(), 4);
+    assert_eq!(memory.counter_bytes, 4 + 4 * 8 * 4);
+    assert_eq!((memory.maps[0].boxes[1], memory.maps[1].boxes[1]), (128, 64));
+    let launch = &plan.launches(&ADDRESSES)[0];
+    assert_eq!((launch.grid, launch.cluster), (6, 2));
+    assert_eq!(plan.variant().defines["PAIRED"], "1");
+    // Two stages of half of the values and all scales of the columns, works, three barriers a stage.
+    assert_eq!(
+        plan.variant().shared_bytes,
+        2 * (192 * 128 + 2 * 2048) + 4 * 32 + (3 * 2 + 2 * (2 + 4)) * 8 + 8
+    );
 }
 
 #[test]

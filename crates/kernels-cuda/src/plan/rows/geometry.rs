@@ -91,6 +91,7 @@ impl Geometry {
             ("STAGES", schedule.stages),
             ("SPLIT_K", schedule.split_k),
             ("SWAP_AB", 0),
+            ("PAIRED", 0),
             ("DUAL", self.matrices - 1),
             ("OUTPUT", output_define(gemm.output)),
             ("SHARED_BYTES", self.shared_bytes),

@@ -201,6 +201,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         ("LOOKUP", "Precomputed"),
         ("ORDER", "Dynamic"),
         ("OUTPUT", "2"),
+        ("PAIRED", "0"),
         ("ROLES", "Specialised"),
         ("SHARED_BYTES", &shared),
         ("SPLIT_K", "2"),
