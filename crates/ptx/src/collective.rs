@@ -170,7 +170,7 @@ impl Warp<'_> {
             .value(matrix * 8 + row, address.base)
             .wrapping_add(address.offset);
         aligned(at, MATRIX_ROW)?;
-        Ok(at as u32)
+        self.block.own_address(at)
     }
 
     fn load_matrices(&mut self, to: &[Register], from: Address, transposed: bool) -> Result<(), Problem> {

@@ -143,6 +143,7 @@ impl Machine<'_> {
                 block: launch.block,
                 index,
                 rank: index % launch.cluster,
+                cluster: launch.cluster,
             };
             let warps = 0..(threads as usize).div_ceil(WARP);
             self.warps.extend(warps.map(|warp| (self.blocks.len(), warp)));
@@ -178,7 +179,7 @@ impl Machine<'_> {
         let block = &mut self.blocks[who.block];
         block.end(who.thread);
         self.begun[block.launch].threads -= 1;
-        if block.threads.iter().all(|thread| thread.state == State::Done) {
+        if block.has_ended() {
             self.let_next_begin(who.block);
         }
         self.happened();
@@ -320,7 +321,7 @@ impl Machine<'_> {
     pub fn land(&mut self, index: usize) -> Result<(), Problem> {
         let copy = self.copies.swap_remove(index);
         self.happened();
-        copy.land(self.memory, &mut self.blocks[copy.block])
+        copy.land(self.memory, &mut self.blocks)
     }
 
     /// The blocks of a block's cluster.
@@ -331,10 +332,23 @@ impl Machine<'_> {
     }
 
     /// The index of the block with this rank in the same cluster.
-    pub fn block_of_rank(&self, who: Who, rank: u32) -> Result<usize, Problem> {
-        let mut cluster = self.cluster(who.block);
+    pub fn block_of_rank(&self, block: usize, rank: u32) -> Result<usize, Problem> {
+        let mut cluster = self.cluster(block);
         let found = cluster.nth(rank as usize);
         found.ok_or_else(|| format!("no block of rank {rank} is in the cluster"))
+    }
+
+    /// Arrives at a barrier of a block of the cluster, after announcing bytes.
+    pub fn arrive(&mut self, block: usize, barrier: u32, expected: u64, count: u64) -> Result<(), Problem> {
+        if self.blocks[block].has_ended() {
+            return Err(format!(
+                "arrives at a barrier of block {}, which has ended",
+                self.blocks[block].index
+            ));
+        }
+        self.blocks[block].arrive(barrier, expected, count)?;
+        self.happened();
+        Ok(())
     }
 
     pub fn arrive_in_cluster(&mut self, who: Who) {

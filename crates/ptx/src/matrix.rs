@@ -158,6 +158,7 @@ impl Descriptor {
         eights
             + match self.swizzle {
                 Swizzle::None => row % 8 * 16 + byte / 16 * self.leading + byte % 16,
+                Swizzle::Bytes32 => row % 8 * 32 + byte,
                 Swizzle::Bytes64 => row % 8 * 64 + byte,
                 Swizzle::Bytes128 => row % 8 * 128 + byte,
             }
@@ -168,6 +169,7 @@ impl Descriptor {
         let (byte, at) = (byte as u32, at as u32);
         let width = match self.swizzle {
             Swizzle::None => 16,
+            Swizzle::Bytes32 => 32,
             Swizzle::Bytes64 => 64,
             Swizzle::Bytes128 => 128,
         };

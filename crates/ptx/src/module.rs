@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::decode;
 use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operation, Own, Register};
+use crate::instruction::{Instruction, Operand, Operation, Own, Register};
 use crate::memory::SHARED_BEGIN;
 use crate::text::{Piece, pieces, within, without_comments};
 
@@ -122,7 +122,7 @@ pub(crate) struct Names {
     scopes: Vec<Scope>,
     current: usize,
     registers: Register,
-    symbols: HashMap<String, u64>,
+    symbols: HashMap<String, Operand>,
 }
 
 #[derive(Debug, Default)]
@@ -151,7 +151,7 @@ impl Names {
     }
 
     /// The address of a variable.
-    pub fn symbol(&self, name: &str) -> Option<u64> {
+    pub fn symbol(&self, name: &str) -> Option<Operand> {
         self.symbols.get(name).copied()
     }
 
@@ -235,7 +235,7 @@ impl Reader {
 
     /// Names the shared memory that follows what is declared so far.
     fn name_shared(&mut self, name: &str) {
-        let address = u64::from(SHARED_BEGIN + self.static_bytes);
+        let address = Operand::Shared(SHARED_BEGIN + self.static_bytes);
         self.names.symbols.insert(name.to_owned(), address);
     }
 
@@ -250,9 +250,8 @@ impl Reader {
             } = variable(declaration)?;
             let end = parameters.last().map_or(0, |last| last.offset + last.bytes);
             let offset = end.next_multiple_of(alignment);
-            self.names
-                .symbols
-                .insert(name.to_owned(), PARAMETER + offset as u64);
+            let address = Operand::Constant(PARAMETER + offset as u64);
+            self.names.symbols.insert(name.to_owned(), address);
             parameters.push(KernelParameter { offset, bytes });
         }
         Ok(parameters)
