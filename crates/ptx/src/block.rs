@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::fault::Problem;
 use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special};
 use crate::memory::{RANK_SHIFT, Shared, local};
+use crate::tensor_core::{Fences, TensorMemory};
 
 pub(crate) const WARP: usize = 32;
 
@@ -30,6 +31,7 @@ pub(crate) struct Thread {
     pub state: State,
     /// Number of closed copy groups: of copies by threads, and of copies to global memory.
     pub groups: [u64; 2],
+    pub fences: Fences,
 }
 
 impl Thread {
@@ -114,6 +116,7 @@ pub(crate) struct Block {
     pub arrived: HashMap<u64, (u64, Option<u64>)>,
     /// The pending products of each warp.
     pub products: Vec<Products>,
+    pub tensor: TensorMemory,
 }
 
 impl Block {
@@ -128,6 +131,7 @@ impl Block {
                 State::Done
             },
             groups: [0; 2],
+            fences: Fences::default(),
         };
         let warps = threads.div_ceil(WARP);
         Self {
@@ -141,6 +145,7 @@ impl Block {
             barriers: HashMap::new(),
             arrived: HashMap::new(),
             products: (0..warps).map(|_| Products::default()).collect(),
+            tensor: TensorMemory::default(),
         }
     }
 
@@ -188,6 +193,13 @@ impl Block {
             }
         }
         most
+    }
+
+    /// Executes an instruction that concerns only this thread, out of turn.
+    pub fn execute_again(&mut self, thread: usize, instructions: &[Instruction], at: usize) {
+        let next = std::mem::replace(&mut self.threads[thread].next, at);
+        self.go_on(thread, instructions, 1);
+        self.threads[thread].next = next;
     }
 
     /// The thread's special registers, each at the index of its [`Special`].

@@ -80,6 +80,7 @@ impl Warp<'_> {
                 Ok(())
             }
             WarpOperation::WaitForProducts { left } => self.wait_for_products(*left as usize),
+            WarpOperation::Tensor(_) => Err("tensor memory is not the warp's own".to_owned()),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Decodes a mnemonic and its operands into an instruction.
 
+mod tensor_core;
 mod warp;
 
 use crate::arithmetic::atomic;
@@ -82,6 +83,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             from: operands.numbers(1)?,
             barrier: operands.address(2)?,
         })),
+        "tcgen05" => operands.tensor_core(&name),
         "wgmma" => operands.group_product(&name).map(Operation::Warp),
         "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" | "redux" => {
             operands.of_warp(&name).map(Operation::Warp)

@@ -1,6 +1,7 @@
 //! Decoded instructions.
 
 use crate::matrix::DEPTH_BYTES;
+use crate::tensor_core::instruction::{TensorOperation, TensorWarpOperation};
 
 /// A register of a thread: its index among all registers of the kernel.
 pub(crate) type Register = u32;
@@ -117,6 +118,7 @@ pub(crate) enum Operation {
         rank: Operand,
     },
     Copy(CopyOperation),
+    Tensor(TensorOperation),
     /// Executed by a warp as a whole.
     Warp(WarpOperation),
 }
@@ -296,6 +298,7 @@ pub(crate) enum WarpOperation {
     WaitForProducts {
         left: u64,
     },
+    Tensor(TensorWarpOperation),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

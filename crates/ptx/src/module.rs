@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use crate::decode;
 use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operand, Operation, Own, Register};
+use crate::instruction::{Instruction, Operand, Operation, Own, Register, WarpOperation};
 use crate::memory::SHARED_BEGIN;
+use crate::tensor_core::find_moves;
 use crate::text::{Piece, pieces, within, without_comments};
 
 /// Addresses of the launch's parameter begin here, where there is no memory.
@@ -75,6 +76,15 @@ impl Kernel {
                 target.ok_or_else(|| line_error(&text, instruction.at, format!("no label `{label}`")))?;
             instruction.operation = Operation::Own(Own::Branch(target));
         }
+        check_groups(&reader.instructions).map_err(|(at, problem)| line_error(&text, at, problem))?;
+        let labels = reader
+            .names
+            .scopes
+            .iter()
+            .flat_map(|scope| scope.labels.values().copied());
+        find_moves(&mut reader.instructions, &labels.collect(), |at| {
+            text[at..].starts_with("mov.")
+        });
         Ok(Self {
             instructions: reader.instructions,
             registers: reader.names.registers as usize,
@@ -102,6 +112,26 @@ impl Kernel {
             None => (self.text.lines().count(), "the end".to_owned()),
         }
     }
+}
+
+/// Checks that all instructions of the tensor cores concern as many blocks, as the ISA demands.
+fn check_groups(instructions: &[Instruction]) -> Result<(), (usize, Problem)> {
+    let mut first = None;
+    for instruction in instructions {
+        let group = match &instruction.operation {
+            Operation::Tensor(operation) => operation.group(),
+            Operation::Warp(WarpOperation::Tensor(operation)) => operation.group(),
+            _ => None,
+        };
+        if let Some(group) = group
+            && *first.get_or_insert(group) != group
+        {
+            let problem =
+                "another .cta_group than that of the kernel's first instruction of the tensor cores";
+            return Err((instruction.at, problem.to_owned()));
+        }
+    }
+    Ok(())
 }
 
 fn place(text: &str, at: usize) -> (usize, String) {

@@ -98,6 +98,7 @@ impl Machine<'_> {
                 self.set(who, *to, address);
             }
             Operation::Copy(operation) => self.copy(who, operation)?,
+            Operation::Tensor(operation) => self.tensor_operation(who, at, operation)?,
             Operation::Warp(_) => {
                 let thread = &mut self.blocks[who.block].threads[who.thread];
                 thread.next = at;
@@ -107,7 +108,7 @@ impl Machine<'_> {
         Ok(Turn::Continues)
     }
 
-    fn value(&self, who: Who, operand: Operand) -> u64 {
+    pub fn value(&self, who: Who, operand: Operand) -> u64 {
         self.blocks[who.block].value(who.thread, operand)
     }
 
@@ -115,7 +116,7 @@ impl Machine<'_> {
         self.blocks[who.block].threads[who.thread].registers[register as usize] = bits;
     }
 
-    fn address(&self, who: Who, address: Address) -> u64 {
+    pub fn address(&self, who: Who, address: Address) -> u64 {
         self.value(who, address.base).wrapping_add(address.offset)
     }
 
@@ -211,7 +212,10 @@ impl Machine<'_> {
             return Err("ends while its bulk stores may still read the block's memory".to_owned());
         }
         self.end(who);
-        Ok(())
+        match self.blocks[who.block].has_ended() {
+            true => self.blocks[who.block].tensor.check_end(),
+            false => Ok(()),
+        }
     }
 
     fn barrier(&mut self, who: Who, operation: &BarrierOperation) -> Result<Turn, Problem> {
@@ -375,8 +379,9 @@ impl Machine<'_> {
         if ranks == 0 {
             return Err("a multicast to no block".to_owned());
         }
-        let is_own = target.multicast.is_some() || rank == to_rank;
-        if !is_own && !(target.pairs && rank ^ 1 == to_rank) {
+        let is_same = target.multicast.is_some() || rank == to_rank;
+        let is_other = target.pairs && rank ^ 1 == to_rank;
+        if !is_same && !is_other {
             return Err(format!(
                 "its bytes go to the block of rank {to_rank} of the cluster, and its barrier lies in that of rank {rank}: with \
                  .cta_group::2 it may be the other block of the pair, else it is the same block"
