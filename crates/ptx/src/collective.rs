@@ -80,6 +80,7 @@ impl Warp<'_> {
                 Ok(())
             }
             WarpOperation::WaitForProducts { left } => self.wait_for_products(*left as usize),
+            WarpOperation::Tensor(_) => Err("tensor memory is not the warp's own".to_owned()),
         }
     }
 
@@ -170,7 +171,7 @@ impl Warp<'_> {
             .value(matrix * 8 + row, address.base)
             .wrapping_add(address.offset);
         aligned(at, MATRIX_ROW)?;
-        Ok(at as u32)
+        self.block.own_address(at)
     }
 
     fn load_matrices(&mut self, to: &[Register], from: Address, transposed: bool) -> Result<(), Problem> {

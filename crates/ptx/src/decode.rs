@@ -1,12 +1,13 @@
 //! Decodes a mnemonic and its operands into an instruction.
 
+mod tensor_core;
 mod warp;
 
 use crate::arithmetic::atomic;
 use crate::fault::Problem;
 use crate::functions::function;
 use crate::instruction::{
-    Address, BarrierOperation, CopyOperation, Operand, Operation, Own, Register, Space, Special,
+    Address, BarrierOperation, CopyOperation, Operand, Operation, Own, Register, Space, Special, Target,
     WarpOperation,
 };
 use crate::module::Names;
@@ -54,15 +55,14 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
         "griddepcontrol" => Ok(Operation::LetNextBegin),
         "fence" | "membar" | "prefetch" | "setmaxnreg" | "nanosleep" => Ok(Operation::Own(Own::Nothing)),
+        "cp" if mnemonic.starts_with("cp.async.bulk.prefetch.") => Ok(Operation::Own(Own::Nothing)),
         "atom" | "red" => operands.changed(&name),
         "mapa" => Ok(Operation::MapAddress {
             to: operands.register(0)?,
             from: operands.number(1)?,
             rank: operands.number(2)?,
         }),
-        "mbarrier" => operands
-            .barrier(name.part(1), name.part(2))
-            .map(Operation::Barrier),
+        "mbarrier" => operands.barrier(&name).map(Operation::Barrier),
         "bar" if name.part(1) == "warp" => Ok(Operation::Warp(WarpOperation::SynchroniseLanes {
             mask: operands.number(0)?,
         })),
@@ -83,6 +83,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             from: operands.numbers(1)?,
             barrier: operands.address(2)?,
         })),
+        "tcgen05" => operands.tensor_core(&name),
         "wgmma" => operands.group_product(&name).map(Operation::Warp),
         "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" | "redux" => {
             operands.of_warp(&name).map(Operation::Warp)
@@ -134,14 +135,19 @@ impl Operands<'_> {
             "%nctaid.y" => Some(Special::BlocksY),
             "%nctaid.z" => Some(Special::BlocksZ),
             "%laneid" => Some(Special::Lane),
-            "%cluster_ctarank" => Some(Special::RankInCluster),
+            "%warpid" => Some(Special::Warp),
+            // Clusters lie along x.
+            "%cluster_ctarank" | "%cluster_ctaid.x" => Some(Special::RankInCluster),
+            "%cluster_nctarank" | "%cluster_nctaid.x" => Some(Special::BlocksInCluster),
+            "%clusterid.x" => Some(Special::Cluster),
+            "%nclusterid.x" => Some(Special::Clusters),
             _ => None,
         };
         let found = special
             .map(Operand::Special)
             .or_else(|| constant(text).map(Operand::Constant))
             .or_else(|| self.names.register(text).map(Operand::Register))
-            .or_else(|| self.names.symbol(text).map(Operand::Constant));
+            .or_else(|| self.names.symbol(text));
         found.ok_or_else(|| format!("no register, number or variable `{text}`"))
     }
 
@@ -257,21 +263,34 @@ impl Operands<'_> {
         })
     }
 
-    fn barrier(&self, kind: &str, next: &str) -> Result<BarrierOperation, Problem> {
-        Ok(match (kind, next) {
-            ("init", _) => BarrierOperation::Initialise {
+    fn barrier(&self, name: &Mnemonic<'_>) -> Result<BarrierOperation, Problem> {
+        let is_parity = name.has("parity");
+        Ok(match name.part(1) {
+            "init" => BarrierOperation::Initialise {
                 barrier: self.address(0)?,
                 arrivals: self.number(1)?,
             },
-            ("arrive", "expect_tx") => BarrierOperation::Arrive {
+            "inval" => BarrierOperation::Invalidate {
+                barrier: self.address(0)?,
+            },
+            "expect_tx" => BarrierOperation::Expect {
+                barrier: self.address(0)?,
+                expected: self.number(1)?,
+            },
+            "arrive" if name.has("expect_tx") => BarrierOperation::Arrive {
                 barrier: self.address(1)?,
                 expected: Some(self.number(2)?),
+                count: Operand::Constant(1),
             },
-            ("arrive", "shared::cta") => BarrierOperation::Arrive {
+            "arrive" if !name.has("noComplete") => BarrierOperation::Arrive {
                 barrier: self.address(1)?,
                 expected: None,
+                count: match self.texts.len() {
+                    ..=2 => Operand::Constant(1),
+                    _ => self.number(2)?,
+                },
             },
-            ("try_wait" | "test_wait", "parity") => BarrierOperation::Test {
+            "try_wait" | "test_wait" if is_parity => BarrierOperation::Test {
                 ended: self.register(0)?,
                 barrier: self.address(1)?,
                 parity: self.number(2)?,
@@ -303,26 +322,59 @@ impl Operands<'_> {
         })
     }
 
+    /// `[map, {column, row}]`.
+    fn part_of_map(&self, index: usize) -> Result<(Operand, Vec<Operand>), Problem> {
+        let text = within(self.text(index)?, ['[', ']']).ok_or("a map and where its box begins")?;
+        let inner = Operands {
+            names: self.names,
+            texts: operands(text),
+        };
+        Ok((inner.number(0)?, inner.numbers(1)?))
+    }
+
+    /// Where a bulk copy goes: its first operand, the barrier at index `barrier`, and behind it the ranks of a multicast.
+    fn target(&self, name: &Mnemonic<'_>, barrier: usize) -> Result<Target, Problem> {
+        Ok(Target {
+            to: self.address(0)?,
+            barrier: self.address(barrier)?,
+            multicast: match name.has("multicast::cluster") {
+                true => Some(self.number(barrier + 1)?),
+                false => None,
+            },
+            pairs: name.has("cta_group::2"),
+        })
+    }
+
     fn copy(&self, mnemonic: &str) -> Result<CopyOperation, Problem> {
         let is = |prefix: &str| mnemonic.starts_with(prefix);
-        Ok(if is("cp.async.bulk.tensor.") {
-            let text = within(self.text(1)?, ['[', ']']).ok_or("a map and where its box begins")?;
-            let inner = Operands {
-                names: self.names,
-                texts: operands(text),
-            };
-            CopyOperation::Tensor {
-                to: self.address(0)?,
-                map: inner.number(0)?,
-                at: inner.numbers(1)?,
-                barrier: self.address(2)?,
+        let name = Mnemonic(mnemonic);
+        if let Some(unknown) = ["im2col", "im2col::w", "tile::gather4", "tile::scatter4"]
+            .into_iter()
+            .find(|form| name.has(form))
+        {
+            return Err(format!("no copies of the form `{unknown}` here"));
+        }
+        Ok(if is("cp.async.bulk.tensor.") && name.part(5) == "global" {
+            let (map, at) = self.part_of_map(0)?;
+            CopyOperation::TensorToGlobal {
+                map,
+                at,
+                from: self.address(1)?,
             }
-        } else if is("cp.async.bulk.shared::cluster.global.mbarrier") {
+        } else if is("cp.async.bulk.tensor.") {
+            let (map, at) = self.part_of_map(1)?;
+            CopyOperation::Tensor {
+                map,
+                at,
+                target: self.target(&name, 2)?,
+            }
+        } else if is("cp.async.bulk.shared::cluster.global.mbarrier")
+            || is("cp.async.bulk.shared::cta.global.mbarrier")
+        {
             CopyOperation::Bulk {
-                to: self.address(0)?,
                 from: self.address(1)?,
                 bytes: self.number(2)?,
-                barrier: self.address(3)?,
+                target: self.target(&name, 3)?,
             }
         } else if is("cp.async.bulk.global.shared::cta.bulk_group") {
             CopyOperation::ToGlobal {

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use crate::decode;
 use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operation, Own, Register};
+use crate::instruction::{Instruction, Operand, Operation, Own, Register, WarpOperation};
 use crate::memory::SHARED_BEGIN;
+use crate::tensor_core::find_moves;
 use crate::text::{Piece, pieces, within, without_comments};
 
 /// Addresses of the launch's parameter begin here, where there is no memory.
@@ -75,6 +76,15 @@ impl Kernel {
                 target.ok_or_else(|| line_error(&text, instruction.at, format!("no label `{label}`")))?;
             instruction.operation = Operation::Own(Own::Branch(target));
         }
+        check_groups(&reader.instructions).map_err(|(at, problem)| line_error(&text, at, problem))?;
+        let labels = reader
+            .names
+            .scopes
+            .iter()
+            .flat_map(|scope| scope.labels.values().copied());
+        find_moves(&mut reader.instructions, &labels.collect(), |at| {
+            text[at..].starts_with("mov.")
+        });
         Ok(Self {
             instructions: reader.instructions,
             registers: reader.names.registers as usize,
@@ -104,6 +114,26 @@ impl Kernel {
     }
 }
 
+/// Checks that all instructions of the tensor cores concern as many blocks, as the ISA demands.
+fn check_groups(instructions: &[Instruction]) -> Result<(), (usize, Problem)> {
+    let mut first = None;
+    for instruction in instructions {
+        let group = match &instruction.operation {
+            Operation::Tensor(operation) => operation.group(),
+            Operation::Warp(WarpOperation::Tensor(operation)) => operation.group(),
+            _ => None,
+        };
+        if let Some(group) = group
+            && *first.get_or_insert(group) != group
+        {
+            let problem =
+                "another .cta_group than that of the kernel's first instruction of the tensor cores";
+            return Err((instruction.at, problem.to_owned()));
+        }
+    }
+    Ok(())
+}
+
 fn place(text: &str, at: usize) -> (usize, String) {
     let line = text[..at].lines().count().max(1);
     let statement = text[at..].split(';').next().unwrap_or_default();
@@ -122,7 +152,7 @@ pub(crate) struct Names {
     scopes: Vec<Scope>,
     current: usize,
     registers: Register,
-    symbols: HashMap<String, u64>,
+    symbols: HashMap<String, Operand>,
 }
 
 #[derive(Debug, Default)]
@@ -151,7 +181,7 @@ impl Names {
     }
 
     /// The address of a variable.
-    pub fn symbol(&self, name: &str) -> Option<u64> {
+    pub fn symbol(&self, name: &str) -> Option<Operand> {
         self.symbols.get(name).copied()
     }
 
@@ -235,7 +265,7 @@ impl Reader {
 
     /// Names the shared memory that follows what is declared so far.
     fn name_shared(&mut self, name: &str) {
-        let address = u64::from(SHARED_BEGIN + self.static_bytes);
+        let address = Operand::Shared(SHARED_BEGIN + self.static_bytes);
         self.names.symbols.insert(name.to_owned(), address);
     }
 
@@ -250,9 +280,8 @@ impl Reader {
             } = variable(declaration)?;
             let end = parameters.last().map_or(0, |last| last.offset + last.bytes);
             let offset = end.next_multiple_of(alignment);
-            self.names
-                .symbols
-                .insert(name.to_owned(), PARAMETER + offset as u64);
+            let address = Operand::Constant(PARAMETER + offset as u64);
+            self.names.symbols.insert(name.to_owned(), address);
             parameters.push(KernelParameter { offset, bytes });
         }
         Ok(parameters)

@@ -3,9 +3,11 @@
 use crate::block::State;
 use crate::copies::{Awaited, Copy, Kind, Way, bulk};
 use crate::fault::Problem;
-use crate::instruction::{Address, BarrierOperation, CopyOperation, Operand, Operation, Register, Space};
+use crate::instruction::{
+    Address, BarrierOperation, CopyOperation, Operand, Operation, Register, Space, Target,
+};
 use crate::launch::Machine;
-use crate::memory::{RANK_SHIFT, SHARED_WINDOW, aligned, number};
+use crate::memory::{RANK_SHIFT, SHARED_WINDOW, aligned, local, number};
 use crate::module::PARAMETER;
 
 /// How a thread continues.
@@ -91,10 +93,12 @@ impl Machine<'_> {
             Operation::ArriveInCluster => self.arrive_in_cluster(who),
             Operation::WaitForCluster => self.wait_for_cluster(who),
             Operation::MapAddress { to, from, rank } => {
-                let address = self.value(who, *from) | self.value(who, *rank) << RANK_SHIFT;
+                let (address, _) = local(self.value(who, *from) as u32);
+                let address = u64::from(address) | self.value(who, *rank) << RANK_SHIFT;
                 self.set(who, *to, address);
             }
             Operation::Copy(operation) => self.copy(who, operation)?,
+            Operation::Tensor(operation) => self.tensor_operation(who, at, operation)?,
             Operation::Warp(_) => {
                 let thread = &mut self.blocks[who.block].threads[who.thread];
                 thread.next = at;
@@ -104,7 +108,7 @@ impl Machine<'_> {
         Ok(Turn::Continues)
     }
 
-    fn value(&self, who: Who, operand: Operand) -> u64 {
+    pub fn value(&self, who: Who, operand: Operand) -> u64 {
         self.blocks[who.block].value(who.thread, operand)
     }
 
@@ -112,12 +116,19 @@ impl Machine<'_> {
         self.blocks[who.block].threads[who.thread].registers[register as usize] = bits;
     }
 
-    fn address(&self, who: Who, address: Address) -> u64 {
+    pub fn address(&self, who: Who, address: Address) -> u64 {
         self.value(who, address.base).wrapping_add(address.offset)
     }
 
-    fn shared_address(&self, who: Who, address: Address) -> u32 {
-        self.address(who, address) as u32
+    /// The address in its own block's shared memory that a thread names.
+    fn shared_address(&self, who: Who, address: Address) -> Result<u32, Problem> {
+        self.blocks[who.block].own_address(self.address(who, address))
+    }
+
+    /// The block in whose shared memory an address of the cluster lies, and the address within that block.
+    pub fn cluster_address(&self, who: Who, address: Address) -> Result<(usize, u32), Problem> {
+        let (address, rank) = local(self.address(who, address) as u32);
+        Ok((self.block_of_rank(who.block, rank)?, address))
     }
 
     fn load(
@@ -159,7 +170,10 @@ impl Machine<'_> {
     fn read(&self, who: Who, space: Space, address: u64, bytes: usize) -> Result<&[u8], Problem> {
         match space {
             Space::Global | Space::Generic => self.memory.read(address, bytes),
-            Space::Shared => self.blocks[who.block].shared.read(address as u32, bytes),
+            Space::Shared => {
+                let block = &self.blocks[who.block];
+                block.shared.read(block.own_address(address)?, bytes)
+            }
             Space::Parameter => {
                 let parameter = self.launches[self.blocks[who.block].launch].parameter;
                 let begin = address.wrapping_sub(PARAMETER) as usize;
@@ -174,8 +188,9 @@ impl Machine<'_> {
         match space {
             Space::Global | Space::Generic => self.memory.write(address, stored),
             Space::Shared => {
-                let shared = &mut self.blocks[who.block].shared;
-                shared.write(who.thread as u32, address as u32, stored)
+                let block = &mut self.blocks[who.block];
+                let address = block.own_address(address)?;
+                block.shared.write(who.thread as u32, address, stored)
             }
             Space::Parameter => Err("parameters are only read".to_owned()),
         }
@@ -197,27 +212,44 @@ impl Machine<'_> {
             return Err("ends while its bulk stores may still read the block's memory".to_owned());
         }
         self.end(who);
-        Ok(())
+        match self.blocks[who.block].has_ended() {
+            true => self.blocks[who.block].tensor.check_end(),
+            false => Ok(()),
+        }
     }
 
     fn barrier(&mut self, who: Who, operation: &BarrierOperation) -> Result<Turn, Problem> {
         match operation {
             BarrierOperation::Initialise { barrier, arrivals } => {
-                let (barrier, arrivals) = (self.shared_address(who, *barrier), self.value(who, *arrivals));
+                let (barrier, arrivals) = (self.shared_address(who, *barrier)?, self.value(who, *arrivals));
                 self.blocks[who.block].initialise(barrier, arrivals)?;
             }
-            BarrierOperation::Arrive { barrier, expected } => {
-                let barrier = self.shared_address(who, *barrier);
+            BarrierOperation::Invalidate { barrier } => {
+                let barrier = self.shared_address(who, *barrier)?;
+                self.blocks[who.block].barriers.remove(&barrier);
+            }
+            BarrierOperation::Expect { barrier, expected } => {
+                let (block, barrier) = self.cluster_address(who, *barrier)?;
+                let expected = self.value(who, *expected);
+                self.blocks[block].expect(barrier, expected)?;
+            }
+            BarrierOperation::Arrive {
+                barrier,
+                expected,
+                count,
+            } => {
+                let (block, barrier) = self.cluster_address(who, *barrier)?;
                 let expected = expected.map_or(0, |expected| self.value(who, expected));
-                self.blocks[who.block].arrive(barrier, expected)?;
+                let count = self.value(who, *count);
+                self.arrive(block, barrier, expected, count)?;
             }
             BarrierOperation::Test {
                 ended,
                 barrier,
                 parity,
             } => {
-                let (barrier, parity) = (self.shared_address(who, *barrier), self.value(who, *parity));
-                let has_ended = self.blocks[who.block].has_ended(barrier, parity)?;
+                let (barrier, parity) = (self.shared_address(who, *barrier)?, self.value(who, *parity));
+                let has_ended = self.blocks[who.block].phase_has_ended(barrier, parity)?;
                 self.set(who, *ended, u64::from(has_ended));
                 return Ok(if has_ended { Turn::Continues } else { Turn::Yields });
             }
@@ -240,7 +272,7 @@ impl Machine<'_> {
                 bytes,
                 given,
             } => {
-                let (to, from) = (self.shared_address(who, *to), self.address(who, *from));
+                let (to, from) = (self.shared_address(who, *to)?, self.address(who, *from));
                 let [bytes, given] = [bytes, given].map(|one| self.value(who, *one) as usize);
                 aligned(u64::from(to) | from, bytes)?;
                 if given > bytes {
@@ -254,14 +286,9 @@ impl Machine<'_> {
                 };
                 (who.block, way, group(Kind::OfThread))
             }
-            CopyOperation::Bulk {
-                to,
-                from,
-                bytes,
-                barrier,
-            } => {
-                let (to, from) = (self.shared_address(who, *to), self.address(who, *from));
-                let bytes = self.value(who, *bytes);
+            CopyOperation::Bulk { from, bytes, target } => {
+                let (from, bytes) = (self.address(who, *from), self.value(who, *bytes));
+                let (to, _) = local(self.address(who, target.to) as u32);
                 bulk([u64::from(to), from], bytes)?;
                 let way = Way::ToShared {
                     to,
@@ -269,27 +296,26 @@ impl Machine<'_> {
                     bytes: bytes as usize,
                     given: bytes as usize,
                 };
-                (
-                    who.block,
-                    way,
-                    Awaited::Barrier(self.shared_address(who, *barrier)),
-                )
+                return self.ask_targets(who, target, &way);
             }
-            CopyOperation::Tensor { to, map, at, barrier } => {
-                let at = at.iter().map(|one| self.value(who, *one) as i32).collect();
+            CopyOperation::Tensor { map, at, target } => {
                 let way = Way::Box {
-                    to: self.shared_address(who, *to),
+                    to: local(self.address(who, target.to) as u32).0,
                     map: self.value(who, *map),
-                    at,
+                    at: self.place_of_box(who, at),
                 };
-                (
-                    who.block,
-                    way,
-                    Awaited::Barrier(self.shared_address(who, *barrier)),
-                )
+                return self.ask_targets(who, target, &way);
+            }
+            CopyOperation::TensorToGlobal { map, at, from } => {
+                let way = Way::BoxToGlobal {
+                    from: self.shared_address(who, *from)?,
+                    map: self.value(who, *map),
+                    at: self.place_of_box(who, at),
+                };
+                (who.block, way, group(Kind::ToGlobal))
             }
             CopyOperation::ToGlobal { to, from, bytes } => {
-                let (to, from) = (self.address(who, *to), self.shared_address(who, *from));
+                let (to, from) = (self.address(who, *to), self.shared_address(who, *from)?);
                 let bytes = self.value(who, *bytes);
                 bulk([to, u64::from(from)], bytes)?;
                 let way = Way::ToGlobal {
@@ -300,13 +326,17 @@ impl Machine<'_> {
                 (who.block, way, group(Kind::ToGlobal))
             }
             CopyOperation::Remote { to, from, barrier } => {
-                let (to, barrier) = (self.shared_address(who, *to), self.shared_address(who, *barrier));
-                let way = Way::Bytes {
-                    to: local(to),
-                    bytes: self.bytes(who, 4, from),
-                };
-                let block = self.block_of_rank(who, to >> RANK_SHIFT)?;
-                (block, way, Awaited::Barrier(local(barrier)))
+                let (block, to) = self.cluster_address(who, *to)?;
+                let (its_block, address) = self.cluster_address(who, *barrier)?;
+                if its_block != block {
+                    return Err("its barrier lies in another block than its bytes".to_owned());
+                }
+                let bytes = self.bytes(who, 4, from);
+                (
+                    block,
+                    Way::Bytes { to, bytes },
+                    Awaited::Barrier { block, address },
+                )
             }
             CopyOperation::CommitOfThread => {
                 self.close_group(who, Kind::OfThread);
@@ -325,11 +355,49 @@ impl Machine<'_> {
             CopyOperation::ArriveOfThread { barrier } => {
                 self.close_group(who, Kind::OfThread);
                 self.land_groups(who, Kind::OfThread, 0)?;
-                let barrier = self.shared_address(who, *barrier);
-                return self.blocks[who.block].arrive(barrier, 0);
+                let barrier = self.shared_address(who, *barrier)?;
+                return self.blocks[who.block].arrive(barrier, 0, 1);
             }
         };
         self.ask(block, way, awaited);
+        Ok(())
+    }
+
+    fn place_of_box(&self, who: Who, at: &[Operand]) -> Vec<i32> {
+        at.iter().map(|one| self.value(who, *one) as i32).collect()
+    }
+
+    /// Requests a bulk copy for each block that gets it. Each copy signals the barrier at the same address of its own block, or,
+    /// with `.cta_group::2`, of that block of its pair whose rank is even or odd as that of the given barrier's block.
+    fn ask_targets(&mut self, who: Who, target: &Target, way: &Way) -> Result<(), Problem> {
+        let (_, to_rank) = local(self.address(who, target.to) as u32);
+        let (address, rank) = local(self.address(who, target.barrier) as u32);
+        let ranks = match target.multicast {
+            Some(mask) => self.value(who, mask) as u32 & 0xFFFF,
+            None => 1 << to_rank,
+        };
+        if ranks == 0 {
+            return Err("a multicast to no block".to_owned());
+        }
+        let is_same = target.multicast.is_some() || rank == to_rank;
+        let is_other = target.pairs && rank ^ 1 == to_rank;
+        if !is_same && !is_other {
+            return Err(format!(
+                "its bytes go to the block of rank {to_rank} of the cluster, and its barrier lies in that of rank {rank}: with \
+                 .cta_group::2 it may be the other block of the pair, else it is the same block"
+            ));
+        }
+        for to_rank in (0..u16::BITS).filter(|rank| ranks >> rank & 1 == 1) {
+            let of_barrier = match target.pairs {
+                true => to_rank & !1 | rank & 1,
+                false => to_rank,
+            };
+            let (to, block) = (
+                self.block_of_rank(who.block, to_rank)?,
+                self.block_of_rank(who.block, of_barrier)?,
+            );
+            self.ask(to, way.clone(), Awaited::Barrier { block, address });
+        }
         Ok(())
     }
 
@@ -367,9 +435,4 @@ fn located(space: Space, address: u64) -> (Space, u64) {
         Space::Generic => (Space::Global, address),
         named => (named, address),
     }
-}
-
-/// An address within its own block, without the rank.
-fn local(address: u32) -> u32 {
-    address & ((1 << RANK_SHIFT) - 1)
 }
