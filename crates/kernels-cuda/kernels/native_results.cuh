@@ -208,6 +208,7 @@ DEVICE void store(const Parameter& parameter, const Work& work, u32 memory, u32 
         put(place, staging, part, of_columns[0], first);
     }
     if constexpr (SPLIT_K == 1) release_sums(memory, sums);
-    if constexpr (epilogue == Epilogue::Staged) store_staged_rows(place, staging, STAGED_ROW, lane);
+    // A bulk store of no bytes is none.
+    if (epilogue == Epilogue::Staged && part.columns > 0) store_staged_rows(place, staging, STAGED_ROW, lane);
     recorder.end(Activity::Store, work.number);
 }
