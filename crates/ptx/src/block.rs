@@ -35,6 +35,8 @@ pub(crate) struct Thread {
     pub state: State,
     /// Number of closed copy groups: of copies by threads, and of copies to global memory.
     pub groups: [u64; 2],
+    /// How often it has arrived at its cluster's barrier.
+    pub cluster_arrivals: u64,
     pub fences: Fences,
 }
 
@@ -124,6 +126,7 @@ impl Block {
                 State::Done
             },
             groups: [0; 2],
+            cluster_arrivals: 0,
             fences: Fences::default(),
         };
         let warps = threads.div_ceil(WARP);

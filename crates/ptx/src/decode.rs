@@ -321,6 +321,9 @@ fn space(name: &Mnemonic<'_>) -> Result<Space, Problem> {
     if let Some(other) = ["local", "const"].into_iter().find(|one| has(one)) {
         return Err(format!("no memory `{other}` here"));
     }
+    if has("shared::cluster") {
+        return Err("no ordinary accesses to the shared memory of another block here".to_owned());
+    }
     Ok(if has("global") {
         Space::Global
     } else if has("shared") || has("shared::cta") {

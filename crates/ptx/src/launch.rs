@@ -47,7 +47,7 @@ pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<()
         warps: Vec::new(),
         memory,
         copies: Vec::new(),
-        cluster_arrivals: HashMap::new(),
+        cluster_phases: HashMap::new(),
         queues: Queues::default(),
         random: ChaCha8Rng::seed_from_u64(seed),
         clock: 0,
@@ -77,8 +77,8 @@ pub(crate) struct Machine<'m> {
     pub memory: &'m mut Memory,
     /// Copies that were requested and have not landed.
     pub copies: Vec<Copy>,
-    /// Threads that have arrived at a cluster's barrier, by the cluster's first block.
-    cluster_arrivals: HashMap<usize, usize>,
+    /// Phases of a cluster's barrier that have ended, by the cluster's first block.
+    cluster_phases: HashMap<usize, u64>,
     /// Operations that the tensor cores have not carried out.
     pub queues: Queues,
     random: ChaCha8Rng,
@@ -195,6 +195,7 @@ impl Machine<'_> {
         if block.has_ended() {
             self.let_next_begin(who.block);
         }
+        self.end_cluster_phase(who.block);
         self.happened();
     }
 

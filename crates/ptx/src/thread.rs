@@ -90,12 +90,14 @@ impl Machine<'_> {
                 self.blocks[who.block].meet(who.thread, number, threads, *waits);
                 self.happened();
             }
-            Operation::ArriveInCluster => self.arrive_in_cluster(who),
-            Operation::WaitForCluster => self.wait_for_cluster(who),
+            Operation::ArriveInCluster => self.arrive_in_cluster(who)?,
+            Operation::WaitForCluster => self.wait_for_cluster(who)?,
             Operation::MapAddress { to, from, rank } => {
-                let (address, _) = local(self.value(who, *from) as u32);
-                let address = u64::from(address) | self.value(who, *rank) << RANK_SHIFT;
-                self.set(who, *to, address);
+                let from = self.value(who, *from);
+                let (address, _) = local(from as u32);
+                let window = from >> 32 << 32;
+                let rank = self.value(who, *rank) << RANK_SHIFT;
+                self.set(who, *to, window | rank | u64::from(address));
             }
             Operation::Copy(operation) => self.copy(who, operation)?,
             Operation::Tensor(operation) => self.tensor_operation(who, at, operation)?,

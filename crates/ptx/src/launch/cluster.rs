@@ -35,32 +35,58 @@ impl Machine<'_> {
         Ok(())
     }
 
-    pub fn arrive_in_cluster(&mut self, who: Who) {
-        let first = self.cluster(who.block).start;
-        *self.cluster_arrivals.entry(first).or_default() += 1;
+    /// Arrives at the barrier of the cluster's threads.
+    pub fn arrive_in_cluster(&mut self, who: Who) -> Result<(), Problem> {
+        if self.has_arrived_in_cluster(who) {
+            return Err("arrives at the cluster's barrier again before all others have arrived".to_owned());
+        }
+        self.blocks[who.block].threads[who.thread].cluster_arrivals += 1;
+        self.end_cluster_phase(who.block);
         self.happened();
+        Ok(())
     }
 
-    /// Waits until all threads of the cluster have arrived.
-    pub fn wait_for_cluster(&mut self, who: Who) {
-        self.blocks[who.block].threads[who.thread].state = State::AtCluster;
-        let cluster = self.cluster(who.block);
-        let threads = || {
-            self.blocks[cluster.clone()]
-                .iter()
-                .flat_map(|block| &block.threads)
-        };
-        let all = threads().count();
-        let arrived = self.cluster_arrivals.get(&cluster.start).copied().unwrap_or(0);
-        if arrived == all && threads().all(|thread| thread.state == State::AtCluster) {
-            self.cluster_arrivals.remove(&cluster.start);
-            for thread in self.blocks[cluster]
-                .iter_mut()
-                .flat_map(|block| &mut block.threads)
-            {
-                thread.state = State::Ready;
-            }
+    /// Waits until all threads of the cluster that have not ended have arrived.
+    pub fn wait_for_cluster(&mut self, who: Who) -> Result<(), Problem> {
+        let thread = &mut self.blocks[who.block].threads[who.thread];
+        if thread.cluster_arrivals == 0 {
+            return Err("waits at the cluster's barrier without having arrived".to_owned());
+        }
+        if self.has_arrived_in_cluster(who) {
+            self.blocks[who.block].threads[who.thread].state = State::AtCluster;
         }
         self.happened();
+        Ok(())
+    }
+
+    /// Whether a thread has arrived in the phase of its cluster's barrier that has not ended.
+    fn has_arrived_in_cluster(&self, who: Who) -> bool {
+        self.blocks[who.block].threads[who.thread].cluster_arrivals > self.cluster_phase(who.block)
+    }
+
+    /// Phases of the barrier of a block's cluster that have ended.
+    fn cluster_phase(&self, block: usize) -> u64 {
+        let first = self.cluster(block).start;
+        self.cluster_phases.get(&first).copied().unwrap_or(0)
+    }
+
+    /// Ends the phase of the barrier of a block's cluster if all threads that have not ended have arrived.
+    pub fn end_cluster_phase(&mut self, block: usize) {
+        let (cluster, phase) = (self.cluster(block), self.cluster_phase(block));
+        let mut left = self.blocks[cluster.clone()]
+            .iter()
+            .flat_map(|block| &block.threads)
+            .filter(|thread| thread.state != State::Done)
+            .peekable();
+        if left.peek().is_none() || left.any(|thread| thread.cluster_arrivals <= phase) {
+            return;
+        }
+        self.cluster_phases.insert(cluster.start, phase + 1);
+        let threads = self.blocks[cluster]
+            .iter_mut()
+            .flat_map(|block| &mut block.threads);
+        for thread in threads.filter(|thread| thread.state == State::AtCluster) {
+            thread.state = State::Ready;
+        }
     }
 }
