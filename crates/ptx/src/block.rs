@@ -1,6 +1,10 @@
 //! A block: its threads, its shared memory, its barriers.
 
+mod barriers;
+
 use std::collections::HashMap;
+
+pub(crate) use barriers::Barrier;
 
 use crate::fault::Problem;
 use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special};
@@ -31,6 +35,8 @@ pub(crate) struct Thread {
     pub state: State,
     /// Number of closed copy groups: of copies by threads, and of copies to global memory.
     pub groups: [u64; 2],
+    /// How often it has arrived at its cluster's barrier.
+    pub cluster_arrivals: u64,
     pub fences: Fences,
 }
 
@@ -42,17 +48,6 @@ impl Thread {
             State::Ready | State::AtWarp | State::Done => self.next,
         }
     }
-}
-
-/// A barrier in shared memory (mbarrier).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Barrier {
-    arrivals: u64,
-    left: u64,
-    /// Bytes announced minus bytes that have arrived.
-    bytes: i64,
-    /// Phases that have ended.
-    ended: u64,
 }
 
 /// A warp-group product that may still read its operands, and the operand bytes that it read.
@@ -131,6 +126,7 @@ impl Block {
                 State::Done
             },
             groups: [0; 2],
+            cluster_arrivals: 0,
             fences: Fences::default(),
         };
         let warps = threads.div_ceil(WARP);
@@ -259,56 +255,6 @@ impl Block {
         self.threads.iter().all(|thread| thread.state == State::Done)
     }
 
-    pub fn initialise(&mut self, barrier: u32, arrivals: u64) -> Result<(), Problem> {
-        crate::memory::aligned(u64::from(barrier), 8)?;
-        self.shared.read(barrier, 8)?;
-        let fresh = Barrier {
-            arrivals,
-            left: arrivals,
-            bytes: 0,
-            ended: 0,
-        };
-        self.barriers.insert(barrier, fresh);
-        Ok(())
-    }
-
-    pub fn phase_has_ended(&self, barrier: u32, parity: u64) -> Result<bool, Problem> {
-        let found = self.barriers.get(&barrier).ok_or_else(|| no_barrier(barrier))?;
-        Ok(found.ended % 2 != parity & 1)
-    }
-
-    /// Announces bytes, then arrives so many times.
-    pub fn arrive(&mut self, address: u32, expected: u64, count: u64) -> Result<(), Problem> {
-        let barrier = self.barrier(address)?;
-        barrier.bytes += expected as i64;
-        barrier.left = barrier.left.checked_sub(count).ok_or_else(|| {
-            format!(
-                "more arrive at the barrier than the {} it counts on",
-                barrier.arrivals
-            )
-        })?;
-        barrier.end_phase();
-        Ok(())
-    }
-
-    /// Announces bytes.
-    pub fn expect(&mut self, address: u32, bytes: u64) -> Result<(), Problem> {
-        self.barrier(address)?.bytes += bytes as i64;
-        Ok(())
-    }
-
-    fn barrier(&mut self, address: u32) -> Result<&mut Barrier, Problem> {
-        self.barriers.get_mut(&address).ok_or_else(|| no_barrier(address))
-    }
-
-    /// Counts bytes that a copy has delivered.
-    pub fn complete(&mut self, address: u32, bytes: usize) -> Result<(), Problem> {
-        let barrier = self.barrier(address)?;
-        barrier.bytes -= bytes as i64;
-        barrier.end_phase();
-        Ok(())
-    }
-
     /// One thread arrives at a numbered barrier and may wait there.
     pub fn meet(&mut self, thread: usize, number: u64, threads: Option<u64>, waits: bool) {
         if waits {
@@ -358,20 +304,6 @@ fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; S
             specials()[Special::RankInCluster as usize] << RANK_SHIFT | u64::from(address)
         }
     }
-}
-
-impl Barrier {
-    /// Begins the next phase if all threads have arrived and all bytes are there.
-    fn end_phase(&mut self) {
-        if self.left == 0 && self.bytes == 0 {
-            self.ended += 1;
-            self.left = self.arrivals;
-        }
-    }
-}
-
-fn no_barrier(address: u32) -> Problem {
-    format!("no barrier was initialised at {address}")
 }
 
 #[cfg(test)]

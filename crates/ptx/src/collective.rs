@@ -28,8 +28,12 @@ impl Warp<'_> {
     pub fn execute(&mut self, operation: &WarpOperation) -> Result<(), Problem> {
         match operation {
             WarpOperation::Synchronise | WarpOperation::SynchroniseLanes { .. } => Ok(()),
-            WarpOperation::Elect { one } => {
-                (0..WARP).for_each(|lane| self.set(lane, *one, u64::from(lane == 0)));
+            WarpOperation::Elect { lane, one, .. } => {
+                let elected = self.lanes.trailing_zeros() as usize;
+                for index in self.taking_part() {
+                    self.set(index, *lane, elected as u64);
+                    self.set(index, *one, u64::from(index == elected));
+                }
                 Ok(())
             }
             WarpOperation::Vote { kind, to, from, .. } => {

@@ -248,8 +248,13 @@ pub(crate) enum WarpOperation {
     SynchroniseLanes {
         mask: Operand,
     },
+    /// Elects one of the lanes of a mask.
     Elect {
+        /// Gets the number of the elected lane.
+        lane: Register,
+        /// Set in the elected lane.
         one: Register,
+        mask: Operand,
     },
     Vote {
         kind: Vote,
@@ -322,6 +327,7 @@ impl WarpOperation {
     pub fn mask(&self) -> Option<Operand> {
         match self {
             Self::SynchroniseLanes { mask }
+            | Self::Elect { mask, .. }
             | Self::Vote { mask, .. }
             | Self::Shuffle { mask, .. }
             | Self::Reduce { mask, .. } => Some(*mask),

@@ -1,9 +1,9 @@
 //! Launches: all blocks run concurrently, in an order drawn from a seed.
 
+mod cluster;
 mod description;
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -47,7 +47,7 @@ pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<()
         warps: Vec::new(),
         memory,
         copies: Vec::new(),
-        cluster_arrivals: HashMap::new(),
+        cluster_phases: HashMap::new(),
         queues: Queues::default(),
         random: ChaCha8Rng::seed_from_u64(seed),
         clock: 0,
@@ -77,8 +77,8 @@ pub(crate) struct Machine<'m> {
     pub memory: &'m mut Memory,
     /// Copies that were requested and have not landed.
     pub copies: Vec<Copy>,
-    /// Threads that have arrived at a cluster's barrier, by the cluster's first block.
-    cluster_arrivals: HashMap<usize, usize>,
+    /// Phases of a cluster's barrier that have ended, by the cluster's first block.
+    cluster_phases: HashMap<usize, u64>,
     /// Operations that the tensor cores have not carried out.
     pub queues: Queues,
     random: ChaCha8Rng,
@@ -195,6 +195,7 @@ impl Machine<'_> {
         if block.has_ended() {
             self.let_next_begin(who.block);
         }
+        self.end_cluster_phase(who.block);
         self.happened();
     }
 
@@ -359,62 +360,6 @@ impl Machine<'_> {
         let copy = self.copies.swap_remove(index);
         self.happened();
         copy.land(self.memory, &mut self.blocks)
-    }
-
-    /// The blocks of a block's cluster.
-    fn cluster(&self, block: usize) -> Range<usize> {
-        let Block { launch, rank, .. } = self.blocks[block];
-        let first = block - rank as usize;
-        first..first + self.launches[launch].cluster as usize
-    }
-
-    /// The index of the block with this rank in the same cluster.
-    pub fn block_of_rank(&self, block: usize, rank: u32) -> Result<usize, Problem> {
-        let mut cluster = self.cluster(block);
-        let found = cluster.nth(rank as usize);
-        found.ok_or_else(|| format!("no block of rank {rank} is in the cluster"))
-    }
-
-    /// Arrives at a barrier of a block of the cluster, after announcing bytes.
-    pub fn arrive(&mut self, block: usize, barrier: u32, expected: u64, count: u64) -> Result<(), Problem> {
-        if self.blocks[block].has_ended() {
-            return Err(format!(
-                "arrives at a barrier of block {}, which has ended",
-                self.blocks[block].index
-            ));
-        }
-        self.blocks[block].arrive(barrier, expected, count)?;
-        self.happened();
-        Ok(())
-    }
-
-    pub fn arrive_in_cluster(&mut self, who: Who) {
-        let first = self.cluster(who.block).start;
-        *self.cluster_arrivals.entry(first).or_default() += 1;
-        self.happened();
-    }
-
-    /// Waits until all threads of the cluster have arrived.
-    pub fn wait_for_cluster(&mut self, who: Who) {
-        self.blocks[who.block].threads[who.thread].state = State::AtCluster;
-        let cluster = self.cluster(who.block);
-        let threads = || {
-            self.blocks[cluster.clone()]
-                .iter()
-                .flat_map(|block| &block.threads)
-        };
-        let all = threads().count();
-        let arrived = self.cluster_arrivals.get(&cluster.start).copied().unwrap_or(0);
-        if arrived == all && threads().all(|thread| thread.state == State::AtCluster) {
-            self.cluster_arrivals.remove(&cluster.start);
-            for thread in self.blocks[cluster]
-                .iter_mut()
-                .flat_map(|block| &mut block.threads)
-            {
-                thread.state = State::Ready;
-            }
-        }
-        self.happened();
     }
 
     pub fn fault(&self, block: usize, thread: usize, at: usize, problem: Problem) -> Fault {

@@ -1,12 +1,12 @@
 //! Reads a kernel from PTX.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::decode;
 use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operand, Operation, Own, Register, WarpOperation};
+use crate::instruction::{Instruction, Operand, Operation, Own, Register};
 use crate::memory::SHARED_BEGIN;
-use crate::tensor_core::find_moves;
+use crate::tensor_core;
 use crate::text::{Piece, pieces, within, without_comments};
 
 /// Addresses of the launch's parameter begin here, where there is no memory.
@@ -76,15 +76,10 @@ impl Kernel {
                 target.ok_or_else(|| line_error(&text, instruction.at, format!("no label `{label}`")))?;
             instruction.operation = Operation::Own(Own::Branch(target));
         }
-        check_groups(&reader.instructions).map_err(|(at, problem)| line_error(&text, at, problem))?;
-        let labels = reader
-            .names
-            .scopes
-            .iter()
-            .flat_map(|scope| scope.labels.values().copied());
-        find_moves(&mut reader.instructions, &labels.collect(), |at| {
-            text[at..].starts_with("mov.")
-        });
+        tensor_core::check_groups(&reader.instructions)
+            .map_err(|(at, problem)| line_error(&text, at, problem))?;
+        let is_move = |at: usize| text[at..].starts_with("mov.");
+        tensor_core::find_moves(&mut reader.instructions, &reader.names.labels(), is_move);
         Ok(Self {
             instructions: reader.instructions,
             registers: reader.names.registers as usize,
@@ -112,26 +107,6 @@ impl Kernel {
             None => (self.text.lines().count(), "the end".to_owned()),
         }
     }
-}
-
-/// Checks that all instructions of the tensor cores concern as many blocks, as the ISA demands.
-fn check_groups(instructions: &[Instruction]) -> Result<(), (usize, Problem)> {
-    let mut first = None;
-    for instruction in instructions {
-        let group = match &instruction.operation {
-            Operation::Tensor(operation) => operation.group(),
-            Operation::Warp(WarpOperation::Tensor(operation)) => operation.group(),
-            _ => None,
-        };
-        if let Some(group) = group
-            && *first.get_or_insert(group) != group
-        {
-            let problem =
-                "another .cta_group than that of the kernel's first instruction of the tensor cores";
-            return Err((instruction.at, problem.to_owned()));
-        }
-    }
-    Ok(())
 }
 
 fn place(text: &str, at: usize) -> (usize, String) {
@@ -183,6 +158,12 @@ impl Names {
     /// The address of a variable.
     pub fn symbol(&self, name: &str) -> Option<Operand> {
         self.symbols.get(name).copied()
+    }
+
+    /// The instructions that have a label.
+    fn labels(&self) -> HashSet<usize> {
+        let of_scope = |scope: &Scope| scope.labels.values().copied().collect::<Vec<_>>();
+        self.scopes.iter().flat_map(of_scope).collect()
     }
 
     fn outwards(&self, from: usize) -> impl Iterator<Item = &Scope> {

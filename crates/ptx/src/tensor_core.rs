@@ -14,14 +14,14 @@
 mod descriptor;
 pub(crate) mod instruction;
 mod issue;
+mod kernel;
 pub(crate) mod memory;
-mod moves;
 mod product;
 mod queue;
 mod warp;
 
+pub(crate) use kernel::{check_groups, find_moves};
 pub(crate) use memory::TensorMemory;
-pub(crate) use moves::find_moves;
 pub(crate) use queue::Queues;
 
 /// When a thread last executed the fences that order tensor core operations across threads (`tcgen05.fence`).

@@ -1,16 +1,37 @@
-//! Moves of a load's results that a compiler puts before the load's wait.
-//!
-//! The ISA respects true dependencies through registers, so a compiler may move the result of `tcgen05.ld` to another register, or join
-//! two of them, before `tcgen05.wait::ld`. Here the results are there only after the wait, so that any other use before it is
-//! seen; the wait executes such moves again.
+//! What is looked at in a kernel's instructions as a whole when it is read.
 
 use std::collections::HashSet;
 
+use crate::fault::Problem;
 use crate::instruction::{Instruction, Operand, Operation, Own, Register, WarpOperation};
 use crate::tensor_core::instruction::TensorWarpOperation;
 
-/// Gives each wait for loads the moves between it and the loads before it. Only straight code is looked at: it ends at branches and
-/// at the instructions in `labels`. `is_move` tells it of the instruction at a byte of the text.
+/// Checks that all instructions of the tensor cores concern as many blocks, as the ISA demands.
+pub(crate) fn check_groups(instructions: &[Instruction]) -> Result<(), (usize, Problem)> {
+    let mut first = None;
+    for instruction in instructions {
+        let group = match &instruction.operation {
+            Operation::Tensor(operation) => operation.group(),
+            Operation::Warp(WarpOperation::Tensor(operation)) => operation.group(),
+            _ => None,
+        };
+        if let Some(group) = group
+            && *first.get_or_insert(group) != group
+        {
+            let problem =
+                "another .cta_group than that of the kernel's first instruction of the tensor cores";
+            return Err((instruction.at, problem.to_owned()));
+        }
+    }
+    Ok(())
+}
+
+/// Gives each wait for loads the moves of loaded registers that stand between it and the loads before it.
+///
+/// The ISA respects true dependencies through registers, so a compiler may move the result of `tcgen05.ld` to another register,
+/// or join two of them, before `tcgen05.wait::ld`. Here the results are there only after the wait, so that any other use before
+/// it is seen; the wait executes such moves again. Only straight code is looked at: it ends at branches and at the
+/// instructions in `labels`. `is_move` tells it of the instruction at a byte of the text.
 pub(crate) fn find_moves(
     instructions: &mut [Instruction],
     labels: &HashSet<usize>,
