@@ -43,7 +43,8 @@ def convert(model: Model, exclude: Sequence[str]) -> Model:
             f"model: {type(model).__name__} has no linear layer or mixture of experts that is not excluded; give a model with "
             "torch.nn.Linear, or another `exclude`"
         )
-    return replaced(model, replacements)
+    converted: Model = replaced(model, replacements)
+    return converted
 
 
 def check_is_module(function: str, model: object) -> None:

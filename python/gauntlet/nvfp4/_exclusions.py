@@ -50,7 +50,7 @@ def of_checkpoint(folder: Path) -> list[str]:
                     f"{path}: `{part}.{key}` is {found!r}, and only {wanted!r} is computed here; quantise the model again "
                     "with that, or load it with the library that wrote it"
                 )
-            patterns += [*settings.get("ignore", []), *settings.get("exclude_modules", [])]
+            patterns += [*(settings.get("ignore") or []), *(settings.get("exclude_modules") or [])]
     return patterns
 
 
@@ -68,7 +68,7 @@ def _differences(settings: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
     if settings.get("transform_config"):
         # Rotations of activations, without which the stored weights multiply the wrong vectors.
         yield "transform_config", settings["transform_config"], None
-    for name, group in settings.get("config_groups", {}).items():
+    for name, group in (settings.get("config_groups") or {}).items():
         weights = group.get("weights") or {}
         for key, wanted in (("num_bits", 4), ("type", "float"), ("group_size", BLOCK)):
             if weights.get(key, wanted) != wanted:

@@ -53,7 +53,7 @@ def prepared(values: torch.Tensor, scales: torch.Tensor, tensor_scale: torch.Ten
     ):
         return found.weights
     # On a GPU the prepared weights may be the tensor itself: `detach` makes another object of the same memory.
-    weights = Weights(Tensor(values.detach(), scales.detach(), tensor_scale.tolist()))
+    weights = Weights(Tensor(values.detach(), scales.detach(), tuple(tensor_scale.reshape(-1).tolist())))
     _prepared[values] = _Prepared(scales, tensor_scale, contents, weights)
     return weights
 

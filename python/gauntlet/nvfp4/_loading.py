@@ -26,6 +26,7 @@ def load_checkpoint(model: Model, path: str | PathLike[str]) -> Model:
     excluded = _exclusions.of_checkpoint(stored.folder())
     replacements: dict[int, torch.nn.Module] = {}
     filled: set[str] = set()
+    made: torch.nn.Module | None
     for name, module in layers(model):
         if isinstance(module, Experts) or is_fused(module):
             made = _experts(stored, name, module, excluded, filled)

@@ -48,9 +48,9 @@ class Stored:
         self._suffixes: dict[str, list[str]] = {}
         self._files: dict[Path, Any] = {}
         for file in self.checkpoint.files:
-            with_data = self._files[file] = _opened(file)
-            for name in with_data.keys():  # noqa: SIM118  (it is no mapping)
-                part = with_data.get_slice(name)
+            opened = self._files[file] = _opened(file)
+            for name in opened.keys():  # noqa: SIM118  (it is no mapping)
+                part = opened.get_slice(name)
                 self.entries[name] = Entry(file, part.get_dtype(), tuple(part.get_shape()))
                 layer, _, suffix = name.rpartition(".")
                 self._suffixes.setdefault(layer, []).append(suffix)

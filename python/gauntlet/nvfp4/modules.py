@@ -38,6 +38,10 @@ class PackedWeights(torch.nn.Module):
         ValueError: The shape is another.
     """
 
+    weight: torch.Tensor
+    weight_scale: torch.Tensor
+    weight_scale_2: torch.Tensor
+
     def __init__(self, shape: tuple[int, ...], device: Any = None) -> None:
         super().__init__()
         if len(shape) not in (2, 3) or shape[-1] % BLOCK:
@@ -70,16 +74,17 @@ class PackedWeights(torch.nn.Module):
 
     def packed(self) -> Tensor:
         """The weights as an `nvfp4.Tensor` that shares the buffers' memory."""
-        return Tensor(self.weight, self.weight_scale, self.weight_scale_2.tolist())
+        return Tensor(self.weight, self.weight_scale, tuple(self.weight_scale_2.reshape(-1).tolist()))
 
     def extra_repr(self) -> str:
         return f"shape={self.shape}"
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> PackedWeights:
         before = {name: buffer for name, buffer in self._buffers.items() if buffer is not None}
-        super()._apply(fn, recurse)
+        applied: Any = super()._apply
+        applied(fn, recurse)
         for name, own in before.items():
-            found = self._buffers[name]
+            found: Any = self._buffers[name]
             if found.dtype != own.dtype:
                 self._buffers[name] = own.to(found.device)
         return self
