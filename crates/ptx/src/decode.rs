@@ -50,6 +50,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         "mov" if text.contains('{') => operands.moved(&name),
         "ld" | "st" if name.part(1) != "async" => operands.accessed(&name),
         "ret" | "exit" => Ok(Operation::Exit),
+        "trap" => Ok(Operation::Trap),
         "fence" if mnemonic == "fence.proxy.async" || mnemonic == "fence.proxy.async.shared::cta" => {
             Ok(Operation::Fence)
         }

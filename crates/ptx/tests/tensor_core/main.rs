@@ -5,6 +5,7 @@
 mod kernel;
 mod mistakes;
 mod operands;
+mod threads;
 
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, TensorMap, run};
 
