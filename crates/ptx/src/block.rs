@@ -1,10 +1,15 @@
 //! A block: its threads, its shared memory, its barriers.
 
+mod barriers;
+
 use std::collections::HashMap;
 
+pub(crate) use barriers::Barrier;
+
 use crate::fault::Problem;
-use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS};
-use crate::memory::Shared;
+use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special};
+use crate::memory::{RANK_SHIFT, Shared, local};
+use crate::tensor_core::{Fences, TensorMemory};
 
 pub(crate) const WARP: usize = 32;
 
@@ -30,6 +35,9 @@ pub(crate) struct Thread {
     pub state: State,
     /// Number of closed copy groups: of copies by threads, and of copies to global memory.
     pub groups: [u64; 2],
+    /// How often it has arrived at its cluster's barrier.
+    pub cluster_arrivals: u64,
+    pub fences: Fences,
 }
 
 impl Thread {
@@ -40,17 +48,6 @@ impl Thread {
             State::Ready | State::AtWarp | State::Done => self.next,
         }
     }
-}
-
-/// A barrier in shared memory (mbarrier).
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Barrier {
-    arrivals: u64,
-    left: u64,
-    /// Bytes announced minus bytes that have arrived.
-    bytes: i64,
-    /// Phases that have ended.
-    ended: u64,
 }
 
 /// A warp-group product that may still read its operands, and the operand bytes that it read.
@@ -81,6 +78,8 @@ pub(crate) struct Shape {
     pub index: u32,
     /// Its number in its cluster.
     pub rank: u32,
+    /// Blocks in a cluster.
+    pub cluster: u32,
 }
 
 /// The coordinates of a number in a box.
@@ -112,6 +111,7 @@ pub(crate) struct Block {
     pub arrived: HashMap<u64, (u64, Option<u64>)>,
     /// The pending products of each warp.
     pub products: Vec<Products>,
+    pub tensor: TensorMemory,
 }
 
 impl Block {
@@ -126,6 +126,8 @@ impl Block {
                 State::Done
             },
             groups: [0; 2],
+            cluster_arrivals: 0,
+            fences: Fences::default(),
         };
         let warps = threads.div_ceil(WARP);
         Self {
@@ -139,6 +141,7 @@ impl Block {
             barriers: HashMap::new(),
             arrived: HashMap::new(),
             products: (0..warps).map(|_| Products::default()).collect(),
+            tensor: TensorMemory::default(),
         }
     }
 
@@ -188,6 +191,13 @@ impl Block {
         most
     }
 
+    /// Executes an instruction that concerns only this thread, out of turn.
+    pub fn execute_again(&mut self, thread: usize, instructions: &[Instruction], at: usize) {
+        let next = std::mem::replace(&mut self.threads[thread].next, at);
+        self.go_on(thread, instructions, 1);
+        self.threads[thread].next = next;
+    }
+
     /// The thread's special registers, each at the index of its [`Special`].
     fn specials(&self, thread: usize) -> [u64; SPECIALS] {
         let Shape {
@@ -195,6 +205,7 @@ impl Block {
             block,
             index,
             rank,
+            cluster,
         } = self.shape;
         let [x, y, z] = coordinates(thread as u32, block);
         let [block_x, block_y, block_z] = coordinates(index, grid);
@@ -215,53 +226,33 @@ impl Block {
             blocks_y,
             blocks_z,
             lane,
+            (thread / WARP) as u64,
             rank.into(),
+            cluster.into(),
+            block_x / u64::from(cluster),
+            blocks_x / u64::from(cluster),
         ]
     }
 
-    pub fn initialise(&mut self, barrier: u32, arrivals: u64) -> Result<(), Problem> {
-        crate::memory::aligned(u64::from(barrier), 8)?;
-        self.shared.read(barrier, 8)?;
-        let fresh = Barrier {
-            arrivals,
-            left: arrivals,
-            bytes: 0,
-            ended: 0,
-        };
-        self.barriers.insert(barrier, fresh);
-        Ok(())
+    /// The address within this block that an address of the cluster's shared memory means.
+    ///
+    /// # Errors
+    /// If it is an address of another block.
+    pub fn own_address(&self, address: u64) -> Result<u32, Problem> {
+        let (address, rank) = local(address as u32);
+        match rank == self.rank {
+            true => Ok(address),
+            false => Err(format!(
+                "address {address} of the shared memory of the block of rank {rank} in the cluster, used as one of the own block's, \
+                 whose rank is {}",
+                self.rank
+            )),
+        }
     }
 
-    pub fn has_ended(&self, barrier: u32, parity: u64) -> Result<bool, Problem> {
-        let found = self.barriers.get(&barrier).ok_or_else(|| no_barrier(barrier))?;
-        Ok(found.ended % 2 != parity & 1)
-    }
-
-    pub fn arrive(&mut self, address: u32, expected: u64) -> Result<(), Problem> {
-        let barrier = self
-            .barriers
-            .get_mut(&address)
-            .ok_or_else(|| no_barrier(address))?;
-        barrier.bytes += expected as i64;
-        barrier.left = barrier.left.checked_sub(1).ok_or_else(|| {
-            format!(
-                "more arrive at the barrier than the {} it counts on",
-                barrier.arrivals
-            )
-        })?;
-        barrier.end_phase();
-        Ok(())
-    }
-
-    /// Counts bytes that a copy has delivered.
-    pub fn complete(&mut self, address: u32, bytes: usize) -> Result<(), Problem> {
-        let barrier = self
-            .barriers
-            .get_mut(&address)
-            .ok_or_else(|| no_barrier(address))?;
-        barrier.bytes -= bytes as i64;
-        barrier.end_phase();
-        Ok(())
+    /// Whether all its threads have ended.
+    pub fn has_ended(&self) -> bool {
+        self.threads.iter().all(|thread| thread.state == State::Done)
     }
 
     /// One thread arrives at a numbered barrier and may wait there.
@@ -309,21 +300,10 @@ fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; S
         Operand::Register(register) => registers[register as usize],
         Operand::Constant(number) => number,
         Operand::Special(special) => specials()[special as usize],
-    }
-}
-
-impl Barrier {
-    /// Begins the next phase if all threads have arrived and all bytes are there.
-    fn end_phase(&mut self) {
-        if self.left == 0 && self.bytes == 0 {
-            self.ended += 1;
-            self.left = self.arrivals;
+        Operand::Shared(address) => {
+            specials()[Special::RankInCluster as usize] << RANK_SHIFT | u64::from(address)
         }
     }
-}
-
-fn no_barrier(address: u32) -> Problem {
-    format!("no barrier was initialised at {address}")
 }
 
 #[cfg(test)]
@@ -336,6 +316,7 @@ pub(crate) mod tests {
             block: [threads, 1, 1],
             index: 0,
             rank: 0,
+            cluster: 1,
         }
     }
 
@@ -346,9 +327,13 @@ pub(crate) mod tests {
             block: [4, 2, 5],
             index: 5,
             rank: 0,
+            cluster: 2,
         };
         let block = Block::new(0, shape, 1, 0);
-        assert_eq!(block.specials(39), [3, 1, 4, 4, 2, 5, 1, 2, 0, 2, 3, 1, 7, 0]);
+        assert_eq!(
+            block.specials(39),
+            [3, 1, 4, 4, 2, 5, 1, 2, 0, 2, 3, 1, 7, 1, 0, 2, 0, 1]
+        );
         let done = block.threads.iter().filter(|thread| thread.state == State::Done);
         assert_eq!(done.count(), 24, "the last warp is not full");
     }
@@ -366,19 +351,22 @@ pub(crate) mod tests {
     fn a_phase_ends_with_its_last_arrival_or_byte() {
         let mut block = Block::new(0, shape(64), 1, 64);
         block.initialise(1024, 2).unwrap();
-        assert!(block.has_ended(1024, 1).unwrap(), "the phase before the first");
-        block.arrive(1024, 16).unwrap();
-        block.arrive(1024, 0).unwrap();
-        assert!(!block.has_ended(1024, 0).unwrap(), "bytes are missing");
+        assert!(
+            block.phase_has_ended(1024, 1).unwrap(),
+            "the phase before the first"
+        );
+        block.arrive(1024, 16, 1).unwrap();
+        block.arrive(1024, 0, 1).unwrap();
+        assert!(!block.phase_has_ended(1024, 0).unwrap(), "bytes are missing");
         assert_eq!(
-            block.arrive(1024, 0).unwrap_err(),
+            block.arrive(1024, 0, 1).unwrap_err(),
             "more arrive at the barrier than the 2 it counts on"
         );
         block.complete(1024, 16).unwrap();
-        assert!(block.has_ended(1024, 0).unwrap());
-        assert!(!block.has_ended(1024, 1).unwrap());
+        assert!(block.phase_has_ended(1024, 0).unwrap());
+        assert!(!block.phase_has_ended(1024, 1).unwrap());
         assert_eq!(
-            block.arrive(1032, 0).unwrap_err(),
+            block.arrive(1032, 0, 1).unwrap_err(),
             "no barrier was initialised at 1032"
         );
     }

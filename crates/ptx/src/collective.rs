@@ -28,8 +28,12 @@ impl Warp<'_> {
     pub fn execute(&mut self, operation: &WarpOperation) -> Result<(), Problem> {
         match operation {
             WarpOperation::Synchronise | WarpOperation::SynchroniseLanes { .. } => Ok(()),
-            WarpOperation::Elect { one } => {
-                (0..WARP).for_each(|lane| self.set(lane, *one, u64::from(lane == 0)));
+            WarpOperation::Elect { lane, one, .. } => {
+                let elected = self.lanes.trailing_zeros() as usize;
+                for index in self.taking_part() {
+                    self.set(index, *lane, elected as u64);
+                    self.set(index, *one, u64::from(index == elected));
+                }
                 Ok(())
             }
             WarpOperation::Vote { kind, to, from, .. } => {
@@ -80,6 +84,7 @@ impl Warp<'_> {
                 Ok(())
             }
             WarpOperation::WaitForProducts { left } => self.wait_for_products(*left as usize),
+            WarpOperation::Tensor(_) => Err("tensor memory is not the warp's own".to_owned()),
         }
     }
 
@@ -170,7 +175,7 @@ impl Warp<'_> {
             .value(matrix * 8 + row, address.base)
             .wrapping_add(address.offset);
         aligned(at, MATRIX_ROW)?;
-        Ok(at as u32)
+        self.block.own_address(at)
     }
 
     fn load_matrices(&mut self, to: &[Register], from: Address, transposed: bool) -> Result<(), Problem> {

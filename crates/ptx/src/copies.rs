@@ -12,6 +12,8 @@ const MAP_BYTES: usize = 128;
 pub enum Swizzle {
     /// Not at all.
     None,
+    /// Within the 32 bytes of a row.
+    Bytes32,
     /// Within the 64 bytes of a row.
     Bytes64,
     /// Within the 128 bytes of a row.
@@ -24,6 +26,7 @@ impl Swizzle {
         address
             ^ match self {
                 Self::None => 0,
+                Self::Bytes32 => (address >> 7 & 1) << 4,
                 Self::Bytes64 => (address >> 7 & 3) << 4,
                 Self::Bytes128 => (address >> 7 & 7) << 4,
             }
@@ -52,6 +55,7 @@ impl TensorMap {
             Swizzle::None => 0,
             Swizzle::Bytes64 => 1,
             Swizzle::Bytes128 => 2,
+            Swizzle::Bytes32 => 3,
         };
         let head = [
             self.address,
@@ -75,6 +79,7 @@ impl TensorMap {
             0 => Swizzle::None,
             1 => Swizzle::Bytes64,
             2 => Swizzle::Bytes128,
+            3 => Swizzle::Bytes32,
             _ => return Err("what is taken for a tensor map is none".to_owned()),
         };
         if !(1..=5).contains(&rank) {
@@ -97,10 +102,42 @@ impl TensorMap {
         self.boxes.iter().product::<u32>() as usize * self.element_bytes
     }
 
+    /// Reads the map at this address, which has to have so many dimensions.
+    fn read(memory: &Memory, address: u64, dimensions: usize) -> Result<Self, Problem> {
+        let map = Self::decode(memory.read(address, MAP_BYTES)?)?;
+        match map.sizes.len() {
+            found if found == dimensions => Ok(map),
+            found => Err(format!("a box of {dimensions} dimensions of a map of {found}")),
+        }
+    }
+
     /// Reads the box that begins at these elements, row after row.
     fn fetch(&self, memory: &Memory, begin: &[i32]) -> Result<Vec<u8>, Problem> {
         let mut bytes = Vec::with_capacity(self.box_bytes());
+        for element in self.addresses(begin) {
+            match element {
+                Some(at) => bytes.extend_from_slice(memory.read(at, self.element_bytes)?),
+                None => bytes.resize(bytes.len() + self.element_bytes, 0),
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Writes the box that begins at these elements; what lies beyond the edges is left out.
+    fn store(&self, memory: &mut Memory, begin: &[i32], bytes: &[u8]) -> Result<(), Problem> {
+        let elements = bytes.chunks_exact(self.element_bytes);
+        for (element, bytes) in self.addresses(begin).into_iter().zip(elements) {
+            if let Some(at) = element {
+                memory.write(at, bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The address of each element of the box that begins at these elements, row after row; none beyond the edges.
+    fn addresses(&self, begin: &[i32]) -> Vec<Option<u64>> {
         let row = self.boxes[0] as usize;
+        let mut addresses = Vec::with_capacity(self.box_bytes() / self.element_bytes);
         for index in 0..self.box_bytes() / (row * self.element_bytes) {
             let (mut rest, mut inside, mut before, mut stride) = (index, true, 0, self.sizes[0]);
             for (dimension, size) in self.boxes.iter().enumerate().skip(1) {
@@ -112,20 +149,18 @@ impl TensorMap {
             }
             for column in 0..row as i64 {
                 let column = i64::from(begin[0]) + column;
-                if inside && (0..self.sizes[0] as i64).contains(&column) {
-                    let at = self.address + (before + column as u64) * self.element_bytes as u64;
-                    bytes.extend_from_slice(memory.read(at, self.element_bytes)?);
-                } else {
-                    bytes.resize(bytes.len() + self.element_bytes, 0);
-                }
+                let is_inside = inside && (0..self.sizes[0] as i64).contains(&column);
+                addresses.push(
+                    is_inside.then(|| self.address + (before + column as u64) * self.element_bytes as u64),
+                );
             }
         }
-        Ok(bytes)
+        addresses
     }
 }
 
 /// The source and destination of a copy.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Way {
     /// Padded with zeros.
     ToShared {
@@ -148,6 +183,11 @@ pub(crate) enum Way {
         from: u32,
         bytes: usize,
     },
+    BoxToGlobal {
+        from: u32,
+        map: u64,
+        at: Vec<i32>,
+    },
 }
 
 /// A copy that a thread has requested.
@@ -164,8 +204,8 @@ pub(crate) struct Copy {
 /// How threads wait for a copy.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Awaited {
-    /// At the block's barrier at this address, which counts the copy's bytes.
-    Barrier(u32),
+    /// At the barrier at this address of a block, given as an index among the blocks that run: it counts the copy's bytes.
+    Barrier { block: usize, address: u32 },
     /// In a group of the thread that requested the copy.
     Group { thread: usize, kind: Kind, number: u64 },
 }
@@ -179,7 +219,8 @@ pub(crate) enum Kind {
 
 impl Copy {
     /// Carries out the copy.
-    pub fn land(&self, memory: &mut Memory, block: &mut Block) -> Result<(), Problem> {
+    pub fn land(&self, memory: &mut Memory, blocks: &mut [Block]) -> Result<(), Problem> {
+        let block = &mut blocks[self.block];
         let count = match &self.way {
             Way::ToShared {
                 to,
@@ -191,7 +232,7 @@ impl Copy {
                 copied.resize(*bytes, 0);
                 match self.awaited {
                     Awaited::Group { thread, .. } => block.shared.write(thread as u32, *to, &copied)?,
-                    Awaited::Barrier(_) => block.shared.write_async(*to, &copied)?,
+                    Awaited::Barrier { .. } => block.shared.write_async(*to, &copied)?,
                 }
                 *bytes
             }
@@ -200,14 +241,7 @@ impl Copy {
                 bytes.len()
             }
             Way::Box { to, map, at } => {
-                let map = TensorMap::decode(memory.read(*map, MAP_BYTES)?)?;
-                if at.len() != map.sizes.len() {
-                    return Err(format!(
-                        "a box of {} dimensions of a map of {}",
-                        at.len(),
-                        map.sizes.len()
-                    ));
-                }
+                let map = TensorMap::read(memory, *map, at.len())?;
                 aligned(u64::from(*to), 128)?;
                 let bytes = map.fetch(memory, at)?;
                 for (index, piece) in bytes.chunks(16).enumerate() {
@@ -221,9 +255,20 @@ impl Copy {
                 memory.write(*to, block.shared.read_async(*from, *bytes)?)?;
                 *bytes
             }
+            Way::BoxToGlobal { from, map, at } => {
+                let map = TensorMap::read(memory, *map, at.len())?;
+                aligned(u64::from(*from), 128)?;
+                let mut bytes = Vec::with_capacity(map.box_bytes());
+                for piece in (0..map.box_bytes() as u32).step_by(16) {
+                    let place = map.swizzle.place(from + piece);
+                    bytes.extend_from_slice(block.shared.read_async(place, 16)?);
+                }
+                map.store(memory, at, &bytes)?;
+                map.box_bytes()
+            }
         };
         match self.awaited {
-            Awaited::Barrier(barrier) => block.complete(barrier, count),
+            Awaited::Barrier { block, address } => blocks[block].complete(address, count),
             Awaited::Group { .. } => Ok(()),
         }
     }
@@ -282,9 +327,12 @@ mod tests {
             due: 0,
             block: 0,
             way,
-            awaited: Awaited::Barrier(1536),
+            awaited: Awaited::Barrier {
+                block: 0,
+                address: 1536,
+            },
         }
-        .land(&mut memory, &mut block)
+        .land(&mut memory, std::slice::from_mut(&mut block))
         .unwrap();
         assert_eq!(block.shared.read(1024, 2).unwrap(), [0, 1]);
         assert_eq!(Swizzle::Bytes128.place(1024 + 128), 1024 + 128 + 16);

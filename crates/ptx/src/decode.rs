@@ -1,5 +1,7 @@
 //! Decodes a mnemonic and its operands into an instruction.
 
+mod copies;
+mod tensor_core;
 mod warp;
 
 use crate::arithmetic::atomic;
@@ -48,21 +50,21 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         "mov" if text.contains('{') => operands.moved(&name),
         "ld" | "st" if name.part(1) != "async" => operands.accessed(&name),
         "ret" | "exit" => Ok(Operation::Exit),
+        "trap" => Ok(Operation::Trap),
         "fence" if mnemonic == "fence.proxy.async" || mnemonic == "fence.proxy.async.shared::cta" => {
             Ok(Operation::Fence)
         }
         "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
         "griddepcontrol" => Ok(Operation::LetNextBegin),
         "fence" | "membar" | "prefetch" | "setmaxnreg" | "nanosleep" => Ok(Operation::Own(Own::Nothing)),
+        "cp" if mnemonic.starts_with("cp.async.bulk.prefetch.") => Ok(Operation::Own(Own::Nothing)),
         "atom" | "red" => operands.changed(&name),
         "mapa" => Ok(Operation::MapAddress {
             to: operands.register(0)?,
             from: operands.number(1)?,
             rank: operands.number(2)?,
         }),
-        "mbarrier" => operands
-            .barrier(name.part(1), name.part(2))
-            .map(Operation::Barrier),
+        "mbarrier" => operands.barrier(&name).map(Operation::Barrier),
         "bar" if name.part(1) == "warp" => Ok(Operation::Warp(WarpOperation::SynchroniseLanes {
             mask: operands.number(0)?,
         })),
@@ -83,6 +85,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             from: operands.numbers(1)?,
             barrier: operands.address(2)?,
         })),
+        "tcgen05" => operands.tensor_core(&name),
         "wgmma" => operands.group_product(&name).map(Operation::Warp),
         "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" | "redux" => {
             operands.of_warp(&name).map(Operation::Warp)
@@ -134,14 +137,19 @@ impl Operands<'_> {
             "%nctaid.y" => Some(Special::BlocksY),
             "%nctaid.z" => Some(Special::BlocksZ),
             "%laneid" => Some(Special::Lane),
-            "%cluster_ctarank" => Some(Special::RankInCluster),
+            "%warpid" => Some(Special::Warp),
+            // Clusters lie along x.
+            "%cluster_ctarank" | "%cluster_ctaid.x" => Some(Special::RankInCluster),
+            "%cluster_nctarank" | "%cluster_nctaid.x" => Some(Special::BlocksInCluster),
+            "%clusterid.x" => Some(Special::Cluster),
+            "%nclusterid.x" => Some(Special::Clusters),
             _ => None,
         };
         let found = special
             .map(Operand::Special)
             .or_else(|| constant(text).map(Operand::Constant))
             .or_else(|| self.names.register(text).map(Operand::Register))
-            .or_else(|| self.names.symbol(text).map(Operand::Constant));
+            .or_else(|| self.names.symbol(text));
         found.ok_or_else(|| format!("no register, number or variable `{text}`"))
     }
 
@@ -257,102 +265,39 @@ impl Operands<'_> {
         })
     }
 
-    fn barrier(&self, kind: &str, next: &str) -> Result<BarrierOperation, Problem> {
-        Ok(match (kind, next) {
-            ("init", _) => BarrierOperation::Initialise {
+    fn barrier(&self, name: &Mnemonic<'_>) -> Result<BarrierOperation, Problem> {
+        let is_parity = name.has("parity");
+        Ok(match name.part(1) {
+            "init" => BarrierOperation::Initialise {
                 barrier: self.address(0)?,
                 arrivals: self.number(1)?,
             },
-            ("arrive", "expect_tx") => BarrierOperation::Arrive {
+            "inval" => BarrierOperation::Invalidate {
+                barrier: self.address(0)?,
+            },
+            "expect_tx" => BarrierOperation::Expect {
+                barrier: self.address(0)?,
+                expected: self.number(1)?,
+            },
+            "arrive" if name.has("expect_tx") => BarrierOperation::Arrive {
                 barrier: self.address(1)?,
                 expected: Some(self.number(2)?),
+                count: Operand::Constant(1),
             },
-            ("arrive", "shared::cta") => BarrierOperation::Arrive {
+            "arrive" if !name.has("noComplete") => BarrierOperation::Arrive {
                 barrier: self.address(1)?,
                 expected: None,
+                count: match self.texts.len() {
+                    ..=2 => Operand::Constant(1),
+                    _ => self.number(2)?,
+                },
             },
-            ("try_wait" | "test_wait", "parity") => BarrierOperation::Test {
+            "try_wait" | "test_wait" if is_parity => BarrierOperation::Test {
                 ended: self.register(0)?,
                 barrier: self.address(1)?,
                 parity: self.number(2)?,
             },
             _ => return Err("no such instruction here".to_owned()),
-        })
-    }
-
-    /// `cp.async.cg.shared.global [to], [from], 16` and `.ca` of 4, 8 or 16 bytes; then how many bytes are given, the others
-    /// being zeros, and last a cache policy if there is one.
-    fn copy_of_thread(&self, mnemonic: &str) -> Result<CopyOperation, Problem> {
-        let name = mnemonic.replacen("shared::cta", "shared", 1);
-        let sizes: &[u64] = match &name {
-            name if name.starts_with("cp.async.cg.shared.global") => &[16],
-            name if name.starts_with("cp.async.ca.shared.global") => &[4, 8, 16],
-            _ => return Err("no such instruction here".to_owned()),
-        };
-        let bytes = self.constant(2)?;
-        if !sizes.contains(&bytes) {
-            return Err(format!("copies of {bytes} bytes where {sizes:?} are possible"));
-        }
-        let count = self.texts.len() - usize::from(mnemonic.contains("cache_hint"));
-        let bytes = Operand::Constant(bytes);
-        Ok(CopyOperation::OfThread {
-            to: self.address(0)?,
-            from: self.address(1)?,
-            bytes,
-            given: if count > 3 { self.number(3)? } else { bytes },
-        })
-    }
-
-    fn copy(&self, mnemonic: &str) -> Result<CopyOperation, Problem> {
-        let is = |prefix: &str| mnemonic.starts_with(prefix);
-        Ok(if is("cp.async.bulk.tensor.") {
-            let text = within(self.text(1)?, ['[', ']']).ok_or("a map and where its box begins")?;
-            let inner = Operands {
-                names: self.names,
-                texts: operands(text),
-            };
-            CopyOperation::Tensor {
-                to: self.address(0)?,
-                map: inner.number(0)?,
-                at: inner.numbers(1)?,
-                barrier: self.address(2)?,
-            }
-        } else if is("cp.async.bulk.shared::cluster.global.mbarrier") {
-            CopyOperation::Bulk {
-                to: self.address(0)?,
-                from: self.address(1)?,
-                bytes: self.number(2)?,
-                barrier: self.address(3)?,
-            }
-        } else if is("cp.async.bulk.global.shared::cta.bulk_group") {
-            CopyOperation::ToGlobal {
-                to: self.address(0)?,
-                from: self.address(1)?,
-                bytes: self.number(2)?,
-            }
-        } else if is("cp.async.bulk.commit_group") {
-            CopyOperation::CommitToGlobal
-        } else if is("cp.async.bulk.wait_group") {
-            CopyOperation::WaitToGlobal {
-                left: self.constant(0)?,
-            }
-        } else if is("cp.async.commit_group") {
-            CopyOperation::CommitOfThread
-        } else if is("cp.async.wait_all") {
-            // As a commit and a wait for all groups: copies that are in no group yet are awaited too.
-            CopyOperation::WaitOfThreadForAll
-        } else if is("cp.async.wait_group") {
-            CopyOperation::WaitOfThread {
-                left: self.constant(0)?,
-            }
-        } else if is("cp.async.mbarrier.arrive.noinc") {
-            CopyOperation::ArriveOfThread {
-                barrier: self.address(0)?,
-            }
-        } else if is("cp.async.cg.shared") || is("cp.async.ca.shared") {
-            self.copy_of_thread(mnemonic)?
-        } else {
-            return Err("no such instruction here".to_owned());
         })
     }
 }
@@ -376,6 +321,9 @@ fn space(name: &Mnemonic<'_>) -> Result<Space, Problem> {
     let has = |one: &str| name.has(one);
     if let Some(other) = ["local", "const"].into_iter().find(|one| has(one)) {
         return Err(format!("no memory `{other}` here"));
+    }
+    if has("shared::cluster") {
+        return Err("no ordinary accesses to the shared memory of another block here".to_owned());
     }
     Ok(if has("global") {
         Space::Global

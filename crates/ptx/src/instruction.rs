@@ -1,6 +1,7 @@
 //! Decoded instructions.
 
 use crate::matrix::DEPTH_BYTES;
+use crate::tensor_core::instruction::{TensorOperation, TensorWarpOperation};
 
 /// A register of a thread: its index among all registers of the kernel.
 pub(crate) type Register = u32;
@@ -14,6 +15,8 @@ pub(crate) enum Operand {
     Register(Register),
     Constant(u64),
     Special(Special),
+    /// The address of a variable in shared memory, without the rank of the thread's block.
+    Shared(u32),
 }
 
 /// Special registers, which the hardware maintains.
@@ -32,11 +35,15 @@ pub(crate) enum Special {
     BlocksY,
     BlocksZ,
     Lane,
+    Warp,
     RankInCluster,
+    BlocksInCluster,
+    Cluster,
+    Clusters,
 }
 
 /// The number of special registers.
-pub(crate) const SPECIALS: usize = 14;
+pub(crate) const SPECIALS: usize = 18;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -89,6 +96,8 @@ pub(crate) enum Operation {
         from: [Operand; 2],
     },
     Exit,
+    /// Ends the launch with an error.
+    Trap,
     /// Makes the thread's stores to shared memory visible to the copy engine and the matrix unit.
     Fence,
     /// Lets the next launch begin, as far as this block is concerned.
@@ -111,6 +120,7 @@ pub(crate) enum Operation {
         rank: Operand,
     },
     Copy(CopyOperation),
+    Tensor(TensorOperation),
     /// Executed by a warp as a whole.
     Warp(WarpOperation),
 }
@@ -146,9 +156,19 @@ pub(crate) enum BarrierOperation {
         barrier: Address,
         arrivals: Operand,
     },
+    /// Arrives at a barrier of any block of the cluster, after announcing bytes.
     Arrive {
         barrier: Address,
         expected: Option<Operand>,
+        count: Operand,
+    },
+    /// Announces bytes without an arrival.
+    Expect {
+        barrier: Address,
+        expected: Operand,
+    },
+    Invalidate {
+        barrier: Address,
     },
     /// Sets the register if the phase of this parity has ended.
     Test {
@@ -180,21 +200,24 @@ pub(crate) enum CopyOperation {
         barrier: Address,
     },
     Bulk {
-        to: Address,
         from: Address,
         bytes: Operand,
-        barrier: Address,
+        target: Target,
     },
     Tensor {
-        to: Address,
         map: Operand,
         at: Vec<Operand>,
-        barrier: Address,
+        target: Target,
     },
     ToGlobal {
         to: Address,
         from: Address,
         bytes: Operand,
+    },
+    TensorToGlobal {
+        map: Operand,
+        at: Vec<Operand>,
+        from: Address,
     },
     CommitToGlobal,
     WaitToGlobal {
@@ -208,6 +231,17 @@ pub(crate) enum CopyOperation {
     },
 }
 
+/// Where a bulk copy goes.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub to: Address,
+    pub barrier: Address,
+    /// The ranks of the blocks that get the same copy; without it, only the block of the address.
+    pub multicast: Option<Operand>,
+    /// Whether the barrier may be that of the other block of a pair (`.cta_group::2`).
+    pub pairs: bool,
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum WarpOperation {
     /// Waits for the warp's matrix unit or for all lanes.
@@ -216,8 +250,13 @@ pub(crate) enum WarpOperation {
     SynchroniseLanes {
         mask: Operand,
     },
+    /// Elects one of the lanes of a mask.
     Elect {
+        /// Gets the number of the elected lane.
+        lane: Register,
+        /// Set in the elected lane.
         one: Register,
+        mask: Operand,
     },
     Vote {
         kind: Vote,
@@ -266,6 +305,7 @@ pub(crate) enum WarpOperation {
     WaitForProducts {
         left: u64,
     },
+    Tensor(TensorWarpOperation),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -289,6 +329,7 @@ impl WarpOperation {
     pub fn mask(&self) -> Option<Operand> {
         match self {
             Self::SynchroniseLanes { mask }
+            | Self::Elect { mask, .. }
             | Self::Vote { mask, .. }
             | Self::Shuffle { mask, .. }
             | Self::Reduce { mask, .. } => Some(*mask),

@@ -1,9 +1,9 @@
 //! Launches: all blocks run concurrently, in an order drawn from a seed.
 
+mod cluster;
 mod description;
 
 use std::collections::{BTreeSet, HashMap};
-use std::ops::Range;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -15,6 +15,7 @@ use crate::fault::{Fault, Problem};
 use crate::instruction::{Operation, WarpOperation};
 use crate::memory::Memory;
 use crate::module::Kernel;
+use crate::tensor_core::Queues;
 use crate::thread::{Turn, Who};
 
 pub use description::Launch;
@@ -46,7 +47,8 @@ pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<()
         warps: Vec::new(),
         memory,
         copies: Vec::new(),
-        cluster_arrivals: HashMap::new(),
+        cluster_phases: HashMap::new(),
+        queues: Queues::default(),
         random: ChaCha8Rng::seed_from_u64(seed),
         clock: 0,
         quiet: 0,
@@ -75,8 +77,10 @@ pub(crate) struct Machine<'m> {
     pub memory: &'m mut Memory,
     /// Copies that were requested and have not landed.
     pub copies: Vec<Copy>,
-    /// Threads that have arrived at a cluster's barrier, by the cluster's first block.
-    cluster_arrivals: HashMap<usize, usize>,
+    /// Phases of a cluster's barrier that have ended, by the cluster's first block.
+    cluster_phases: HashMap<usize, u64>,
+    /// Operations that the tensor cores have not carried out.
+    pub queues: Queues,
     random: ChaCha8Rng,
     /// Number of draws so far, which serves as the time.
     clock: u64,
@@ -89,26 +93,33 @@ impl Machine<'_> {
     fn run(&mut self) -> Result<(), Fault> {
         loop {
             let (warps, copies) = (self.warps.len(), self.copies.len());
-            let choices = warps + copies + usize::from(self.next_may_begin());
+            let (operations, begins) = (self.queues.active(), usize::from(self.next_may_begin()));
+            let choices = warps + copies + operations + begins;
             if choices == 0 {
                 return Ok(());
             }
             let drawn = self.random.random_range(0..choices);
             self.clock += 1;
+            let all_wait = warps == 0 || self.quiet > PATIENT_TURNS * warps;
             if drawn < warps {
                 self.turn_of(drawn)?;
             } else if drawn < warps + copies {
-                let all_wait = warps == 0 || self.quiet > PATIENT_TURNS * warps;
                 if self.copies[drawn - warps].due > self.clock && !all_wait {
                     continue;
                 }
                 let block = self.blocks[self.copies[drawn - warps].block].index;
                 let landed = self.land(drawn - warps);
                 landed.map_err(|problem| Fault::Copy { block, problem })?;
+            } else if drawn < warps + copies + operations {
+                let next = drawn - warps - copies;
+                if self.queues.is_due(next, self.clock, all_wait) {
+                    self.carry_out(next)?;
+                }
             } else {
                 self.begin();
             }
-            let idle = self.copies.is_empty() && !self.next_may_begin();
+            let is_idle = self.copies.is_empty() && self.queues.active() == 0;
+            let idle = is_idle && !self.next_may_begin();
             if idle && self.quiet > QUIET_TURNS * (self.warps.len() + 1) {
                 return Err(Fault::Deadlock(self.waiting()));
             }
@@ -128,7 +139,9 @@ impl Machine<'_> {
     /// Whether all threads of a launch have ended and its copies have landed.
     fn has_ended(&self, launch: usize) -> bool {
         let of_launch = |copy: &Copy| self.blocks[copy.block].launch == launch;
-        self.begun[launch].threads == 0 && !self.copies.iter().any(of_launch)
+        self.begun[launch].threads == 0
+            && !self.copies.iter().any(of_launch)
+            && !self.queues.any(|block| self.blocks[block].launch == launch)
     }
 
     /// Begins the blocks of the next launch.
@@ -143,6 +156,7 @@ impl Machine<'_> {
                 block: launch.block,
                 index,
                 rank: index % launch.cluster,
+                cluster: launch.cluster,
             };
             let warps = 0..(threads as usize).div_ceil(WARP);
             self.warps.extend(warps.map(|warp| (self.blocks.len(), warp)));
@@ -178,9 +192,10 @@ impl Machine<'_> {
         let block = &mut self.blocks[who.block];
         block.end(who.thread);
         self.begun[block.launch].threads -= 1;
-        if block.threads.iter().all(|thread| thread.state == State::Done) {
+        if block.has_ended() {
             self.let_next_begin(who.block);
         }
+        self.end_cluster_phase(who.block);
         self.happened();
     }
 
@@ -206,7 +221,25 @@ impl Machine<'_> {
         self.quiet = 0;
     }
 
-    fn lanes(&self, block: usize, warp: usize) -> &[Thread] {
+    /// The time.
+    pub fn now(&self) -> u64 {
+        self.clock
+    }
+
+    /// A random number below `count`.
+    pub fn draw(&mut self, count: usize) -> usize {
+        self.random.random_range(0..count)
+    }
+
+    /// When something that was requested now may happen at the earliest; one in `AWAITED` only when all threads wait.
+    pub fn delay(&mut self) -> u64 {
+        match self.draw(AWAITED as usize) {
+            0 => u64::MAX,
+            _ => self.clock + (1 << self.random.random_range(0..=DELAY_POWERS)),
+        }
+    }
+
+    pub fn lanes(&self, block: usize, warp: usize) -> &[Thread] {
         &self.blocks[block].threads[warp * WARP..][..WARP]
     }
 
@@ -231,15 +264,21 @@ impl Machine<'_> {
             let Some(lanes) = self.together(block, warp, at, operation) else {
                 continue;
             };
-            let executed = Warp {
-                block: &mut self.blocks[block],
-                index: warp,
-                at,
-                kernel,
-                lanes,
+            let executed = match operation {
+                WarpOperation::Tensor(operation) => self.tensor_warp_operation((block, warp), operation),
+                _ => Warp {
+                    block: &mut self.blocks[block],
+                    index: warp,
+                    at,
+                    kernel,
+                    lanes,
+                }
+                .execute(operation)
+                .map(|()| true),
+            };
+            if !executed.map_err(|problem| self.fault(block, warp * WARP, at, problem))? {
+                continue;
             }
-            .execute(operation);
-            executed.map_err(|problem| self.fault(block, warp * WARP, at, problem))?;
             let threads = &mut self.blocks[block].threads[warp * WARP..][..WARP];
             for lane in threads
                 .iter_mut()
@@ -320,53 +359,10 @@ impl Machine<'_> {
     pub fn land(&mut self, index: usize) -> Result<(), Problem> {
         let copy = self.copies.swap_remove(index);
         self.happened();
-        copy.land(self.memory, &mut self.blocks[copy.block])
+        copy.land(self.memory, &mut self.blocks)
     }
 
-    /// The blocks of a block's cluster.
-    fn cluster(&self, block: usize) -> Range<usize> {
-        let Block { launch, rank, .. } = self.blocks[block];
-        let first = block - rank as usize;
-        first..first + self.launches[launch].cluster as usize
-    }
-
-    /// The index of the block with this rank in the same cluster.
-    pub fn block_of_rank(&self, who: Who, rank: u32) -> Result<usize, Problem> {
-        let mut cluster = self.cluster(who.block);
-        let found = cluster.nth(rank as usize);
-        found.ok_or_else(|| format!("no block of rank {rank} is in the cluster"))
-    }
-
-    pub fn arrive_in_cluster(&mut self, who: Who) {
-        let first = self.cluster(who.block).start;
-        *self.cluster_arrivals.entry(first).or_default() += 1;
-        self.happened();
-    }
-
-    /// Waits until all threads of the cluster have arrived.
-    pub fn wait_for_cluster(&mut self, who: Who) {
-        self.blocks[who.block].threads[who.thread].state = State::AtCluster;
-        let cluster = self.cluster(who.block);
-        let threads = || {
-            self.blocks[cluster.clone()]
-                .iter()
-                .flat_map(|block| &block.threads)
-        };
-        let all = threads().count();
-        let arrived = self.cluster_arrivals.get(&cluster.start).copied().unwrap_or(0);
-        if arrived == all && threads().all(|thread| thread.state == State::AtCluster) {
-            self.cluster_arrivals.remove(&cluster.start);
-            for thread in self.blocks[cluster]
-                .iter_mut()
-                .flat_map(|block| &mut block.threads)
-            {
-                thread.state = State::Ready;
-            }
-        }
-        self.happened();
-    }
-
-    fn fault(&self, block: usize, thread: usize, at: usize, problem: Problem) -> Fault {
+    pub fn fault(&self, block: usize, thread: usize, at: usize, problem: Problem) -> Fault {
         let (line, text) = self.kernel(block).place(at);
         Fault::Thread {
             block: self.blocks[block].index,

@@ -7,7 +7,7 @@
 //! unit may still read it.
 //!
 //! Not covered: the assembler's translation of the PTX, missing fences between ordinary accesses, and time. The
-//! ordinary instructions of common kernels are supported, and the instructions of sm_80 to sm_90a that Gauntlet's kernels
+//! ordinary instructions of common kernels are supported, and the instructions of sm_80 to sm_100a that Gauntlet's kernels
 //! use; any other is refused by name when a kernel is read. Device functions that are not inlined, local and constant memory,
 //! and variables in global memory are among those refused.
 //! Their semantics follow NVIDIA's "Parallel Thread Execution ISA".
@@ -24,6 +24,7 @@ mod launch;
 mod matrix;
 mod memory;
 mod module;
+mod tensor_core;
 mod text;
 mod thread;
 

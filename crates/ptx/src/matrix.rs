@@ -119,9 +119,39 @@ impl Descriptor {
                 0 => Swizzle::None,
                 1 => Swizzle::Bytes128,
                 2 => Swizzle::Bytes64,
-                _ => return Err("the swizzle of 32 bytes is not understood here".to_owned()),
+                _ => Swizzle::Bytes32,
             },
         })
+    }
+
+    /// The descriptor of a matrix for the tensor cores of sm_100a (PTX ISA, "Shared memory descriptor" of tcgen05): the same first
+    /// fields, a constant, and other codes of the swizzle.
+    pub fn of_tensor_core(bits: u64) -> Result<Self, Problem> {
+        if bits >> 14 & 3 != 0 || bits >> 30 & 3 != 0 || bits >> 53 & 0xFF != 0 {
+            return Err("bits 14, 15, 30, 31 and 53 to 60 have to be 0".to_owned());
+        }
+        if bits >> 46 & 7 != 1 {
+            return Err(format!(
+                "bits 46 to 48 hold {}, and have to hold 1",
+                bits >> 46 & 7
+            ));
+        }
+        if bits >> 52 & 1 != 0 {
+            return Err("bit 52 (absolute addresses) is understood by sm_103a only".to_owned());
+        }
+        let swizzle = match bits >> 61 {
+            0 => 0,
+            2 => 1,
+            4 => 2,
+            6 => 3,
+            other => {
+                return Err(format!(
+                    "the swizzle {other} in bits 61 to 63 is not understood here"
+                ));
+            }
+        };
+        let first_fields = bits & !(0b111 << 46) & !(0b111 << 61);
+        Self::new(first_fields | swizzle << 62)
     }
 
     /// The bytes of rows (or columns) from `first` on, each along the depth of a product, one after another.
@@ -135,17 +165,30 @@ impl Descriptor {
         transposed: bool,
         rows: Range<usize>,
     ) -> Result<Vec<u8>, Problem> {
+        if !transposed {
+            return self.rows(shared, rows, DEPTH_BYTES);
+        }
         let mut gathered = Vec::with_capacity(rows.len() * DEPTH_BYTES);
-        // The contiguous unit: a piece of 16 bytes, or a single element.
-        let step = if transposed { element.bytes() } else { 16 };
         for row in rows {
-            for byte in (0..DEPTH_BYTES).step_by(step) {
-                let offset = match transposed {
-                    false => self.offset(row, byte),
-                    true => self.offset_transposed(row * element.bytes(), byte / element.bytes()),
-                };
+            for byte in (0..DEPTH_BYTES).step_by(element.bytes()) {
+                let offset = self.offset_transposed(row * element.bytes(), byte / element.bytes());
                 let place = self.swizzle.place(self.address + offset);
-                gathered.extend_from_slice(shared.read_async(place, step)?);
+                gathered.extend_from_slice(shared.read_async(place, element.bytes())?);
+            }
+        }
+        Ok(gathered)
+    }
+
+    /// The bytes of rows that are contiguous in pieces of 16 bytes, one row after another.
+    ///
+    /// # Errors
+    /// As of [`Self::gather`].
+    pub fn rows(&self, shared: &Shared, rows: Range<usize>, bytes: usize) -> Result<Vec<u8>, Problem> {
+        let mut gathered = Vec::with_capacity(rows.len() * bytes);
+        for row in rows {
+            for byte in (0..bytes).step_by(16) {
+                let place = self.swizzle.place(self.address + self.offset(row, byte));
+                gathered.extend_from_slice(shared.read_async(place, 16)?);
             }
         }
         Ok(gathered)
@@ -158,6 +201,7 @@ impl Descriptor {
         eights
             + match self.swizzle {
                 Swizzle::None => row % 8 * 16 + byte / 16 * self.leading + byte % 16,
+                Swizzle::Bytes32 => row % 8 * 32 + byte,
                 Swizzle::Bytes64 => row % 8 * 64 + byte,
                 Swizzle::Bytes128 => row % 8 * 128 + byte,
             }
@@ -168,6 +212,7 @@ impl Descriptor {
         let (byte, at) = (byte as u32, at as u32);
         let width = match self.swizzle {
             Swizzle::None => 16,
+            Swizzle::Bytes32 => 32,
             Swizzle::Bytes64 => 64,
             Swizzle::Bytes128 => 128,
         };

@@ -118,6 +118,11 @@ const PIECE: usize = 16;
 pub(crate) const SHARED_BEGIN: u32 = 1024;
 pub(crate) const RANK_SHIFT: u32 = 24;
 
+/// The address within its block, and the rank of the block, of an address of a cluster's shared memory.
+pub(crate) fn local(address: u32) -> (u32, u32) {
+    (address & ((1 << RANK_SHIFT) - 1), address >> RANK_SHIFT)
+}
+
 /// Generic addresses of shared memory begin here, where there is no global memory.
 pub(crate) const SHARED_WINDOW: u64 = 0x6000_0000_0000_0000;
 

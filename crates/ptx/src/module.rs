@@ -1,11 +1,12 @@
 //! Reads a kernel from PTX.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::decode;
 use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operation, Own, Register};
+use crate::instruction::{Instruction, Operand, Operation, Own, Register};
 use crate::memory::SHARED_BEGIN;
+use crate::tensor_core;
 use crate::text::{Piece, pieces, within, without_comments};
 
 /// Addresses of the launch's parameter begin here, where there is no memory.
@@ -75,6 +76,10 @@ impl Kernel {
                 target.ok_or_else(|| line_error(&text, instruction.at, format!("no label `{label}`")))?;
             instruction.operation = Operation::Own(Own::Branch(target));
         }
+        tensor_core::check_groups(&reader.instructions)
+            .map_err(|(at, problem)| line_error(&text, at, problem))?;
+        let is_move = |at: usize| text[at..].starts_with("mov.");
+        tensor_core::find_moves(&mut reader.instructions, &reader.names.labels(), is_move);
         Ok(Self {
             instructions: reader.instructions,
             registers: reader.names.registers as usize,
@@ -122,7 +127,7 @@ pub(crate) struct Names {
     scopes: Vec<Scope>,
     current: usize,
     registers: Register,
-    symbols: HashMap<String, u64>,
+    symbols: HashMap<String, Operand>,
 }
 
 #[derive(Debug, Default)]
@@ -151,8 +156,14 @@ impl Names {
     }
 
     /// The address of a variable.
-    pub fn symbol(&self, name: &str) -> Option<u64> {
+    pub fn symbol(&self, name: &str) -> Option<Operand> {
         self.symbols.get(name).copied()
+    }
+
+    /// The instructions that have a label.
+    fn labels(&self) -> HashSet<usize> {
+        let of_scope = |scope: &Scope| scope.labels.values().copied().collect::<Vec<_>>();
+        self.scopes.iter().flat_map(of_scope).collect()
     }
 
     fn outwards(&self, from: usize) -> impl Iterator<Item = &Scope> {
@@ -235,7 +246,7 @@ impl Reader {
 
     /// Names the shared memory that follows what is declared so far.
     fn name_shared(&mut self, name: &str) {
-        let address = u64::from(SHARED_BEGIN + self.static_bytes);
+        let address = Operand::Shared(SHARED_BEGIN + self.static_bytes);
         self.names.symbols.insert(name.to_owned(), address);
     }
 
@@ -250,9 +261,8 @@ impl Reader {
             } = variable(declaration)?;
             let end = parameters.last().map_or(0, |last| last.offset + last.bytes);
             let offset = end.next_multiple_of(alignment);
-            self.names
-                .symbols
-                .insert(name.to_owned(), PARAMETER + offset as u64);
+            let address = Operand::Constant(PARAMETER + offset as u64);
+            self.names.symbols.insert(name.to_owned(), address);
             parameters.push(KernelParameter { offset, bytes });
         }
         Ok(parameters)

@@ -1,11 +1,13 @@
 //! Executes one instruction of one thread.
 
+mod copies;
+
 use crate::block::State;
-use crate::copies::{Awaited, Copy, Kind, Way, bulk};
+use crate::copies::{Awaited, Copy, Kind};
 use crate::fault::Problem;
-use crate::instruction::{Address, BarrierOperation, CopyOperation, Operand, Operation, Register, Space};
+use crate::instruction::{Address, BarrierOperation, Operand, Operation, Register, Space};
 use crate::launch::Machine;
-use crate::memory::{RANK_SHIFT, SHARED_WINDOW, aligned, number};
+use crate::memory::{RANK_SHIFT, SHARED_WINDOW, aligned, local, number};
 use crate::module::PARAMETER;
 
 /// How a thread continues.
@@ -68,6 +70,7 @@ impl Machine<'_> {
                 self.set(who, *old, before);
             }
             Operation::Exit => self.exit(who)?,
+            Operation::Trap => return Err("the kernel ends the launch with an error here".to_owned()),
             Operation::Fence => self.blocks[who.block].shared.fence(who.thread as u32),
             Operation::LetNextBegin => self.let_next_begin(who.block),
             Operation::WaitForBefore if self.before_has_ended(who.block) => {}
@@ -88,13 +91,17 @@ impl Machine<'_> {
                 self.blocks[who.block].meet(who.thread, number, threads, *waits);
                 self.happened();
             }
-            Operation::ArriveInCluster => self.arrive_in_cluster(who),
-            Operation::WaitForCluster => self.wait_for_cluster(who),
+            Operation::ArriveInCluster => self.arrive_in_cluster(who)?,
+            Operation::WaitForCluster => self.wait_for_cluster(who)?,
             Operation::MapAddress { to, from, rank } => {
-                let address = self.value(who, *from) | self.value(who, *rank) << RANK_SHIFT;
-                self.set(who, *to, address);
+                let from = self.value(who, *from);
+                let (address, _) = local(from as u32);
+                let window = from >> 32 << 32;
+                let rank = self.value(who, *rank) << RANK_SHIFT;
+                self.set(who, *to, window | rank | u64::from(address));
             }
             Operation::Copy(operation) => self.copy(who, operation)?,
+            Operation::Tensor(operation) => self.tensor_operation(who, at, operation)?,
             Operation::Warp(_) => {
                 let thread = &mut self.blocks[who.block].threads[who.thread];
                 thread.next = at;
@@ -104,7 +111,7 @@ impl Machine<'_> {
         Ok(Turn::Continues)
     }
 
-    fn value(&self, who: Who, operand: Operand) -> u64 {
+    pub fn value(&self, who: Who, operand: Operand) -> u64 {
         self.blocks[who.block].value(who.thread, operand)
     }
 
@@ -112,12 +119,19 @@ impl Machine<'_> {
         self.blocks[who.block].threads[who.thread].registers[register as usize] = bits;
     }
 
-    fn address(&self, who: Who, address: Address) -> u64 {
+    pub fn address(&self, who: Who, address: Address) -> u64 {
         self.value(who, address.base).wrapping_add(address.offset)
     }
 
-    fn shared_address(&self, who: Who, address: Address) -> u32 {
-        self.address(who, address) as u32
+    /// The address in its own block's shared memory that a thread names.
+    fn shared_address(&self, who: Who, address: Address) -> Result<u32, Problem> {
+        self.blocks[who.block].own_address(self.address(who, address))
+    }
+
+    /// The block in whose shared memory an address of the cluster lies, and the address within that block.
+    pub fn cluster_address(&self, who: Who, address: Address) -> Result<(usize, u32), Problem> {
+        let (address, rank) = local(self.address(who, address) as u32);
+        Ok((self.block_of_rank(who.block, rank)?, address))
     }
 
     fn load(
@@ -132,7 +146,8 @@ impl Machine<'_> {
         let all = bytes * to.len();
         aligned(address, all)?;
         let read = self.read(who, space, address, all)?;
-        let mut numbers = [0; 4];
+        // At most 32 bytes.
+        let mut numbers = [0; 8];
         for (to, bytes) in numbers.iter_mut().zip(read.chunks(bytes)) {
             *to = number(bytes);
         }
@@ -159,7 +174,10 @@ impl Machine<'_> {
     fn read(&self, who: Who, space: Space, address: u64, bytes: usize) -> Result<&[u8], Problem> {
         match space {
             Space::Global | Space::Generic => self.memory.read(address, bytes),
-            Space::Shared => self.blocks[who.block].shared.read(address as u32, bytes),
+            Space::Shared => {
+                let block = &self.blocks[who.block];
+                block.shared.read(block.own_address(address)?, bytes)
+            }
             Space::Parameter => {
                 let parameter = self.launches[self.blocks[who.block].launch].parameter;
                 let begin = address.wrapping_sub(PARAMETER) as usize;
@@ -174,8 +192,9 @@ impl Machine<'_> {
         match space {
             Space::Global | Space::Generic => self.memory.write(address, stored),
             Space::Shared => {
-                let shared = &mut self.blocks[who.block].shared;
-                shared.write(who.thread as u32, address as u32, stored)
+                let block = &mut self.blocks[who.block];
+                let address = block.own_address(address)?;
+                block.shared.write(who.thread as u32, address, stored)
             }
             Space::Parameter => Err("parameters are only read".to_owned()),
         }
@@ -197,164 +216,50 @@ impl Machine<'_> {
             return Err("ends while its bulk stores may still read the block's memory".to_owned());
         }
         self.end(who);
-        Ok(())
+        match self.blocks[who.block].has_ended() {
+            true => self.blocks[who.block].tensor.check_end(),
+            false => Ok(()),
+        }
     }
 
     fn barrier(&mut self, who: Who, operation: &BarrierOperation) -> Result<Turn, Problem> {
         match operation {
             BarrierOperation::Initialise { barrier, arrivals } => {
-                let (barrier, arrivals) = (self.shared_address(who, *barrier), self.value(who, *arrivals));
+                let (barrier, arrivals) = (self.shared_address(who, *barrier)?, self.value(who, *arrivals));
                 self.blocks[who.block].initialise(barrier, arrivals)?;
             }
-            BarrierOperation::Arrive { barrier, expected } => {
-                let barrier = self.shared_address(who, *barrier);
+            BarrierOperation::Invalidate { barrier } => {
+                let barrier = self.shared_address(who, *barrier)?;
+                self.blocks[who.block].barriers.remove(&barrier);
+            }
+            BarrierOperation::Expect { barrier, expected } => {
+                let (block, barrier) = self.cluster_address(who, *barrier)?;
+                let expected = self.value(who, *expected);
+                self.blocks[block].expect(barrier, expected)?;
+            }
+            BarrierOperation::Arrive {
+                barrier,
+                expected,
+                count,
+            } => {
+                let (block, barrier) = self.cluster_address(who, *barrier)?;
                 let expected = expected.map_or(0, |expected| self.value(who, expected));
-                self.blocks[who.block].arrive(barrier, expected)?;
+                let count = self.value(who, *count);
+                self.arrive(block, barrier, expected, count)?;
             }
             BarrierOperation::Test {
                 ended,
                 barrier,
                 parity,
             } => {
-                let (barrier, parity) = (self.shared_address(who, *barrier), self.value(who, *parity));
-                let has_ended = self.blocks[who.block].has_ended(barrier, parity)?;
+                let (barrier, parity) = (self.shared_address(who, *barrier)?, self.value(who, *parity));
+                let has_ended = self.blocks[who.block].phase_has_ended(barrier, parity)?;
                 self.set(who, *ended, u64::from(has_ended));
                 return Ok(if has_ended { Turn::Continues } else { Turn::Yields });
             }
         }
         self.happened();
         Ok(Turn::Continues)
-    }
-
-    fn copy(&mut self, who: Who, operation: &CopyOperation) -> Result<(), Problem> {
-        let groups = self.blocks[who.block].threads[who.thread].groups;
-        let group = |kind: Kind| Awaited::Group {
-            thread: who.thread,
-            kind,
-            number: groups[kind as usize],
-        };
-        let (block, way, awaited) = match operation {
-            CopyOperation::OfThread {
-                to,
-                from,
-                bytes,
-                given,
-            } => {
-                let (to, from) = (self.shared_address(who, *to), self.address(who, *from));
-                let [bytes, given] = [bytes, given].map(|one| self.value(who, *one) as usize);
-                aligned(u64::from(to) | from, bytes)?;
-                if given > bytes {
-                    return Err(format!("{given} of {bytes} bytes"));
-                }
-                let way = Way::ToShared {
-                    to,
-                    from,
-                    bytes,
-                    given,
-                };
-                (who.block, way, group(Kind::OfThread))
-            }
-            CopyOperation::Bulk {
-                to,
-                from,
-                bytes,
-                barrier,
-            } => {
-                let (to, from) = (self.shared_address(who, *to), self.address(who, *from));
-                let bytes = self.value(who, *bytes);
-                bulk([u64::from(to), from], bytes)?;
-                let way = Way::ToShared {
-                    to,
-                    from,
-                    bytes: bytes as usize,
-                    given: bytes as usize,
-                };
-                (
-                    who.block,
-                    way,
-                    Awaited::Barrier(self.shared_address(who, *barrier)),
-                )
-            }
-            CopyOperation::Tensor { to, map, at, barrier } => {
-                let at = at.iter().map(|one| self.value(who, *one) as i32).collect();
-                let way = Way::Box {
-                    to: self.shared_address(who, *to),
-                    map: self.value(who, *map),
-                    at,
-                };
-                (
-                    who.block,
-                    way,
-                    Awaited::Barrier(self.shared_address(who, *barrier)),
-                )
-            }
-            CopyOperation::ToGlobal { to, from, bytes } => {
-                let (to, from) = (self.address(who, *to), self.shared_address(who, *from));
-                let bytes = self.value(who, *bytes);
-                bulk([to, u64::from(from)], bytes)?;
-                let way = Way::ToGlobal {
-                    to,
-                    from,
-                    bytes: bytes as usize,
-                };
-                (who.block, way, group(Kind::ToGlobal))
-            }
-            CopyOperation::Remote { to, from, barrier } => {
-                let (to, barrier) = (self.shared_address(who, *to), self.shared_address(who, *barrier));
-                let way = Way::Bytes {
-                    to: local(to),
-                    bytes: self.bytes(who, 4, from),
-                };
-                let block = self.block_of_rank(who, to >> RANK_SHIFT)?;
-                (block, way, Awaited::Barrier(local(barrier)))
-            }
-            CopyOperation::CommitOfThread => {
-                self.close_group(who, Kind::OfThread);
-                return Ok(());
-            }
-            CopyOperation::CommitToGlobal => {
-                self.close_group(who, Kind::ToGlobal);
-                return Ok(());
-            }
-            CopyOperation::WaitOfThread { left } => return self.land_groups(who, Kind::OfThread, *left),
-            CopyOperation::WaitOfThreadForAll => {
-                self.close_group(who, Kind::OfThread);
-                return self.land_groups(who, Kind::OfThread, 0);
-            }
-            CopyOperation::WaitToGlobal { left } => return self.land_groups(who, Kind::ToGlobal, *left),
-            CopyOperation::ArriveOfThread { barrier } => {
-                self.close_group(who, Kind::OfThread);
-                self.land_groups(who, Kind::OfThread, 0)?;
-                let barrier = self.shared_address(who, *barrier);
-                return self.blocks[who.block].arrive(barrier, 0);
-            }
-        };
-        self.ask(block, way, awaited);
-        Ok(())
-    }
-
-    fn close_group(&mut self, who: Who, kind: Kind) {
-        self.blocks[who.block].threads[who.thread].groups[kind as usize] += 1;
-    }
-
-    /// Lands all of the thread's groups of copies but the last `left`.
-    fn land_groups(&mut self, who: Who, kind: Kind, left: u64) -> Result<(), Problem> {
-        let closed = self.blocks[who.block].threads[who.thread].groups[kind as usize];
-        let due = |copy: &Copy| {
-            let Awaited::Group {
-                thread,
-                kind: of,
-                number,
-            } = copy.awaited
-            else {
-                return false;
-            };
-            copy.block == who.block && thread == who.thread && of == kind && number + left < closed
-        };
-        while let Some(index) = self.copies.iter().position(due) {
-            self.land(index)?;
-        }
-        Ok(())
     }
 }
 
@@ -367,9 +272,4 @@ fn located(space: Space, address: u64) -> (Space, u64) {
         Space::Generic => (Space::Global, address),
         named => (named, address),
     }
-}
-
-/// An address within its own block, without the rank.
-fn local(address: u32) -> u32 {
-    address & ((1 << RANK_SHIFT) - 1)
 }

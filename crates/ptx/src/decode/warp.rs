@@ -12,7 +12,9 @@ impl Operands<'_> {
             ("elect", _) => {
                 let one = self.text(0)?.split('|').nth(1).unwrap_or("_");
                 WarpOperation::Elect {
+                    lane: self.register(0)?,
                     one: self.written(one)?,
+                    mask: self.number(1)?,
                 }
             }
             ("shfl", kind) => WarpOperation::Shuffle {

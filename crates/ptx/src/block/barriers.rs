@@ -1,0 +1,81 @@
+//! Barriers in shared memory (mbarrier).
+
+use super::Block;
+use crate::fault::Problem;
+
+/// A barrier in shared memory (mbarrier).
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Barrier {
+    arrivals: u64,
+    left: u64,
+    /// Bytes announced minus bytes that have arrived.
+    bytes: i64,
+    /// Phases that have ended.
+    ended: u64,
+}
+
+impl Block {
+    pub fn initialise(&mut self, barrier: u32, arrivals: u64) -> Result<(), Problem> {
+        crate::memory::aligned(u64::from(barrier), 8)?;
+        self.shared.read(barrier, 8)?;
+        let fresh = Barrier {
+            arrivals,
+            left: arrivals,
+            bytes: 0,
+            ended: 0,
+        };
+        self.barriers.insert(barrier, fresh);
+        Ok(())
+    }
+
+    pub fn phase_has_ended(&self, barrier: u32, parity: u64) -> Result<bool, Problem> {
+        let found = self.barriers.get(&barrier).ok_or_else(|| no_barrier(barrier))?;
+        Ok(found.ended % 2 != parity & 1)
+    }
+
+    /// Announces bytes, then arrives so many times.
+    pub fn arrive(&mut self, address: u32, expected: u64, count: u64) -> Result<(), Problem> {
+        let barrier = self.barrier(address)?;
+        barrier.bytes += expected as i64;
+        barrier.left = barrier.left.checked_sub(count).ok_or_else(|| {
+            format!(
+                "more arrive at the barrier than the {} it counts on",
+                barrier.arrivals
+            )
+        })?;
+        barrier.end_phase();
+        Ok(())
+    }
+
+    /// Announces bytes.
+    pub fn expect(&mut self, address: u32, bytes: u64) -> Result<(), Problem> {
+        self.barrier(address)?.bytes += bytes as i64;
+        Ok(())
+    }
+
+    fn barrier(&mut self, address: u32) -> Result<&mut Barrier, Problem> {
+        self.barriers.get_mut(&address).ok_or_else(|| no_barrier(address))
+    }
+
+    /// Counts bytes that a copy has delivered.
+    pub fn complete(&mut self, address: u32, bytes: usize) -> Result<(), Problem> {
+        let barrier = self.barrier(address)?;
+        barrier.bytes -= bytes as i64;
+        barrier.end_phase();
+        Ok(())
+    }
+}
+
+impl Barrier {
+    /// Begins the next phase if all threads have arrived and all bytes are there.
+    fn end_phase(&mut self) {
+        if self.left == 0 && self.bytes == 0 {
+            self.ended += 1;
+            self.left = self.arrivals;
+        }
+    }
+}
+
+fn no_barrier(address: u32) -> Problem {
+    format!("no barrier was initialised at {address}")
+}
