@@ -6,7 +6,7 @@ use crate::fault::Problem;
 use crate::instruction::{Address, Operand};
 use crate::launch::Machine;
 use crate::matrix::Descriptor;
-use crate::memory::local;
+use crate::memory::{local, ranks};
 use crate::tensor_core::descriptor::Description;
 use crate::tensor_core::instruction::{CopyShape, Group, Multiply, TensorOperation};
 use crate::tensor_core::memory::{LANES, overlap, place};
@@ -168,9 +168,7 @@ impl Machine<'_> {
             return Ok(Work::Commit(vec![self.cluster_address(who, barrier)?]));
         };
         let (address, _) = local(self.address(who, barrier) as u32);
-        let ranks = self.value(who, mask) as u32 & 0xFFFF;
-        let barriers: Result<Vec<_>, _> = (0..u16::BITS)
-            .filter(|rank| ranks >> rank & 1 == 1)
+        let barriers: Result<Vec<_>, _> = ranks(self.value(who, mask))
             .map(|rank| Ok((self.block_of_rank(who.block, rank)?, address)))
             .collect();
         barriers.map(Work::Commit)
