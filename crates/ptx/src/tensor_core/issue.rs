@@ -68,7 +68,7 @@ impl Machine<'_> {
         Ok(vec![of_rank(rank & !1)?, of_rank(rank | 1)?])
     }
 
-    fn product(&self, who: Who, group: Group, multiply: &Multiply) -> Result<Asked, Problem> {
+    fn product(&self, who: Who, group: Group, multiply: &Multiply) -> Result<WorkAndWrites, Problem> {
         let blocks = self.pair(who.block, group)?;
         let description = Description::new(self.value(who, multiply.description) as u32, group)?;
         let [left, right] = multiply.operands.map(|one| self.value(who, one));
@@ -83,7 +83,7 @@ impl Machine<'_> {
             self.columns(who, multiply.scales[1], scale_columns(description.columns))?,
         ];
         for scales in &scales {
-            // Seen on devices; the ISA does not say it.
+            // Reported of devices for the scales of B; the ISA does not say it.
             if scales.start % 2 == 1 {
                 return Err(format!(
                     "scales begin at column {} of tensor memory: they have to begin at an even one",
@@ -136,7 +136,7 @@ impl Machine<'_> {
         group: Group,
         shape: CopyShape,
         (to, from): (Address, Operand),
-    ) -> Result<Asked, Problem> {
+    ) -> Result<WorkAndWrites, Problem> {
         let blocks = self.pair(who.block, group)?;
         let bits = self.value(who, from);
         let descriptor = Descriptor::of_tensor_core(bits)
@@ -234,4 +234,4 @@ impl Machine<'_> {
 }
 
 /// Work, and the columns of tensor memory that it writes in each block.
-type Asked = (Work, Vec<(usize, Range<usize>)>);
+type WorkAndWrites = (Work, Vec<(usize, Range<usize>)>);
