@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import textwrap
 
 import gauntlet
 
@@ -20,6 +21,24 @@ def test_importing_needs_neither_numpy_nor_torch():
 def test_the_kernels_need_no_torch():
     code = "import sys; sys.modules['torch'] = None; from gauntlet import nvfp4; print(nvfp4.BLOCK)"
     assert run("-c", code).stdout.strip() == "16"
+
+
+def test_what_a_model_needs_is_named():
+    for function, arguments, missing in (
+        ("convert", "None", "torch"), ("load_checkpoint", "None, '.'", "torch"), ("load_checkpoint", "None, '.'", "safetensors")
+    ):
+        code = f"""
+            import sys, types
+            sys.modules["torch"] = types.ModuleType("torch")
+            sys.modules[{missing!r}] = None
+            from gauntlet import nvfp4
+            try:
+                nvfp4.{function}({arguments})
+            except ImportError as error:
+                print(error)
+        """
+        said = run("-c", textwrap.dedent(code)).stdout.strip()
+        assert said == f"nvfp4.{function} needs {missing}; install it with `pip install {missing}`"
 
 
 def test_the_command_is_the_same_program():

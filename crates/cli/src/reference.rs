@@ -1,5 +1,5 @@
 //! The pages of docs/reference that are made from the code. A test fails if one of them is stale; with
-//! `UPDATE_REFERENCE=1` the test writes it anew.
+//! `UPDATE_REFERENCE=1` the test rewrites it.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -36,8 +36,8 @@ pub fn generate(gemm: &GroupedGemm, kind: InputKind, seed: u64) -> Vec<GroupInpu
     gemm.groups.par_iter().enumerate().map(operands).collect()
 }
 
-/// The tokens of a group. Those without scales are the same values, rounded; only outliers are drawn anew, since values
-/// that were rounded to NVFP4 would leave most of the bits of a float unused.
+/// The tokens of a group. Float tokens take the values drawn for NVFP4, rounded to their format. Outliers are drawn a second
+/// time instead: values already rounded to NVFP4 would leave most of a float's bits unused.
 fn tokens(
     gemm: &GroupedGemm,
     kind: InputKind,

@@ -110,7 +110,7 @@ fn a_compiled_kernel_is_right_and_its_mistakes_are_seen() {
         (
             "tensor + (u32)(warp << 21)",
             "tensor + (u32)(warp << 20)",
-            "it reaches lanes 32 to 63 only",
+            "it reaches lanes",
         ),
     ] {
         let mistaken = kernel(&compiler, part, mistake);

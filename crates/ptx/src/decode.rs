@@ -39,6 +39,13 @@ struct Operands<'t> {
     texts: Vec<&'t str>,
 }
 
+/// Fences behind which the copy engine and the matrix unit see a thread's stores to its block's shared memory.
+const PROXY_FENCES: [&str; 3] = [
+    "fence.proxy.async",
+    "fence.proxy.async.shared::cta",
+    "fence.proxy.async.shared::cluster",
+];
+
 /// Decodes any statement but a branch.
 pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Operation, Problem> {
     let operands = Operands {
@@ -50,9 +57,8 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         "mov" if text.contains('{') => operands.moved(&name),
         "ld" | "st" if name.part(1) != "async" => operands.accessed(&name),
         "ret" | "exit" => Ok(Operation::Exit),
-        "fence" if mnemonic == "fence.proxy.async" || mnemonic == "fence.proxy.async.shared::cta" => {
-            Ok(Operation::Fence)
-        }
+        "trap" => Ok(Operation::Trap),
+        "fence" if PROXY_FENCES.contains(&mnemonic) => Ok(Operation::Fence),
         "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
         "griddepcontrol" => Ok(Operation::LetNextBegin),
         "fence" | "membar" | "prefetch" | "setmaxnreg" | "nanosleep" => Ok(Operation::Own(Own::Nothing)),

@@ -145,6 +145,8 @@ fn binary(mnemonic: &str) -> Option<Function> {
             };
             pair(half(0), half(16))
         },
+        "add.f32x2" | "add.rn.f32x2" => |[a, b, ..]| singles([a, b, 0], |a, b, _| a + b),
+        "mul.f32x2" | "mul.rn.f32x2" => |[a, b, ..]| singles([a, b, 0], |a, b, _| a * b),
         "sub.f16x2" | "sub.rn.f16x2" => |[a, b, ..]| halves(a, b, |a, b| a - b),
         // The first operand becomes the upper half.
         "cvt.rn.f16x2.f32" => |[a, b, ..]| {
@@ -168,6 +170,7 @@ fn ternary(mnemonic: &str) -> Option<Function> {
         "mad.lo.s32" | "mad.lo.u32" => integer!(u32, |a, b, c| a.wrapping_mul(b).wrapping_add(c)),
         "fma.rn.f32" => float!(|a, b, c| a.mul_add(b, c)),
         "fma.rm.f32" => float!(|a, b, c| rounded_down(f64::from(a).mul_add(f64::from(b), f64::from(c)))),
+        "fma.rn.f32x2" => |[a, b, c, _]| singles([a, b, c], f32::mul_add),
         "prmt.b32" => |[a, b, c, _]| permuted(a & mask::<u32>() | b << 32, c),
         "shf.r.wrap.b32" => |[a, b, c, _]| (a & mask::<u32>() | b << 32) >> (c & 31) & mask::<u32>(),
         "shf.l.wrap.b32" => |[a, b, c, _]| (a & mask::<u32>() | b << 32) << (c & 31) >> 32,
@@ -235,6 +238,15 @@ fn halves(left: u64, right: u64, function: fn(f64, f64) -> f64) -> u64 {
     let half = |bits: u64| f16::from_bits(bits as u16).to_f64();
     let result = |shift: u32| f16::from_f64(function(half(left >> shift), half(right >> shift))).to_bits();
     pair(result(0), result(16))
+}
+
+/// Two fp32 at a time.
+fn singles(operands: [u64; 3], function: fn(f32, f32, f32) -> f32) -> u64 {
+    let result = |shift: u32| {
+        let [a, b, c] = operands.map(|bits| f32::from_bits((bits >> shift) as u32));
+        u64::from(function(a, b, c).to_bits()) << shift
+    };
+    result(0) | result(32)
 }
 
 fn flushed(number: f32) -> f32 {
@@ -327,6 +339,11 @@ mod tests {
             brains(2.0_f32.powi(-8), -3.0)
         );
         assert_eq!(of("cvt.rn.f16x2.f32", [one, two, 0, 0]), pair_of(2.0, 1.0));
+        let singles = |low: f32, high: f32| u64::from(high.to_bits()) << 32 | u64::from(low.to_bits());
+        let operands = [singles(3.0, -0.5), singles(0.25, 6.0), singles(1.0, 2.0), 0];
+        assert_eq!(of("fma.rn.f32x2", operands), singles(1.75, -1.0));
+        assert_eq!(of("mul.rn.f32x2", operands), singles(0.75, -3.0));
+        assert_eq!(of("add.rn.f32x2", operands), singles(3.25, 5.5));
         assert_eq!(of("cvt.rn.f16x2.e4m3x2", [0x7E38, 0, 0, 0]), pair_of(1.0, 448.0));
     }
 

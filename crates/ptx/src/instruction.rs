@@ -96,6 +96,8 @@ pub(crate) enum Operation {
         from: [Operand; 2],
     },
     Exit,
+    /// Ends the launch with an error.
+    Trap,
     /// Makes the thread's stores to shared memory visible to the copy engine and the matrix unit.
     Fence,
     /// Lets the next launch begin, as far as this block is concerned.

@@ -26,8 +26,8 @@ const TURN_POWERS: u32 = 9;
 /// A copy lands after 2^0 to 2^12 draws, so that some overtake all others and some come last. It may land earlier if all
 /// threads have waited for `PATIENT_TURNS` turns of each warp.
 const DELAY_POWERS: u32 = 12;
-/// One in so many copies by a thread lands only when the thread waits for it: loops that compute much between a copy and its
-/// wait are longer than any delay, and would hide that a wait is missing.
+/// Every eighth copy by a thread lands only when the thread waits for it. A loop that computes for long between a copy and
+/// its wait outlasts any delay, which would hide a missing wait.
 const AWAITED: u32 = 8;
 const PATIENT_TURNS: usize = 4;
 /// After this many turns of each warp without a store, an arrival or a copy, the launch counts as deadlocked: no loop

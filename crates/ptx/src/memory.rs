@@ -123,6 +123,11 @@ pub(crate) fn local(address: u32) -> (u32, u32) {
     (address & ((1 << RANK_SHIFT) - 1), address >> RANK_SHIFT)
 }
 
+/// The ranks of the blocks in the mask of a multicast.
+pub(crate) fn ranks(mask: u64) -> impl Iterator<Item = u32> {
+    (0..u16::BITS).filter(move |rank| mask >> rank & 1 == 1)
+}
+
 /// Generic addresses of shared memory begin here, where there is no global memory.
 pub(crate) const SHARED_WINDOW: u64 = 0x6000_0000_0000_0000;
 

@@ -1,13 +1,15 @@
 //! Reads a kernel from PTX.
 
-use std::collections::{HashMap, HashSet};
+mod names;
 
 use crate::decode;
 use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operand, Operation, Own, Register};
+use crate::instruction::{Instruction, Operand, Operation, Own};
 use crate::memory::SHARED_BEGIN;
 use crate::tensor_core;
 use crate::text::{Piece, pieces, within, without_comments};
+
+pub(crate) use names::Names;
 
 /// Addresses of the launch's parameter begin here, where there is no memory.
 pub(crate) const PARAMETER: u64 = 0x7000_0000_0000_0000;
@@ -119,90 +121,6 @@ fn place(text: &str, at: usize) -> (usize, String) {
 fn line_error(text: &str, at: usize, problem: Problem) -> ReadError {
     let (line, text) = place(text, at);
     ReadError::Line { line, text, problem }
-}
-
-/// Registers and symbols by name, scope by scope.
-#[derive(Debug)]
-pub(crate) struct Names {
-    scopes: Vec<Scope>,
-    current: usize,
-    registers: Register,
-    symbols: HashMap<String, Operand>,
-}
-
-#[derive(Debug, Default)]
-struct Scope {
-    outer: Option<usize>,
-    registers: HashMap<String, Register>,
-    labels: HashMap<String, usize>,
-}
-
-impl Default for Names {
-    fn default() -> Self {
-        Self {
-            scopes: vec![Scope::default()],
-            current: 0,
-            registers: 1,
-            symbols: HashMap::new(),
-        }
-    }
-}
-
-impl Names {
-    /// The register with this name, searched from the innermost scope outwards.
-    pub fn register(&self, name: &str) -> Option<Register> {
-        self.outwards(self.current)
-            .find_map(|scope| scope.registers.get(name).copied())
-    }
-
-    /// The address of a variable.
-    pub fn symbol(&self, name: &str) -> Option<Operand> {
-        self.symbols.get(name).copied()
-    }
-
-    /// The instructions that have a label.
-    fn labels(&self) -> HashSet<usize> {
-        let of_scope = |scope: &Scope| scope.labels.values().copied().collect::<Vec<_>>();
-        self.scopes.iter().flat_map(of_scope).collect()
-    }
-
-    fn outwards(&self, from: usize) -> impl Iterator<Item = &Scope> {
-        std::iter::successors(Some(&self.scopes[from]), |scope| {
-            scope.outer.map(|outer| &self.scopes[outer])
-        })
-    }
-
-    fn open(&mut self) {
-        self.scopes.push(Scope {
-            outer: Some(self.current),
-            ..Scope::default()
-        });
-        self.current = self.scopes.len() - 1;
-    }
-
-    fn close(&mut self) {
-        self.current = self.scopes[self.current].outer.unwrap_or(0);
-    }
-
-    /// `.reg .b32 %r<8>` declares %r0 to %r7, `.reg .b16 low, high` two.
-    fn declare(&mut self, names: &str) -> Result<(), Problem> {
-        for name in names.split(',').map(str::trim) {
-            let of_family = name.strip_suffix('>').and_then(|name| name.split_once('<'));
-            match of_family {
-                Some((prefix, count)) => {
-                    let count: u32 = count.parse().map_err(|_| format!("`{count}` is no number"))?;
-                    (0..count).for_each(|number| self.declare_one(format!("{prefix}{number}")));
-                }
-                None => self.declare_one(name.to_owned()),
-            }
-        }
-        Ok(())
-    }
-
-    fn declare_one(&mut self, name: String) {
-        self.scopes[self.current].registers.insert(name, self.registers);
-        self.registers += 1;
-    }
 }
 
 #[derive(Debug, Default)]

@@ -70,6 +70,7 @@ impl Machine<'_> {
                 self.set(who, *old, before);
             }
             Operation::Exit => self.exit(who)?,
+            Operation::Trap => return Err("the kernel ends the launch with an error here".to_owned()),
             Operation::Fence => self.blocks[who.block].shared.fence(who.thread as u32),
             Operation::LetNextBegin => self.let_next_begin(who.block),
             Operation::WaitForBefore if self.before_has_ended(who.block) => {}
@@ -145,7 +146,8 @@ impl Machine<'_> {
         let all = bytes * to.len();
         aligned(address, all)?;
         let read = self.read(who, space, address, all)?;
-        let mut numbers = [0; 4];
+        // At most 32 bytes.
+        let mut numbers = [0; 8];
         for (to, bytes) in numbers.iter_mut().zip(read.chunks(bytes)) {
             *to = number(bytes);
         }

@@ -77,6 +77,14 @@ fn a_multicast_reaches_all_blocks_of_its_mask() {
     assert!(fault(&one).starts_with("nothing goes on"));
     let beyond = multicast().replace("mov.b16 %h0, 3;", "mov.b16 %h0, 4;");
     assert!(fault(&beyond).contains("no block of rank 2"));
+    let none = multicast().replace("mov.b16 %h0, 3;", "mov.b16 %h0, 0;");
+    assert!(fault(&none).contains("to no block"));
+    // An address that lies in no block of the cluster.
+    let nowhere = PAIR
+        .replace("[%r2], [%rd1", "[%r13], [%rd1")
+        .replace("shl.b32 %r10", "not.b32 %r13, %r2; shl.b32 %r10");
+    let problem = fault(&nowhere);
+    assert!(problem.contains("to the block of rank 25"), "{problem}");
 }
 
 /// Both blocks copy a box each, and signal the even block's barrier, which then tells the odd one.

@@ -146,3 +146,23 @@ fn what_is_not_known_is_named() {
         assert!(found.contains(message) && found.contains("line 1"), "{found}");
     }
 }
+
+#[test]
+fn eight_words_are_accessed_at_once() {
+    let body = "setp.ne.u32 %p0, %r0, 0; @%p0 bra END;
+        ld.global.v8.b32 {%r1, %r2, %r3, %r4, %r5, %r6, %r7, %r8}, [%rd0];
+        st.global.v8.b32 [%rd0+32], {%r8, %r7, %r6, %r5, %r4, %r3, %r2, %r1}; END:";
+    let found = words(body, [1; 3], [32, 1, 1], &(0..16).collect::<Vec<_>>(), 0).unwrap();
+    assert_eq!(found[8..], [7, 6, 5, 4, 3, 2, 1, 0]);
+}
+
+#[test]
+fn a_trap_ends_the_launch() {
+    let body = "setp.eq.u32 %p0, %r0, %r10; @%p0 trap;";
+    assert!(words(body, [1; 3], [32, 1, 1], &[0], 40).is_ok());
+    let fault = words(body, [1; 3], [32, 1, 1], &[0], 4).unwrap_err();
+    assert!(
+        fault.contains("thread 4") && fault.contains("with an error here"),
+        "{fault}"
+    );
+}

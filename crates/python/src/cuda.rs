@@ -138,20 +138,15 @@ impl CudaLibrary {
         buffers: (u64, u64, u64),
     ) -> PyResult<()> {
         let key = LayerKey::new(sizes, addresses, scales, formats)?;
-        guarded(|| {
-            let layer = self.layer(key)?;
-            let plan = layer.plan(&tokens)?;
-            let queue = self.queue(stream)?;
-            queue.reserve(&plan)?;
+        self.call(
+            (stream, is_capturing),
+            key,
+            |layer| layer.plan(&tokens),
             // SAFETY: the package's `_cuda.py` passes addresses of contiguous tensors of these sizes on this GPU, which
-            // PyTorch's allocator keeps for the work that is already on the current stream; that is the stream given. The
-            // plan and the queue stay in this object, those of a captured call for good.
-            unsafe { queue.enqueue(&plan, &operands(buffers)) }?;
-            if is_capturing {
-                self.captured.borrow_mut().push((layer, plan));
-            }
-            Ok(())
-        })
+            // PyTorch's allocator keeps for the work that is already on the current stream; that is the stream given.
+            // `call` keeps the plan and the queue in this object, those of a captured call for good.
+            |queue, plan| unsafe { queue.enqueue(plan, &operands(buffers)) },
+        )
     }
 
     /// The same with `rows` tokens of all groups together; at the address `ends` the device reads where each group's end.
@@ -172,18 +167,13 @@ impl CudaLibrary {
         ends: u64,
     ) -> PyResult<()> {
         let key = LayerKey::new(sizes, addresses, scales, formats)?;
-        guarded(|| {
-            let layer = self.layer(key)?;
-            let plan = layer.plan_routed(rows)?;
-            let queue = self.queue(stream)?;
-            queue.reserve(&plan)?;
+        self.call(
+            (stream, is_capturing),
+            key,
+            |layer| layer.plan_routed(rows),
             // SAFETY: as in `enqueue`; the ends are a contiguous tensor of an `i32` for each group on this GPU.
-            unsafe { queue.enqueue_routed(&plan, &operands(buffers), ends) }?;
-            if is_capturing {
-                self.captured.borrow_mut().push((layer, plan));
-            }
-            Ok(())
-        })
+            |queue, plan| unsafe { queue.enqueue_routed(plan, &operands(buffers), ends) },
+        )
     }
 }
 
@@ -203,6 +193,27 @@ fn token_format(name: &str) -> PyResult<TokenFormat> {
 }
 
 impl CudaLibrary {
+    /// Plans a call of a layer and enqueues it on a stream. The plan of a call that is being captured is kept for good.
+    fn call(
+        &self,
+        (stream, is_capturing): (usize, bool),
+        key: LayerKey,
+        plan: impl FnOnce(&Layer) -> Result<Rc<CallPlan>, ServeError>,
+        enqueue: impl FnOnce(&Queue, &CallPlan) -> Result<(), ServeError>,
+    ) -> PyResult<()> {
+        guarded(|| {
+            let layer = self.layer(key)?;
+            let plan = plan(&layer)?;
+            let queue = self.queue(stream)?;
+            queue.reserve(&plan)?;
+            enqueue(&queue, &plan)?;
+            if is_capturing {
+                self.captured.borrow_mut().push((layer, plan));
+            }
+            Ok(())
+        })
+    }
+
     fn layer(&self, key: LayerKey) -> Result<Rc<Layer>, ServeError> {
         let mut layers = self.layers.borrow_mut();
         if let Some(layer) = layers.get(&key) {

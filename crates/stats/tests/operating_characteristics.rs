@@ -165,7 +165,7 @@ fn an_identical_candidate_is_neither_adopted_nor_a_regression_over_all_looks() {
     );
 }
 
-/// How many of so many comparisons of a thing with itself tell it apart at one of their looks.
+/// Compares identical candidates `replications` times; returns how many comparisons tell them apart at one of `looks` looks.
 fn told_apart(replications: usize, criteria: &Criteria, looks: usize) -> usize {
     let mut laboratory = Laboratory::new(1);
     let noise = Noise {

@@ -1,6 +1,4 @@
-//! Products of f64 matrices.
-
-use gemm::Parallelism;
+//! Products of f64 matrices, each on one thread: callers already run in parallel over tiles.
 
 /// A row-major matrix.
 pub struct Matrix<'a> {
@@ -51,27 +49,21 @@ fn add_product(product: &mut [f64], left: &Matrix, right: &Matrix, layout: [usiz
     // SAFETY: the assertions ensure that every element reached by the sizes and strides lies in its slice, and
     // `product` is borrowed exclusively, so it overlaps neither factor.
     unsafe {
-        gemm::gemm(
+        matrixmultiply::dgemm(
             left.rows,
-            columns,
             left.columns,
-            product.as_mut_ptr(),
-            1,
-            columns as isize,
-            true,
+            columns,
+            1.0,
             left.values.as_ptr(),
-            1,
             left.columns as isize,
+            1,
             right.values.as_ptr(),
-            column_stride as isize,
             sum_stride as isize,
+            column_stride as isize,
             1.0,
-            1.0,
-            false,
-            false,
-            false,
-            // Callers already run in parallel over tiles.
-            Parallelism::None,
+            product.as_mut_ptr(),
+            columns as isize,
+            1,
         );
     }
 }

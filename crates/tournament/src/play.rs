@@ -438,7 +438,7 @@ fn proposal(pitch: &Pitch) -> Proposal<'_> {
     }
 }
 
-/// The advice of the practice after so many rounds without an adoption.
+/// Advice that the practice gives once [`PATIENT_ROUNDS`] rounds have passed without an adoption.
 fn advice(rounds_without_adoption: usize) -> Vec<String> {
     if rounds_without_adoption < PATIENT_ROUNDS {
         return Vec::new();

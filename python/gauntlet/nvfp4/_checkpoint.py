@@ -26,7 +26,7 @@ class Checkpoint(Mapping[str, Tensor]):
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
-        self._files, self._index = _shards(self.path)
+        self.files, self._index = _shards(self.path)
         self._layers: list[str] | None = None
 
     def __getitem__(self, layer: str) -> Tensor:
@@ -38,18 +38,18 @@ class Checkpoint(Mapping[str, Tensor]):
         """
         if layer not in self.names:
             raise KeyError(f"{self.path} has no NVFP4 layer {layer!r}; it has {_listed(self.names)}")
-        return self._read(layer)[1]
+        return self.read(layer)[1]
 
     def layout(self, layer: str) -> str:
         """`ModelOpt` or `compressed-tensors`."""
-        return self._read(layer)[0]
+        return self.read(layer)[0]
 
     @property
     def names(self) -> list[str]:
         """The layers that have block scales, in order."""
         if self._layers is None:
             try:
-                found = {name for file in self._files for name in _native.layers(_mapped(file))}
+                found = {name for file in self.files for name in _native.layers(_mapped(file))}
             except ValueError as error:
                 raise ValueError(f"{self.path}: {error}") from None
             self._layers = sorted(found)
@@ -64,15 +64,20 @@ class Checkpoint(Mapping[str, Tensor]):
     def __repr__(self) -> str:
         return f"nvfp4.Checkpoint({str(self.path)!r}, {len(self)} layers)"
 
-    def _read(self, layer: str) -> tuple[str, Tensor]:
-        files = self._files
+    def read(self, layer: str) -> tuple[str, Tensor]:
+        """Reads a layer and its layout, whether or not it has block scales.
+
+        Raises:
+            ValueError: A tensor of the layer is missing or wrong; the message names it.
+        """
+        files = self.files
         if self._index is not None:
             own = {file for name, file in self._index.items() if name.startswith(f"{layer}.")}
-            files = [file for file in self._files if file.name in own] or files
+            files = [file for file in self.files if file.name in own] or files
         try:
             layout, shape, parts = _native.read_layer([_mapped(file) for file in files], layer)
         except ValueError as error:
-            raise ValueError(f"{self.path}: {error}") from None
+            raise ValueError(f"{files[0] if len(files) == 1 else self.path}: {error}") from None
         return layout, from_parts(shape, parts, like=parts[0])
 
 

@@ -116,11 +116,11 @@ def _grouped_mm_of_halves(
     values: torch.Tensor,
     scales: torch.Tensor,
     tensor_scales: list[float],
-    sizes: list[int],
+    routing: list[int] | torch.Tensor,
     out_dtype: torch.dtype,
 ) -> torch.Tensor:
     weights = Tensor(values, scales, tuple(tensor_scales))
-    result: torch.Tensor = _products.grouped_mm(tokens, weights, sizes, out_dtype=out_dtype)
+    result: torch.Tensor = _products.grouped_mm(tokens, weights, **_routed(routing), out_dtype=out_dtype)
     return result
 
 
@@ -132,43 +132,18 @@ def _swiglu_grouped_mm_of_halves(
     up_values: torch.Tensor,
     up_scales: torch.Tensor,
     up_tensor_scales: list[float],
-    sizes: list[int],
+    routing: list[int] | torch.Tensor,
     out_dtype: torch.dtype,
 ) -> torch.Tensor:
     gate = Tensor(gate_values, gate_scales, tuple(gate_tensor_scales))
     up = Tensor(up_values, up_scales, tuple(up_tensor_scales))
-    result: torch.Tensor = _products.swiglu_grouped_mm(tokens, gate, up, sizes, out_dtype=out_dtype)
+    result: torch.Tensor = _products.swiglu_grouped_mm(tokens, gate, up, **_routed(routing), out_dtype=out_dtype)
     return result
 
 
-def _routed_grouped_mm(
-    tokens: torch.Tensor,
-    values: torch.Tensor,
-    scales: torch.Tensor,
-    tensor_scales: list[float],
-    offs: torch.Tensor,
-    out_dtype: torch.dtype,
-) -> torch.Tensor:
-    weights = Tensor(values, scales, tuple(tensor_scales))
-    result: torch.Tensor = _products.grouped_mm(tokens, weights, offs=offs, out_dtype=out_dtype)
-    return result
-
-
-def _routed_swiglu_grouped_mm(
-    tokens: torch.Tensor,
-    gate_values: torch.Tensor,
-    gate_scales: torch.Tensor,
-    gate_tensor_scales: list[float],
-    up_values: torch.Tensor,
-    up_scales: torch.Tensor,
-    up_tensor_scales: list[float],
-    offs: torch.Tensor,
-    out_dtype: torch.dtype,
-) -> torch.Tensor:
-    gate = Tensor(gate_values, gate_scales, tuple(gate_tensor_scales))
-    up = Tensor(up_values, up_scales, tuple(up_tensor_scales))
-    result: torch.Tensor = _products.swiglu_grouped_mm(tokens, gate, up, offs=offs, out_dtype=out_dtype)
-    return result
+def _routed(routing: list[int] | torch.Tensor) -> dict[str, Any]:
+    """The products' argument for the tokens of each group: a tensor has the ends of the groups, a list their sizes."""
+    return {"offs" if isinstance(routing, torch.Tensor) else "sizes": routing}
 
 
 def _fake_of_halves(tokens: torch.Tensor, values: torch.Tensor, *others: Any) -> torch.Tensor:
@@ -209,6 +184,20 @@ def _fake(values: torch.Tensor, scales: Any, tensor_scales: Any, weights: torch.
     return values.new_empty((values.shape[0], weights.shape[-2]), dtype=others[-1])
 
 
+def define(
+    name: str, arguments: str, work: Callable[..., torch.Tensor], fake: Callable[..., torch.Tensor]
+) -> None:
+    """Defines an operator for all devices. `torch.library.custom_op` checks aliasing in each call, which these operators
+    do not need, because they return new memory and write nothing else: with it, a call through the functions above took
+    135 us of the host in place of 73 (H100 machines, 2026-11-25, not in one run)."""
+    torch.library.define(
+        f"gauntlet::{name}", f"({arguments}) -> Tensor", tags=(torch.Tag.needs_fixed_stride_order,)
+    )
+    for device in ("CPU", "CUDA"):
+        torch.library.impl(f"gauntlet::{name}", device)(work)
+    torch.library.register_fake(f"gauntlet::{name}")(fake)
+
+
 def _register(
     name: str,
     operands: str,
@@ -216,17 +205,8 @@ def _register(
     fake: Callable[..., torch.Tensor],
     routing: str = "SymInt[] sizes",
 ) -> None:
-    """Defines an operator for all devices. `torch.library.custom_op` checks aliasing in each call, which these operators
-    do not need, because they return new memory and write nothing else: with it, a call through the functions above took
-    135 us of the host in place of 73 (H100 machines, 2026-11-25, not in one run)."""
-    torch.library.define(
-        f"gauntlet::{name}",
-        f"({operands}, {routing}, ScalarType out_dtype) -> Tensor",
-        tags=(torch.Tag.needs_fixed_stride_order,),
-    )
-    for device in ("CPU", "CUDA"):
-        torch.library.impl(f"gauntlet::{name}", device)(work)
-    torch.library.register_fake(f"gauntlet::{name}")(fake)
+    """Defines a product."""
+    define(name, f"{operands}, {routing}, ScalarType out_dtype", work, fake)
 
 
 def _tensors(*names: str) -> str:
@@ -236,20 +216,10 @@ def _tensors(*names: str) -> str:
 
 _register("grouped_mm", _tensors("", "weight_"), _grouped_mm, _fake)
 _register("swiglu_grouped_mm", _tensors("", "gate_", "up_"), _swiglu_grouped_mm, _fake)
-_register("grouped_mm_of_halves", f"Tensor tokens, {_tensors('')}", _grouped_mm_of_halves, _fake_of_halves)
-_register(
-    "swiglu_grouped_mm_of_halves",
-    f"Tensor tokens, {_tensors('gate_', 'up_')}",
-    _swiglu_grouped_mm_of_halves,
-    _fake_of_halves,
-)
-_register(
-    "routed_grouped_mm", f"Tensor tokens, {_tensors('')}", _routed_grouped_mm, _fake_of_halves, "Tensor offs"
-)
-_register(
-    "routed_swiglu_grouped_mm",
-    f"Tensor tokens, {_tensors('gate_', 'up_')}",
-    _routed_swiglu_grouped_mm,
-    _fake_of_halves,
-    "Tensor offs",
-)
+_HALVES = f"Tensor tokens, {_tensors('')}"
+_register("grouped_mm_of_halves", _HALVES, _grouped_mm_of_halves, _fake_of_halves)
+_register("routed_grouped_mm", _HALVES, _grouped_mm_of_halves, _fake_of_halves, "Tensor offs")
+
+_DUAL_HALVES = f"Tensor tokens, {_tensors('gate_', 'up_')}"
+_register("swiglu_grouped_mm_of_halves", _DUAL_HALVES, _swiglu_grouped_mm_of_halves, _fake_of_halves)
+_register("routed_swiglu_grouped_mm", _DUAL_HALVES, _swiglu_grouped_mm_of_halves, _fake_of_halves, "Tensor offs")

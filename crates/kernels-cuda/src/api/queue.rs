@@ -116,7 +116,7 @@ impl Queue {
     }
 
     /// Puts a call of a [routed plan](super::Layer::plan_routed) on the stream: three launches and nothing else, the same for
-    /// every routing. It may be captured; each replay reads `ends` anew.
+    /// every routing. It may be captured; each replay reads `ends` again.
     ///
     /// `ends` is the address of an `i32` for each product in device memory: the row at which its tokens end, counted over all
     /// products, so that the first product's begin at row 0 and each later one's where those before it end. These are the

@@ -362,15 +362,15 @@ fn wrong_kernels(
     None
 }
 
-/// Of variants that are shipped for Hopper too, one in so many is interpreted as it is built for an older architecture: most of
-/// its code is the same.
+/// A variant that is also shipped for Hopper has mostly the same code on an older architecture, so only every sixth of them is
+/// interpreted there.
 const PART: usize = 6;
 
 /// Variants of a kernel that an ordinary test interprets; the long tests interpret all.
 const FEW: usize = 2;
 
-/// At most so many variants of one kernel for an architecture, evenly spread, the kinds of inputs in turn. Of those that
-/// Hopper has too, some.
+/// Interprets at most `most` variants of one kernel for an architecture, evenly spread over the list, with the kinds of inputs in
+/// turn. Of variants that are also shipped for Hopper, every [`PART`]th counts.
 fn interpret(source: Source, arch: Arch, most: usize) {
     let Some(compiler) = compiler() else { return };
     let shipped = shipped(arch);

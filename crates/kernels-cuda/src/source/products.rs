@@ -14,7 +14,7 @@ const WIDTHS: [usize; 8] = [32, 64, 96, 128, 160, 192, 224, 256];
 const FORMATS: [(&str, &str, usize); 3] = [("Half", "f16", 16), ("Brain", "bf16", 16), ("Eight", "e4m3", 32)];
 
 const PREFACE: &str = "\
-// wgmma.mma_async m64nNkK with fp32 sums; written by src/source/products.rs. `add` false begins sums anew.
+// wgmma.mma_async m64nNkK with fp32 sums; written by src/source/products.rs. `add` false starts a new sum.
 #pragma once
 #include \"problem.cuh\"
 

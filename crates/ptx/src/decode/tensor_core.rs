@@ -68,7 +68,7 @@ impl Operands<'_> {
         let is_known = name.part(3) == "kind::mxf4nvf4"
             && name.part(4) == "block_scale"
             && matches!(name.part(5), "scale_vec::4X" | "block16")
-            && (name.part(6).is_empty() || name.part(6) == "collector");
+            && (name.part(6).is_empty() || name.part(6).starts_with("collector::a::"));
         if !is_known {
             return Err("of the products of the tensor cores only `tcgen05.mma.….kind::mxf4nvf4.block_scale.scale_vec::4X` is known here".to_owned());
         }

@@ -6,7 +6,7 @@ use crate::fault::Problem;
 use crate::instruction::{Address, Operand};
 use crate::launch::Machine;
 use crate::matrix::Descriptor;
-use crate::memory::local;
+use crate::memory::{local, ranks};
 use crate::tensor_core::descriptor::Description;
 use crate::tensor_core::instruction::{CopyShape, Group, Multiply, TensorOperation};
 use crate::tensor_core::memory::{LANES, overlap, place};
@@ -68,7 +68,7 @@ impl Machine<'_> {
         Ok(vec![of_rank(rank & !1)?, of_rank(rank | 1)?])
     }
 
-    fn product(&self, who: Who, group: Group, multiply: &Multiply) -> Result<Asked, Problem> {
+    fn product(&self, who: Who, group: Group, multiply: &Multiply) -> Result<WorkAndWrites, Problem> {
         let blocks = self.pair(who.block, group)?;
         let description = Description::new(self.value(who, multiply.description) as u32, group)?;
         let [left, right] = multiply.operands.map(|one| self.value(who, one));
@@ -83,7 +83,7 @@ impl Machine<'_> {
             self.columns(who, multiply.scales[1], scale_columns(description.columns))?,
         ];
         for scales in &scales {
-            // Seen on devices; the ISA does not say it.
+            // Reported of devices for the scales of B; the ISA does not say it.
             if scales.start % 2 == 1 {
                 return Err(format!(
                     "scales begin at column {} of tensor memory: they have to begin at an even one",
@@ -136,7 +136,7 @@ impl Machine<'_> {
         group: Group,
         shape: CopyShape,
         (to, from): (Address, Operand),
-    ) -> Result<Asked, Problem> {
+    ) -> Result<WorkAndWrites, Problem> {
         let blocks = self.pair(who.block, group)?;
         let bits = self.value(who, from);
         let descriptor = Descriptor::of_tensor_core(bits)
@@ -168,9 +168,7 @@ impl Machine<'_> {
             return Ok(Work::Commit(vec![self.cluster_address(who, barrier)?]));
         };
         let (address, _) = local(self.address(who, barrier) as u32);
-        let ranks = self.value(who, mask) as u32 & 0xFFFF;
-        let barriers: Result<Vec<_>, _> = (0..u16::BITS)
-            .filter(|rank| ranks >> rank & 1 == 1)
+        let barriers: Result<Vec<_>, _> = ranks(self.value(who, mask))
             .map(|rank| Ok((self.block_of_rank(who.block, rank)?, address)))
             .collect();
         barriers.map(Work::Commit)
@@ -236,4 +234,4 @@ impl Machine<'_> {
 }
 
 /// Work, and the columns of tensor memory that it writes in each block.
-type Asked = (Work, Vec<(usize, Range<usize>)>);
+type WorkAndWrites = (Work, Vec<(usize, Range<usize>)>);

@@ -64,6 +64,8 @@ struct Queue {
     done: u64,
     /// What was written since the last commit.
     uncommitted: Vec<(usize, Range<usize>)>,
+    /// Queues of other threads behind which operations since the last commit were carried out: when these end, those have.
+    behind: Vec<usize>,
 }
 
 /// The queues of all threads that have issued an operation.
@@ -88,6 +90,7 @@ impl Queues {
                 issued: VecDeque::new(),
                 done: 0,
                 uncommitted: Vec::new(),
+                behind: Vec::new(),
             });
             self.queues.len() - 1
         });
@@ -121,6 +124,15 @@ impl Queues {
         (next.due <= now || all_wait) && next.after.iter().all(first)
     }
 
+    /// What a commit of a thread covers.
+    fn take_uncommitted(&mut self, queue: usize) -> Vec<(usize, Range<usize>)> {
+        let behind = std::mem::take(&mut self.queues[queue].behind);
+        let covered = behind.into_iter().chain([queue]);
+        covered
+            .flat_map(|queue| std::mem::take(&mut self.queues[queue].uncommitted))
+            .collect()
+    }
+
     /// Whether operations of a launch are left, whose blocks `is_of_launch` tells.
     pub fn any(&self, is_of_launch: impl Fn(usize) -> bool) -> bool {
         self.active
@@ -144,7 +156,9 @@ impl Machine<'_> {
         }
         self.happened();
         let done = self.work(index, &issued.work);
-        self.queues.queues[index].uncommitted.extend(issued.writes);
+        let queue = &mut self.queues.queues[index];
+        queue.uncommitted.extend(issued.writes);
+        queue.behind.extend(issued.after.iter().map(|(other, _)| *other));
         done.map_err(|problem| {
             let problem = format!("when the tensor core carried it out: {problem}");
             self.fault(who.block, who.thread, issued.at, problem)
@@ -186,7 +200,7 @@ impl Machine<'_> {
             }
             Work::Commit(barriers) => {
                 let now = self.now();
-                for (block, columns) in std::mem::take(&mut self.queues.queues[queue].uncommitted) {
+                for (block, columns) in self.queues.take_uncommitted(queue) {
                     self.blocks[block].tensor.commit(&columns, now);
                 }
                 for (block, address) in barriers {

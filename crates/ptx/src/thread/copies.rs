@@ -4,7 +4,7 @@ use crate::copies::{Awaited, Copy, Kind, Way, bulk};
 use crate::fault::Problem;
 use crate::instruction::{CopyOperation, Operand, Target};
 use crate::launch::Machine;
-use crate::memory::{aligned, local};
+use crate::memory::{aligned, local, ranks};
 use crate::thread::Who;
 
 impl Machine<'_> {
@@ -123,11 +123,11 @@ impl Machine<'_> {
     fn ask_targets(&mut self, who: Who, target: &Target, way: &Way) -> Result<(), Problem> {
         let (_, to_rank) = local(self.address(who, target.to) as u32);
         let (address, rank) = local(self.address(who, target.barrier) as u32);
-        let ranks = match target.multicast {
-            Some(mask) => self.value(who, mask) as u32 & 0xFFFF,
-            None => 1 << to_rank,
+        let ranks: Vec<u32> = match target.multicast {
+            Some(mask) => ranks(self.value(who, mask)).collect(),
+            None => vec![to_rank],
         };
-        if ranks == 0 {
+        if ranks.is_empty() {
             return Err("a multicast to no block".to_owned());
         }
         let is_same = target.multicast.is_some() || rank == to_rank;
@@ -138,7 +138,7 @@ impl Machine<'_> {
                  .cta_group::2 it may be the other block of the pair, else it is the same block"
             ));
         }
-        for to_rank in (0..u16::BITS).filter(|rank| ranks >> rank & 1 == 1) {
+        for to_rank in ranks {
             let of_barrier = match target.pairs {
                 true => to_rank & !1 | rank & 1,
                 false => to_rank,

@@ -5,6 +5,8 @@
 mod kernel;
 mod mistakes;
 mod operands;
+mod threads;
+mod transfers;
 
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, TensorMap, run};
 
@@ -127,5 +129,42 @@ fn the_order_of_events_does_not_matter() {
             ..CASE
         };
         assert_eq!(wrong(&pair.text(), pair, seed), None, "pair, seed {seed}");
+    }
+}
+
+#[test]
+fn a_scale_that_is_no_number_makes_its_rows_and_columns_none() {
+    // e4m3's NaN, and a code with a sign, which ue4m3 does not have.
+    for code in [0x7F, 0xB8] {
+        let mut operands = Operands::random(CASE, 1);
+        operands.left.set_scale(5, 3, code);
+        operands.right.set_scale(9, 30, code);
+        let found = results(&CASE.text(), CASE, &operands, 1).unwrap();
+        for (index, result) in found.into_iter().enumerate() {
+            let is_of_it = index / CASE.columns == 5 || index % CASE.columns == 9;
+            assert_eq!(result.is_nan(), is_of_it, "{index}: {result}");
+        }
+    }
+}
+
+/// `.block16` is another name of `.scale_vec::4X`; both operands negated give the same product, and one the opposite.
+#[test]
+fn products_are_negated_as_the_descriptor_says() {
+    let operands = Operands::random(CASE, 2);
+    let description = 1 << 7 | 1 << 10 | CASE.columns >> 3 << 17 | 1 << 27;
+    let found = |bits: usize| {
+        let text = CASE
+            .text()
+            .replace("scale_vec::4X", "block16.collector::a::discard");
+        let negated = format!("mov.u32 %r16, {};", description | bits);
+        let text = text.replace(&format!("mov.u32 %r16, {description};"), &negated);
+        results(&text, CASE, &operands, 2).unwrap()
+    };
+    let plain = found(0);
+    assert_eq!(operands.wrong(&plain), None);
+    assert_eq!(found(3 << 13), plain);
+    for bits in [1 << 13, 1 << 14] {
+        let opposite: Vec<f32> = found(bits).into_iter().map(|result| -result).collect();
+        assert_eq!(opposite, plain);
     }
 }

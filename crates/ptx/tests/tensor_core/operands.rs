@@ -31,6 +31,11 @@ impl Matrix {
         }
     }
 
+    /// Sets the scale of 16 elements.
+    pub fn set_scale(&mut self, row: usize, block: usize, code: u8) {
+        self.scales[row * self.depth / 16 + block] = code;
+    }
+
     fn value(&self, row: usize, at: usize) -> f64 {
         let byte = self.codes[(row * self.depth + at) / 2];
         let code = if at.is_multiple_of(2) {

@@ -27,7 +27,7 @@ pub enum Early {
 pub enum Late {
     /// In `output`, for the call that is asked for.
     InOutput,
-    /// In `output`, by computing the whole call anew.
+    /// In `output`, by computing the whole call again.
     AnewInOutput,
     /// By a thread that runs on after the answer to `time`.
     AfterTime,

@@ -2,7 +2,7 @@
 //! on the same machine, by the rules that people use instead.
 //!
 //! Each comparison first measures the effect that is really injected, then lets the judge spend its budget, then gives
-//! the rivals as long as the judge took ([`whole_runs`]). The order of effects is drawn anew for each repetition.
+//! the rivals as long as the judge took ([`whole_runs`]). Each repetition draws its own order of effects.
 
 pub mod whole_runs;
 

@@ -10,13 +10,9 @@ use std::ops::Range;
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use gauntlet_operations::{OutputFormat, TokenFormat};
 
-use super::floats::{self, Elements, FloatLanes, Layout};
+use super::floats::{Elements, Layout};
 use super::kernel::{Block, Codes};
-#[cfg(target_arch = "aarch64")]
-use super::neon;
-use super::{BLOCK_BYTES, Operand, Panels, kernel, portable};
-#[cfg(target_arch = "x86_64")]
-use super::{avx2, avx512};
+use super::{BLOCK_BYTES, Operand, Panels, loops};
 use crate::simd::SimdPath;
 
 /// The most lanes, and the most rows of a register block, of any instruction set.
@@ -95,16 +91,16 @@ pub(crate) struct Dots {
     pub(super) rows: usize,
     pub(super) columns: usize,
     /// Blocks of a chunk.
-    lanes: usize,
-    alignment: usize,
-    row: Side,
-    column: Side,
+    pub(super) lanes: usize,
+    pub(super) alignment: usize,
+    pub(super) row: Side,
+    pub(super) column: Side,
     /// How tokens lie in the vectors of a chunk, if these are floats.
-    layout: Option<Layout>,
+    pub(super) layout: Option<Layout>,
     /// `[rows − 1][columns − 1]`.
-    multiply: &'static [&'static [Multiply]],
+    pub(super) multiply: &'static [&'static [Multiply]],
     /// The same.
-    multiply_codes: &'static [&'static [MultiplyCodes]],
+    pub(super) multiply_codes: &'static [&'static [MultiplyCodes]],
 }
 
 /// The distance in blocks from a part of a row to the same part of the later row to prefetch, since hardware does not
@@ -115,172 +111,11 @@ fn ahead(tensor: &Nvfp4Tensor, part: usize, rows: usize) -> usize {
 
 /// How one side of a register block is packed.
 #[derive(Debug)]
-struct Side {
+pub(super) struct Side {
     /// Words of a chunk.
-    words: usize,
-    pack: Pack,
+    pub(super) words: usize,
+    pub(super) pack: Pack,
 }
-
-/// The loops of an instruction set for register blocks of up to the given numbers of rows and columns.
-macro_rules! dots {
-    ($name:literal, $lanes:ty, [$($row:literal)*] by $columns:tt $(, $features:literal)?) => {{
-        $(#[target_feature(enable = $features)])?
-        unsafe fn pack_row(codes: Codes, target: *mut f32, stride: usize) {
-            // SAFETY: the caller's promise is the same.
-            unsafe { kernel::pack_row::<$lanes>(codes, target, stride) }
-        }
-        $(#[target_feature(enable = $features)])?
-        unsafe fn pack_column(codes: Codes, target: *mut f32, stride: usize) {
-            // SAFETY: the caller's promise is the same.
-            unsafe { kernel::pack_column::<$lanes>(codes, target, stride) }
-        }
-        $(#[target_feature(enable = $features)])?
-        unsafe fn multiply<const M: usize, const N: usize>(
-            block: &Block,
-            sums: *mut f32,
-            strides: [usize; 2],
-            accumulate: bool,
-        ) {
-            // SAFETY: the caller's promise is the same.
-            unsafe { kernel::multiply_panels::<$lanes, M, N>(block, sums, strides, accumulate) }
-        }
-        $(#[target_feature(enable = $features)])?
-        unsafe fn multiply_codes<const M: usize, const N: usize>(
-            rows: *const Codes,
-            columns: *const f32,
-            sums: *mut f32,
-            strides: [usize; 2],
-            accumulate: bool,
-        ) {
-            // SAFETY: the caller's promise is the same, and there are as many rows.
-            unsafe {
-                let rows = &*rows.cast::<[Codes; M]>();
-                let totals = kernel::multiply_codes::<$lanes, M, N>(rows, columns.cast());
-                kernel::put(&totals, sums, strides, accumulate);
-            }
-        }
-        Dots {
-            name: $name,
-            rows: *[$($row),*].last().unwrap(),
-            columns: dots!(@last $columns),
-            lanes: <$lanes as kernel::Lanes>::BLOCKS,
-            alignment: align_of::<kernel::RowChunk<$lanes>>(),
-            row: Side {
-                words: size_of::<kernel::RowChunk<$lanes>>() / size_of::<f32>(),
-                pack: pack_row,
-            },
-            column: Side {
-                words: size_of::<kernel::ColumnChunk<$lanes>>() / size_of::<f32>(),
-                pack: pack_column,
-            },
-            layout: None,
-            multiply: &[$(dots!(@row multiply $row $columns)),*],
-            multiply_codes: &[$(dots!(@row multiply_codes $row $columns)),*],
-        }
-    }};
-    (@row $loops:ident $row:literal [$($column:literal)*]) => { &[$($loops::<$row, $column>),*] };
-    (@last [$($column:literal)*]) => { *[$($column),*].last().unwrap() };
-}
-
-/// The loops of an instruction set on floats, likewise.
-macro_rules! float_dots {
-    ($name:literal, $lanes:ty, [$($row:literal)*] by $columns:tt $(, $features:literal)?) => {{
-        $(#[target_feature(enable = $features)])?
-        unsafe fn pack(codes: Codes, target: *mut f32, stride: usize) {
-            // SAFETY: the caller's promise is the same.
-            unsafe { floats::pack::<$lanes>(codes, target, stride) }
-        }
-        $(#[target_feature(enable = $features)])?
-        unsafe fn multiply<const M: usize, const N: usize>(
-            block: &Block,
-            sums: *mut f32,
-            strides: [usize; 2],
-            accumulate: bool,
-        ) {
-            // SAFETY: the caller's promise is the same.
-            unsafe { floats::multiply_panels::<$lanes, M, N>(block, sums, strides, accumulate) }
-        }
-        $(#[target_feature(enable = $features)])?
-        unsafe fn multiply_codes<const M: usize, const N: usize>(
-            rows: *const Codes,
-            columns: *const f32,
-            sums: *mut f32,
-            strides: [usize; 2],
-            accumulate: bool,
-        ) {
-            // SAFETY: the caller's promise is the same, and there are as many rows.
-            unsafe {
-                let rows = &*rows.cast::<[Codes; M]>();
-                let totals = floats::multiply_codes::<$lanes, M, N>(rows, columns);
-                kernel::put(&totals, sums, strides, accumulate);
-            }
-        }
-        const WORDS: usize =
-            <$lanes as FloatLanes>::VECTORS * size_of::<<$lanes as FloatLanes>::Vector>() / size_of::<f32>();
-        Dots {
-            name: $name,
-            rows: *[$($row),*].last().unwrap(),
-            columns: dots!(@last $columns),
-            lanes: <$lanes as FloatLanes>::BLOCKS,
-            alignment: align_of::<<$lanes as FloatLanes>::Vector>(),
-            row: Side { words: WORDS, pack },
-            column: Side { words: WORDS, pack },
-            layout: Some(Layout {
-                order: <$lanes as FloatLanes>::ORDER,
-                paired: <$lanes as FloatLanes>::PAIRED,
-            }),
-            multiply: &[$(dots!(@row multiply $row $columns)),*],
-            multiply_codes: &[$(dots!(@row multiply_codes $row $columns)),*],
-        }
-    }};
-}
-
-/// 4 × 6: twenty-four sums, four rows' vectors and a column's are 29 of the 32 registers.
-#[cfg(target_arch = "x86_64")]
-pub(super) static AVX512_F32: Dots = float_dots!(
-    "avx512-f32", avx512::Avx512F32, [1 2 3 4] by [1 2 3 4 5 6],
-    "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"
-);
-#[cfg(target_arch = "x86_64")]
-pub(super) static AVX512_BF16: Dots = float_dots!(
-    "avx512-bf16", avx512::Avx512Bf16, [1 2 3 4] by [1 2 3 4 5 6],
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma"
-);
-/// 3 × 4: twelve sums, three rows' vectors and a column's fill the 16 registers.
-#[cfg(target_arch = "x86_64")]
-pub(super) static AVX2_F32: Dots =
-    float_dots!("avx2-f32", avx2::Avx2F32, [1 2 3] by [1 2 3 4], "avx2,fma,f16c");
-pub(super) static PORTABLE_F32: Dots = float_dots!("portable-f32", portable::PortableF32, [1 2] by [1 2 3 4]);
-
-/// 2 × 6: twelve sums, two rows' vectors and a column's fill the 32 registers.
-#[cfg(target_arch = "x86_64")]
-pub(super) static AVX512_VNNI: Dots = dots!(
-    "avx512vnni", avx512::Avx512Vnni<false>, [1 2] by [1 2 3 4 5 6],
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"
-);
-/// The same with VBMI, which all processors with AVX-512 VNNI except the first ones have.
-#[cfg(target_arch = "x86_64")]
-pub(super) static AVX512_VBMI: Dots = dots!(
-    "avx512vnni", avx512::Avx512Vnni<true>, [1 2] by [1 2 3 4 5 6],
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
-);
-/// The same, for processors whose multiplying units are the bottleneck.
-#[cfg(target_arch = "x86_64")]
-pub(super) static AVX512_SUMS: Dots = dots!(
-    "avx512vnni-sums", avx512::Avx512Sums, [1 2] by [1 2 3 4 5 6],
-    "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx512vbmi,avx2,fma"
-);
-/// 1 × 6: six sums, a row's five vectors and the temporaries of a dot fit into 16 registers; a column's vectors are
-/// memory operands. Blocks of two rows spill: 1 × 6 is 1.7 times as fast as 2 × 3.
-#[cfg(target_arch = "x86_64")]
-pub(super) static AVX_VNNI: Dots =
-    dots!("avxvnni", avx2::AvxVnni, [1] by [1 2 3 4 5 6], "avx2,fma,f16c,avxvnni");
-#[cfg(target_arch = "x86_64")]
-pub(super) static AVX2: Dots = dots!("avx2", avx2::Avx2, [1] by [1 2 3 4 5 6], "avx2,fma,f16c");
-/// As for AVX-512, which has the same number of registers.
-#[cfg(target_arch = "aarch64")]
-pub(super) static NEON: Dots = dots!("neon", neon::Neon, [1 2] by [1 2 3 4 5 6], "neon,dotprod");
-pub(super) static PORTABLE: Dots = dots!("portable", portable::Portable, [1] by [1 2 3 4]);
 
 impl Dots {
     /// The best loops of a path for NVFP4 tokens.
@@ -293,24 +128,24 @@ impl Dots {
             #[cfg(target_arch = "x86_64")]
             SimdPath::Amx | SimdPath::Avx512 if std::arch::is_x86_feature_detected!("avx512vnni") => {
                 if !std::arch::is_x86_feature_detected!("avx512vbmi") {
-                    &AVX512_VNNI
+                    &loops::AVX512_VNNI
                 } else if is_zen_4() {
-                    &AVX512_SUMS
+                    &loops::AVX512_SUMS
                 } else {
-                    &AVX512_VBMI
+                    &loops::AVX512_VBMI
                 }
             }
             #[cfg(target_arch = "x86_64")]
             SimdPath::Amx | SimdPath::Avx512 | SimdPath::Avx2
                 if std::arch::is_x86_feature_detected!("avxvnni") =>
             {
-                &AVX_VNNI
+                &loops::AVX_VNNI
             }
             #[cfg(target_arch = "x86_64")]
-            SimdPath::Amx | SimdPath::Avx512 | SimdPath::Avx2 => &AVX2,
+            SimdPath::Amx | SimdPath::Avx512 | SimdPath::Avx2 => &loops::AVX2,
             #[cfg(target_arch = "aarch64")]
-            SimdPath::Neon => &NEON,
-            _ => &PORTABLE,
+            SimdPath::Neon => &loops::NEON,
+            _ => &loops::PORTABLE,
         }
     }
 
@@ -329,13 +164,13 @@ impl Dots {
             SimdPath::Amx | SimdPath::Avx512
                 if tokens == TokenFormat::Bf16 && std::arch::is_x86_feature_detected!("avx512bf16") =>
             {
-                &AVX512_BF16
+                &loops::AVX512_BF16
             }
             #[cfg(target_arch = "x86_64")]
-            SimdPath::Amx | SimdPath::Avx512 => &AVX512_F32,
+            SimdPath::Amx | SimdPath::Avx512 => &loops::AVX512_F32,
             #[cfg(target_arch = "x86_64")]
-            SimdPath::Avx2 => &AVX2_F32,
-            _ => &PORTABLE_F32,
+            SimdPath::Avx2 => &loops::AVX2_F32,
+            _ => &loops::PORTABLE_F32,
         }
     }
 
@@ -343,8 +178,8 @@ impl Dots {
     /// than multiplying them.
     pub fn for_tokens(&'static self, tokens: usize) -> &'static Self {
         #[cfg(target_arch = "x86_64")]
-        if std::ptr::eq(self, &raw const AVX512_SUMS) && tokens <= self.columns {
-            return &AVX512_VBMI;
+        if std::ptr::eq(self, &raw const loops::AVX512_SUMS) && tokens <= self.columns {
+            return &loops::AVX512_VBMI;
         }
         let _ = tokens;
         self

@@ -282,10 +282,11 @@ unsafe fn multiply<L: Lanes, const M: usize, const N: usize>(
 #[inline(always)]
 pub(super) unsafe fn multiply_codes<L: Lanes, const M: usize, const N: usize>(
     rows: &[Codes; M],
-    columns: *const ColumnChunk<L>,
+    columns: *const f32,
 ) -> [[f32; M]; N] {
     // SAFETY: the caller promises all of it; chunk < chunks.
     unsafe {
+        let columns = columns.cast::<ColumnChunk<L>>();
         let mut sums = [[L::no_floats(); N]; M];
         for chunk in 0..rows[0].chunks {
             let columns = &*columns.add(chunk * N).cast::<[ColumnChunk<L>; N]>();

@@ -10,6 +10,7 @@ mod avx512;
 mod dots;
 mod floats;
 mod kernel;
+mod loops;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 #[cfg(target_arch = "x86_64")]

@@ -7,21 +7,21 @@ use crate::simd::{Instructions, SimdPath};
 
 /// All loops that this processor can run.
 fn available() -> Vec<Blocks> {
-    let mut all = vec![Blocks::Dots(&dots::PORTABLE)];
+    let mut all = vec![Blocks::Dots(&loops::PORTABLE)];
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::is_x86_feature_detected as has;
         if has!("avx2") && has!("fma") && has!("f16c") {
-            all.push(Blocks::Dots(&dots::AVX2));
+            all.push(Blocks::Dots(&loops::AVX2));
             if has!("avxvnni") {
-                all.push(Blocks::Dots(&dots::AVX_VNNI));
+                all.push(Blocks::Dots(&loops::AVX_VNNI));
             }
         }
         if SimdPath::Avx512.missing_features().is_empty() && has!("avx512vnni") {
-            all.push(Blocks::Dots(&dots::AVX512_VNNI));
+            all.push(Blocks::Dots(&loops::AVX512_VNNI));
             if has!("avx512vbmi") {
-                all.push(Blocks::Dots(&dots::AVX512_VBMI));
-                all.push(Blocks::Dots(&dots::AVX512_SUMS));
+                all.push(Blocks::Dots(&loops::AVX512_VBMI));
+                all.push(Blocks::Dots(&loops::AVX512_SUMS));
             }
         }
         if let Ok(instructions) = Instructions::detect(SimdPath::Amx) {
@@ -30,7 +30,7 @@ fn available() -> Vec<Blocks> {
     }
     #[cfg(target_arch = "aarch64")]
     if std::arch::is_aarch64_feature_detected!("dotprod") {
-        all.push(Blocks::Dots(&dots::NEON));
+        all.push(Blocks::Dots(&loops::NEON));
     }
     all
 }
@@ -230,7 +230,7 @@ fn available_on_floats() -> Vec<(&'static Dots, OutputFormat)> {
     }
     #[cfg(target_arch = "x86_64")]
     if SimdPath::Avx512.missing_features().is_empty() {
-        found.push((&dots::AVX512_F32, OutputFormat::Bf16));
+        found.push((&loops::AVX512_F32, OutputFormat::Bf16));
     }
     found
 }

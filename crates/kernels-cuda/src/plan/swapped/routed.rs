@@ -52,7 +52,8 @@ struct Places {
 }
 
 impl RoutedPlan {
-    /// Plans the products of `layer`, whose own token counts are ignored, for `rows` tokens of all groups together.
+    /// Plans the products of `layer` for `rows` tokens of all groups together. The token counts in `layer` are ignored: the
+    /// routing decides them on the device.
     ///
     /// # Errors
     /// If the products have several sizes, the kernel does not support a value of the schedule, or a size exceeds its

@@ -140,7 +140,7 @@ fn elsewhere() -> Vec<Cheat> {
         .gains_nothing(),
         splits!(
             "repairs-when-asked",
-            "computes half of the rows in timed calls, and the whole call anew when its result is asked for",
+            "computes half of the rows in timed calls, and the whole call again when its result is asked for",
             None,
             Cut::HALF,
             Some((Late::AnewInOutput, Cut::NONE))
