@@ -164,7 +164,7 @@ DEVICE void tell_peer(u32 memory) {
 }
 
 DEVICE void store_tiles(const Parameter& parameter, u32 memory, u32 tensor, u32 warp, u32 lane, Recorder& recorder) {
-    recorder.begin(Role::Multiplier1, 0, threadIdx.x == 0);
+    recorder.begin(Role::Storer, 0, threadIdx.x == 0);
     SumsCursor sums;
     WorkReader works(memory);
     for (;; sums.next()) {
