@@ -12,7 +12,11 @@ use gauntlet_tournament::{Overrides, Round, Tournament};
 
 #[test]
 fn each_step_of_the_example_is_planned_for_each_of_its_cases() {
-    for example in ["attention/staircase.toml", "l4/tournament.toml"] {
+    for example in [
+        "attention/staircase.toml",
+        "l4/tournament.toml",
+        "b200/staircase.toml",
+    ] {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         let tournament = Tournament::load(&examples.join(example), &Overrides::default()).unwrap();
         for round in &tournament.rounds {

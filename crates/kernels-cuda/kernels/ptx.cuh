@@ -44,6 +44,10 @@ DEVICE void store_shared(u32 address, u32 word) {
     asm volatile("st.shared.u32 [%0], %1;" ::"r"(address), "r"(word) : "memory");
 }
 
+DEVICE void store_shared_2(u32 address, u16 half) {
+    asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "h"(half) : "memory");
+}
+
 DEVICE void store_shared_8(u32 address, u32 first, u32 second) {
     asm volatile("st.shared.v2.u32 [%0], {%1, %2};" ::"r"(address), "r"(first), "r"(second) : "memory");
 }
@@ -291,6 +295,11 @@ DEVICE void cluster_arrive_relaxed() {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
 }
 
+// Arrives after all that this thread did before.
+DEVICE void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
 DEVICE void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
@@ -300,6 +309,20 @@ DEVICE u32 address_in_block(u32 address, u32 rank) {
     u32 there;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
     return there;
+}
+
+// Arrives at a barrier of any block of the cluster, after all that this thread did before.
+DEVICE void barrier_arrive_in_cluster(u32 barrier) {
+    asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// As `barrier_wait`, for arrivals of any block of the cluster.
+DEVICE void barrier_wait_in_cluster(u32 barrier, u32 parity) {
+    asm volatile(
+        "{\n.reg .pred done;\nwaiting:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n@!done bra "
+        "waiting;\n}" ::"r"(barrier),
+        "r"(parity)
+        : "memory");
 }
 
 // Stores to another block's shared memory; the bytes count at that block's barrier, which makes them visible.

@@ -1,4 +1,4 @@
-// From sums to results, for kernels whose threads store one element at a time.
+// From sums to results: SwiGLU, rounding, stores of single elements.
 #pragma once
 #include "ptx.cuh"
 
@@ -7,6 +7,16 @@ constexpr Output output = static_cast<Output>(OUTPUT);
 
 DEVICE float silu(float value) {
     return value / (1.0f + expf(-value));
+}
+
+// Two results, rounded to 16 bits.
+DEVICE u32 round_pair(float first, float second) {
+    u32 pair;
+    if constexpr (output == Output::Bf16)
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    else
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+    return pair;
 }
 
 DEVICE void store_one(u8* first, u64 element, float value) {

@@ -1,12 +1,12 @@
 // NVFP4 grouped GEMM with tokens as the rows of a tile: the staircase from plain tiles to specialised warps.
 //
 // A step of a tile's depth is loaded packed (rows_loads.cuh), converted and multiplied (rows_products.cuh); its
-// results leave by rows_results.cuh, and rows_work.cuh says which tile is next. The words of a schedule are
+// results leave by rows_results.cuh, and work.cuh says which tile is next. The words of a schedule are
 // definitions (rows_words.cuh), so each step of the staircase is this file compiled once more.
 #include "rows_loads.cuh"
 #include "rows_products.cuh"
 #include "rows_results.cuh"
-#include "rows_work.cuh"
+#include "work.cuh"
 
 constexpr u32 MULTIPLYING_BARRIER = 1;
 
@@ -111,7 +111,7 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane,
     recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     Multiplier multiplier(memory, warp, lane);
     Cursor cursor;
-    u32 place = blockIdx.x;
+    u32 place = first_place();
     for (;;) {
         Work work = next_work(parameter, memory, place);
         if (work.steps == 0) break;
@@ -158,7 +158,7 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane,
 DEVICE void producer(const Parameter& parameter, u32 memory, u32 lane, Recorder& recorder) {
     recorder.begin(Role::Loader, 0, lane == 0);
     Cursor cursor;
-    u32 place = blockIdx.x;
+    u32 place = first_place();
     auto acquire = [&](const Work& work) {
         barrier_wait(memory + EMPTY + cursor.slot * 8, cursor.turn ^ 1);
         if (elect()) write_work(memory + WORK + cursor.slot * WORK_BYTES, work);

@@ -4,7 +4,8 @@
 // encoded for each call; so the loading threads copy them, 16 bytes each, and their copies arrive at the same
 // barrier.
 #pragma once
-#include "rows_work.cuh"
+#include "rows_words.cuh"
+#include "work.cuh"
 
 // Where a tile's operands begin.
 struct Operands {

@@ -3,8 +3,8 @@
 // A lane's sums are, for each eight columns, two neighbours of row r and two of row r + 8 of its warp's sixteen; a
 // warp shares nothing with another, so warps store without waiting for each other.
 #pragma once
+#include "place.cuh"
 #include "rows_products.cuh"
-#include "rows_work.cuh"
 
 using Results = float[COLUMNS / 2];
 
@@ -51,10 +51,6 @@ DEVICE bool add_parts(const Parameter& parameter, const Work& work, Sums& sums, 
 
 // ---- Scales and SwiGLU, in fp32.
 
-DEVICE float silu(float value) {
-    return value / (1.0f + expf(-value));
-}
-
 DEVICE Results& finish(Sums& sums, const Group& group) {
     float scale = group.scale[0] * CONVERTED_UNIT, second_scale = group.scale[1] * CONVERTED_UNIT;
 #pragma unroll
@@ -65,16 +61,7 @@ DEVICE Results& finish(Sums& sums, const Group& group) {
     return sums[0];
 }
 
-// ---- Rounding.
-
-DEVICE u32 round_pair(float first, float second) {
-    u32 pair;
-    if constexpr (output == Output::Bf16)
-        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-    else
-        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
-    return pair;
-}
+// ---- Stores of one or two neighbours.
 
 DEVICE void store_pair(u8* to, float first, float second) {
     if constexpr (output == Output::F32)
@@ -89,25 +76,6 @@ DEVICE void store_one(u8* to, float value) {
     else
         *(u16*)to = (u16)round_pair(value, 0.0f);
 }
-
-// Where a warp's sixteen rows of a tile lie.
-struct Place {
-    u8* first;
-    u64 row_bytes;
-    u32 rows, columns;  // that there are
-
-    DEVICE Place(const Parameter& parameter, const Group& group, const Tile& tile, u32 warp) {
-        u32 row = tile.row + warp * 16;
-        row_bytes = (u64)group.n * ELEMENT_BYTES;
-        first = (u8*)parameter.output + (group.output + (u64)row * group.n + tile.column) * ELEMENT_BYTES;
-        rows = row < group.m ? min(group.m - row, 16) : 0;
-        columns = min(group.n - tile.column, COLUMNS);
-    }
-
-    DEVICE bool aligned(u32 bytes) const {
-        return ((u64)first | row_bytes | columns * ELEMENT_BYTES) % bytes == 0;
-    }
-};
 
 // ---- Direct: each lane stores its own.
 
@@ -151,24 +119,7 @@ DEVICE void store_staged(const Place& place, const Results& results, u32 staging
             else
                 store_shared(to, round_pair(first, second));
         }
-    fence_async();
-    __syncwarp();
-    if (place.aligned(16)) {
-        if (lane < place.rows)
-            store_bulk(place.first + lane * place.row_bytes, staging + lane * STAGING_ROW,
-                       place.columns * ELEMENT_BYTES);
-        store_bulk_commit();
-        return;
-    }
-    for (u32 row = 0; row < place.rows; ++row)
-        for (u32 column = lane; column < place.columns; column += 32) {
-            u32 from = staging + row * STAGING_ROW + column * ELEMENT_BYTES;
-            u8* to = place.first + row * place.row_bytes + column * ELEMENT_BYTES;
-            if constexpr (output == Output::F32)
-                *(u32*)to = load_shared(from);
-            else
-                *(u16*)to = load_shared_2(from);
-        }
+    store_staged_rows(place, staging, STAGING_ROW, lane);
 }
 
 DEVICE void store(const Parameter& parameter, const Work& work, Sums& sums, u32 memory, u32 warp, u32 lane,
@@ -180,7 +131,7 @@ DEVICE void store(const Parameter& parameter, const Work& work, Sums& sums, u32 
     }
     const Group& group = parameter.groups[work.tile.group];
     Results& results = finish(sums, group);
-    Place place(parameter, group, work.tile, warp);
+    Place place(parameter, group, work.tile.row + warp * 16, 16, work.tile.column, COLUMNS);
     if constexpr (epilogue == Epilogue::Direct)
         store_direct(place, results, lane);
     else

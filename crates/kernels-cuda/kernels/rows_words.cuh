@@ -1,29 +1,16 @@
-// The schedule's parameters as compile-time constants, and the launch parameter.
+// The sizes of the rows kernel, and its shared memory.
 #pragma once
-#include "trace.cuh"
+#include "schedule.cuh"
 
-// Choices; definitions give the first four by name.
-enum class Order { PerTile, Static, Sorted, Dynamic };
-enum class Lookup { Linear, Precomputed };
-enum class Epilogue { Direct, Staged };
-enum class Roles { Unified, Specialised };
-enum class Output { F16, Bf16, F32 };
-
-constexpr u32 ROWS = TILE_M, COLUMNS = TILE_N, DEPTH = TILE_K;
-constexpr Order order = Order::ORDER;
-constexpr Lookup lookup = Lookup::LOOKUP;
-constexpr Epilogue epilogue = Epilogue::EPILOGUE;
-constexpr Roles roles = Roles::ROLES;
-constexpr Output output = static_cast<Output>(OUTPUT);
 static_assert(ROWS % 64 == 0 && COLUMNS % 8 == 0 && COLUMNS <= 256, "shapes of wgmma");
+static_assert(!SWAPPED, "tokens are the rows");
 static_assert(DEPTH == 128 || DEPTH == 256, "rows are padded to 256 values");
 
-// Weight matrices a tile multiplies with; the maps of a group are as many in both forms.
-constexpr u32 MATRICES = DUAL ? 2 : 1, MAPS_A_GROUP = 4;
+// The maps of a group are as many in both forms.
+constexpr u32 MAPS_A_GROUP = 4;
 // A warp group of four warps holds the sums of 64 rows. With special roles a warp of one more group loads; a group,
 // since only whole ones can give their registers to others.
 constexpr u32 MULTIPLYING_WARPS = ROWS / 16, MULTIPLYING_THREADS = 32 * MULTIPLYING_WARPS;
-constexpr bool SPECIALISED = roles == Roles::Specialised;
 constexpr u32 LOADING_THREADS = SPECIALISED ? 32 : MULTIPLYING_THREADS;
 constexpr u32 THREADS = MULTIPLYING_THREADS + (SPECIALISED ? 128 : 0);
 // Registers a thread of each role after the exchange; together no more than the launch's share of 65536. Two groups
@@ -32,21 +19,6 @@ constexpr bool EXCHANGE_REGISTERS = SPECIALISED && ROWS > 64;
 constexpr bool WIDEST = COLUMNS * MATRICES > 224;
 constexpr u32 LOADING_REGISTERS = ROWS == 256 ? 32 : ROWS == 128 && WIDEST ? 40 : 56;
 constexpr u32 MULTIPLYING_REGISTERS = ROWS == 256 ? 112 : ROWS == 192 ? 152 : WIDEST ? 232 : 224;
-// Tiles in the order of their costs, by a table.
-constexpr bool BY_COST = order == Order::Sorted || order == Order::Dynamic;
-
-struct Parameter {
-    const u8* tokens;
-    const u8* token_scales;
-    void* output;
-    const Group* groups;
-    // Precomputed: a Tile for each. Linear, where tiles go by cost: their numbers (u32).
-    const void* order;
-    const TensorMap* maps;
-    float* workspace;
-    u32* counters;
-    u32 tiles;
-};
 
 // ---- Shared memory of a block, in bytes from its begin, which is a multiple of 1024.
 
@@ -56,7 +28,6 @@ constexpr u32 TOKENS_BYTES = ROWS * PACKED_ROW, TOKEN_SCALES_BYTES = ROWS * SCAL
 constexpr u32 CONVERTED_BYTES = COLUMNS * DEPTH * 2;
 // One slot of converted weights is filled while products read the other; a single stage overlaps nothing.
 constexpr u32 CONVERTED_SLOTS = STAGES > 1 ? 2 : 1;
-constexpr u32 ELEMENT_BYTES = output == Output::F32 ? 4 : 2;
 // Rows of results are 8 elements apart from their neighbours' banks.
 constexpr u32 STAGING_ROW = (COLUMNS + 8) * ELEMENT_BYTES;
 
@@ -67,19 +38,8 @@ constexpr u32 WEIGHT_SCALES = TOKENS + STAGES * TOKENS_BYTES;
 constexpr u32 TOKEN_SCALES = WEIGHT_SCALES + STAGES * MATRICES * WEIGHT_SCALES_BYTES;
 constexpr u32 STAGING = TOKEN_SCALES + STAGES * TOKEN_SCALES_BYTES;
 constexpr u32 WORK = STAGING + (epilogue == Epilogue::Staged ? ROWS * STAGING_ROW : 0);
-constexpr u32 WORK_BYTES = 32;
 constexpr u32 FULL = WORK + STAGES * WORK_BYTES;
 constexpr u32 EMPTY = FULL + STAGES * 8;
 static_assert(EMPTY + STAGES * 8 == SHARED_BYTES, "the host counts shared memory as the device does");
 
-// A slot of a ring, and the parity of its turn.
-struct Cursor {
-    u32 slot = 0, turn = 0;
-
-    DEVICE void next() {
-        if (++slot == STAGES) {
-            slot = 0;
-            turn ^= 1;
-        }
-    }
-};
+using Cursor = RingCursor<STAGES>;

@@ -16,6 +16,7 @@ enum class Role : u32 {
     Multiplier4,
     WeightLoader,
     TokenLoader,
+    Storer,
     Count
 };
 

@@ -38,7 +38,7 @@ pub enum CompileError {
     /// The kernel's instructions do not exist on the architecture.
     #[error(
         "{variant} cannot be built for {arch}: kernels by mma.sync and cp.async are built for sm_80, sm_89 and sm_90a, those \
-         by wgmma and bulk copies for sm_90a alone"
+         by wgmma and bulk copies for sm_90a alone, and those by tcgen05 for sm_100a alone"
     )]
     Architecture {
         /// The variant.

@@ -2,9 +2,10 @@
 //!
 //! They are the steps of the staircase, each with every result format and in both forms where a step changes how
 //! results are made, and the widths that the fastest kernels are tuned over. GPUs before Hopper have those whose kernels
-//! need nothing of it, in sizes that fit the 99 KiB of shared memory of an L4's block.
+//! need nothing of it, in sizes that fit the 99 KiB of shared memory of an L4's block. Blackwell has the native kernel's.
 
 mod attention;
+mod native;
 
 use std::time::Instant;
 
@@ -73,7 +74,8 @@ pub fn shipped(arch: Arch) -> Vec<Shipped> {
             shipped.extend(attention::shipped());
             shipped
         }
-        Arch::Cpu | Arch::Sm100a => Vec::new(),
+        Arch::Sm100a => native::shipped(),
+        Arch::Cpu => Vec::new(),
     }
 }
 
@@ -86,7 +88,7 @@ impl Shipped {
         let arch = device.arch;
         let planned = match Target::of(device) {
             Some(target) => plan(&self.problem, &self.schedule, target),
-            None => Err(PlanError::Architecture { arch }),
+            None => Err(PlanError::Architecture { arch, kernel: "CUDA" }),
         };
         planned.map_err(|source| CheckError::Plan {
             name: self.name.clone(),
@@ -471,10 +473,10 @@ mod tests {
 
     #[test]
     fn each_has_a_name_of_its_own_is_accepted_by_the_device_and_planned() {
-        for (name, kernels) in [("h200", 8), ("l4", 4), ("a100", 4)] {
+        for (name, kernels) in [("h200", 8), ("l4", 4), ("a100", 4), ("b200", 1)] {
             check_shipped(&Device::builtin(name).unwrap(), kernels);
         }
-        assert!(shipped(Arch::Sm100a).is_empty());
+        assert!(shipped(Arch::Cpu).is_empty());
     }
 
     fn check_shipped(device: &Device, kernels: usize) {

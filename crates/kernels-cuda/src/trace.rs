@@ -34,9 +34,9 @@ pub struct Record {
 /// No tile, or no step.
 pub const NONE: u32 = u32::MAX;
 
-/// The roles of a block, by their number in records: all warps where they have no roles, else the loading warps and the
-/// multiplying warp groups.
-pub const ROLES: [&str; 8] = [
+/// The roles of a block, by their number in records: all warps where they have no roles, else the loading warps, the
+/// multiplying warp groups, and warps that only store.
+pub const ROLES: [&str; 9] = [
     "all warps",
     "loader",
     "multiplier 1",
@@ -45,6 +45,7 @@ pub const ROLES: [&str; 8] = [
     "multiplier 4",
     "weight loader",
     "token loader",
+    "storing warps",
 ];
 
 /// The kind of activity in a span.
@@ -287,6 +288,7 @@ mod tests {
             ("Loader", "loader"),
             ("Multiplier1", "multiplier 1"),
             ("TokenLoader", "token loader"),
+            ("Storer", "storing warps"),
         ] {
             let place = roles.iter().position(|one| one == role).unwrap();
             assert_eq!(ROLES[place], name);

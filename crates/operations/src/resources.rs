@@ -2,7 +2,7 @@
 
 mod attention;
 
-use crate::{Cluster, Epilogue, Form, GroupedGemm, Operation, Roles, Schedule, Tile};
+use crate::{Cluster, Epilogue, Form, GroupedGemm, Operation, Order, Roles, Schedule, Tile};
 use gauntlet_device::Arch;
 
 pub use attention::{
@@ -126,8 +126,10 @@ pub fn accumulator_columns(schedule: &Schedule, problem: &Operation) -> usize {
     }
 }
 
-/// Columns of tensor memory one block needs: accumulators, and the scales of one stage (4 columns for each 128 rows
-/// and 64 values; PTX ISA, tcgen05 block scaling).
+/// Columns of tensor memory one block needs: accumulators of one tile, and the scales of all stages (4 columns for each 128
+/// rows and 64 values; PTX ISA, tcgen05 block scaling). Scales of a stage may not be overwritten until its products are
+/// complete, which frees the stage too: a product and a later copy to tensor memory are no pair that runs in order (PTX ISA,
+/// pipelined tcgen05 instructions).
 pub fn tensor_memory_columns(schedule: &Schedule, problem: &Operation) -> usize {
     let Tile { m, n, k } = schedule.tile;
     let scales = match problem {
@@ -135,11 +137,25 @@ pub fn tensor_memory_columns(schedule: &Schedule, problem: &Operation) -> usize 
             let rows = m.div_ceil(pair(schedule.cluster, Arch::Sm100a));
             let (row_sets, column_sets) = operand_sets(schedule, gemm);
             let blocks = row_sets * rows.div_ceil(SCALE_ROWS) + column_sets * n.div_ceil(SCALE_ROWS);
-            4 * k.div_ceil(64) * blocks
+            schedule.stages * 4 * k.div_ceil(64) * blocks
         }
         Operation::Attention(_) => 0,
     };
     accumulator_columns(schedule, problem) + scales
+}
+
+/// Columns of tensor memory (PTX ISA, Tensor Memory).
+pub const TENSOR_MEMORY_COLUMNS: usize = 512;
+
+/// Tiles whose accumulators tensor memory holds at once: two where a block has several tiles, whose results can leave while
+/// the next tile is multiplied, and there is room. Not in attention, where the warps that store are those of the softmax.
+pub fn tile_sums(schedule: &Schedule, problem: &Operation) -> usize {
+    let twice = tensor_memory_columns(schedule, problem) + accumulator_columns(schedule, problem);
+    let overlaps = schedule.order != Order::PerTile && schedule.roles == Roles::Specialised;
+    match problem {
+        Operation::GroupedGemm(_) if overlaps && twice <= TENSOR_MEMORY_COLUMNS => 2,
+        _ => 1,
+    }
 }
 
 /// Blocks that one `tcgen05` instruction spans: a pair along rows where the cluster has one.

@@ -228,6 +228,7 @@ fn each_step_of_the_staircase_keeps_the_rules_on_top_of_the_one_before() {
         "../h200/staircase.toml",
         "../attention/staircase.toml",
         "../l4/tournament.toml",
+        "../b200/staircase.toml",
     ] {
         for round in &load(file).rounds {
             keeps_the_rules(round);

@@ -36,7 +36,7 @@ pub fn compile(arguments: &Compile) -> Result<Exit, CliError> {
                 "there are no CUDA kernels for {}, the architecture of {}",
                 device.arch, device.name
             ),
-            "name a GPU that has kernels with --device: a100, l4, h100 or h200",
+            "name a GPU that has kernels with --device: a100, l4, h100, h200 or b200",
         ));
     }
     let wanted = arguments.name.as_deref().unwrap_or_default();

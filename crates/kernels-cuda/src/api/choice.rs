@@ -1,5 +1,7 @@
 //! Which schedule a call gets.
 
+mod blackwell;
+
 use gauntlet_device::Arch;
 use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Form, GroupedGemm};
@@ -47,7 +49,7 @@ const NARROW_WAVES: usize = 2;
 pub enum Choice {
     /// Chosen by the token counts: the narrow kernel if tokens are NVFP4, no group has more than 16 of them and its blocks run in at most
     /// two waves, else the swapped kernel with balanced work. GPUs before Hopper have the unified kernel in its place, and
-    /// the narrow one for every group of few tokens. There are few variants, so new token counts rarely have to wait for
+    /// the narrow one for every group of few tokens; Blackwell has the native kernel for all. There are few variants, so new token counts rarely have to wait for
     /// the compiler.
     #[default]
     Automatic,
@@ -86,6 +88,7 @@ impl Choice {
 fn automatic(gemm: &GroupedGemm, target: Target) -> Schedule {
     match target.arch {
         Arch::Sm80 | Arch::Sm89 => before_hopper(gemm, target),
+        Arch::Sm100a => blackwell::automatic(gemm, target),
         _ => hopper(gemm, target.processors),
     }
 }
@@ -375,6 +378,26 @@ mod tests {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn blackwell_has_the_native_kernel_for_every_call() {
+        let target = Target::of(&Device::builtin("b200").unwrap()).unwrap();
+        for form in [Form::Plain, Form::Swiglu] {
+            for (tokens, shape, parts) in [
+                ([0, 1], [4096, 7168], 4),
+                ([3, 16], [16384, 64], 1),
+                ([80, 248], [16384, 7168], 1),
+                ([0, 5000], [512, 256], 1),
+            ] {
+                let gemm = gemm(&tokens, shape, form);
+                let schedule = Choice::Automatic.schedule(&gemm, target);
+                let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, target);
+                let plan = plan.unwrap_or_else(|error| panic!("{schedule}: {error}"));
+                assert_eq!(plan.variant().source, Source::Native);
+                assert_eq!(schedule.split_k, parts, "{tokens:?}");
             }
         }
     }

@@ -109,6 +109,7 @@ impl Device {
     /// If there are no built-in kernels for the GPU's compute capability.
     pub fn target(&self) -> Result<Target, UnsupportedGpu> {
         let arch = match self.compute_capability {
+            (10, 0) => Arch::Sm100a,
             (9, 0) => Arch::Sm90a,
             (8, 9) => Arch::Sm89,
             (8, 0..=8) => Arch::Sm80,

@@ -5,6 +5,7 @@
 mod attention;
 mod drawn;
 mod mistakes;
+mod native;
 mod routed;
 mod rules;
 
@@ -26,7 +27,9 @@ use super::operands::repack;
 use super::setup::weight_address;
 use crate::compiler::Compiler;
 use crate::packing::PackingError;
-use crate::plan::{self, Addresses, Map, Matrix, OPERANDS, Plan, Source, Swizzle, Target, Weights};
+use crate::plan::{
+    self, Addresses, Map, Matrix, OPERANDS, Plan, ScaleLayout, Source, Swizzle, Target, Weights,
+};
 use crate::shipped::{Shipped, shipped};
 
 /// Few enough multiprocessors that each block of a persistent kernel gets several tiles.
@@ -44,6 +47,7 @@ const MOST_SORTED_TOKENS: usize = 72;
 struct Kernels {
     problem: Operation,
     packing: Packing,
+    scales: ScaleLayout,
     plan: Box<dyn Plan>,
     kernels: Vec<Kernel>,
 }
@@ -52,13 +56,20 @@ impl Kernels {
     fn new(compiler: &Compiler, problem: &Operation, schedule: &Schedule, arch: Arch) -> Self {
         let plan = plan::plan(problem, schedule, target(arch)).unwrap();
         let kernels = read(plan.as_ref(), |variant| compiler.ptx(variant, arch).unwrap());
-        Self::of_plan(plan, problem, schedule, kernels)
+        Self::of_plan(plan, problem, schedule, arch, kernels)
     }
 
-    fn of_plan(plan: Box<dyn Plan>, problem: &Operation, schedule: &Schedule, kernels: Vec<Kernel>) -> Self {
+    fn of_plan(
+        plan: Box<dyn Plan>,
+        problem: &Operation,
+        schedule: &Schedule,
+        arch: Arch,
+        kernels: Vec<Kernel>,
+    ) -> Self {
         Self {
             problem: problem.clone(),
             packing: schedule.packing,
+            scales: ScaleLayout::of(arch),
             kernels,
             plan,
         }
@@ -105,7 +116,7 @@ impl Kernels {
     fn operands(&self, memory: &mut Memory, inputs: &Inputs) -> Operands {
         match (&self.problem, inputs) {
             (Operation::GroupedGemm(gemm), Inputs::GroupedGemm(inputs)) => {
-                of_gemm(memory, gemm, self.packing, inputs)
+                of_gemm(memory, gemm, self.packing, self.scales, inputs)
             }
             (Operation::Attention(_), Inputs::Attention(inputs)) => of_attention(memory, inputs),
             _ => panic!("the inputs are of another family"),
@@ -156,7 +167,7 @@ impl Operands {
     /// Where a map's matrix begins; 0 if it is not there.
     fn address(&self, map: &Map) -> u64 {
         match map.matrix {
-            Matrix::Query => self.rows[0],
+            Matrix::Tokens | Matrix::Query => self.rows[0],
             Matrix::Key => self.rows[1],
             Matrix::Value => self.rows[2],
             _ => weight_address(map, &self.weights),
@@ -164,8 +175,14 @@ impl Operands {
     }
 }
 
-fn of_gemm(memory: &mut Memory, gemm: &GroupedGemm, packing: Packing, inputs: &[GroupInputs]) -> Operands {
-    let layout = Layout::new(gemm);
+fn of_gemm(
+    memory: &mut Memory,
+    gemm: &GroupedGemm,
+    packing: Packing,
+    scales: ScaleLayout,
+    inputs: &[GroupInputs],
+) -> Operands {
+    let layout = Layout::new(gemm, scales);
     let pieces = layout.pieces(inputs);
     let tokens = memory.allocate(assembled(layout.token_bytes, &pieces.tokens));
     let token_scales = memory.allocate(assembled(layout.token_scale_bytes, &pieces.token_scales));
@@ -387,14 +404,16 @@ fn interpret(source: Source, arch: Arch, most: usize) {
 /// The kernels, each with the architectures that it is interpreted for. Those that need nothing of Hopper are built for
 /// the architectures before it too: conversions from e4m3 and products of bf16 are other instructions on sm_80, and launches
 /// do not overlap.
-const KERNELS: [(Source, &[Arch]); 7] = {
+const KERNELS: [(Source, &[Arch]); 8] = {
     const HOPPER: &[Arch] = &[Arch::Sm90a];
+    const BLACKWELL: &[Arch] = &[Arch::Sm100a];
     const ALL: &[Arch] = &[Arch::Sm80, Arch::Sm89, Arch::Sm90a];
     [
         (Source::Rows, HOPPER),
         (Source::Swapped, HOPPER),
         (Source::Unified, ALL),
         (Source::Narrow, ALL),
+        (Source::Native, BLACKWELL),
         (Source::AttentionUnified, ALL),
         (Source::AttentionSpecialised, HOPPER),
         (Source::AttentionResident, HOPPER),

@@ -1,15 +1,16 @@
 //! The layout of operands in device memory. It is computed on the host, so it is tested without a device.
 //!
-//! Rows are padded with zeros to a depth that bulk copies support (a zero scale makes the padding vanish). The tokens
+//! Rows are padded with zeros to a depth that bulk copies support (a zero scale makes the padding vanish); the GPU's architecture
+//! says in which [layout](ScaleLayout) scales lie. The tokens
 //! of all groups are contiguous, and so are their scales, as the [table of groups](plan::Group) describes. The owner
 //! decides where a group's weights lie; here they share one buffer, each matrix at an address that tensor maps accept.
 
 use std::borrow::Cow;
 
-use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_formats::{Nvfp4Tensor, swizzle};
 use gauntlet_operations::{GroupInputs, GroupedGemm, Tokens};
 
-use crate::plan::{self, Weights};
+use crate::plan::{self, ScaleLayout, Weights};
 
 /// Matrices of weights begin at multiples of this many bytes: what an allocation of their own would give them.
 const ALIGNMENT: usize = 256;
@@ -17,11 +18,15 @@ const ALIGNMENT: usize = 256;
 /// Values in a byte, and values that share a scale.
 const PACKED: usize = 2;
 const BLOCK: usize = gauntlet_formats::BLOCK;
+/// The sign of an e4m3 scale, and of the two e2m1 values in a byte.
+const SIGN: u8 = 0x80;
+const SIGNS_OF_A_PAIR: u8 = 0x88;
 
 /// The offset of each operand of a problem in its buffer, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Layout {
     groups: Vec<Place>,
+    scales: ScaleLayout,
     /// Bytes of all tokens.
     pub token_bytes: usize,
     /// Bytes of all their scales.
@@ -52,9 +57,9 @@ pub(super) struct Pieces<'a> {
 }
 
 impl Layout {
-    pub fn new(gemm: &GroupedGemm) -> Self {
+    pub fn new(gemm: &GroupedGemm, scales: ScaleLayout) -> Self {
         let matrices = plan::matrices(gemm);
-        let table = plan::table(gemm, &[], |_| 0);
+        let table = plan::table(gemm, scales, &[], |_| 0);
         let (mut token_bytes, mut token_scale_bytes, mut weight_bytes) = (0, 0, 0);
         let mut groups = Vec::with_capacity(table.len());
         for (group, shape) in table.iter().zip(&gemm.groups) {
@@ -62,12 +67,13 @@ impl Layout {
             let (tokens, token_scales) = (group.tokens as usize, group.token_scales as usize);
             let columns = plan::token_columns(gemm, shape);
             token_bytes = token_bytes.max(tokens + shape.m * gemm.tokens.row_bytes(columns));
-            token_scale_bytes = token_scale_bytes.max(token_scales + shape.m * depth / BLOCK);
+            token_scale_bytes = token_scale_bytes.max(token_scales + scales.bytes(shape.m, depth));
             let mut weights = [[0; 2]; 2];
             for matrix in &mut weights[..matrices] {
-                for (begin, values) in matrix.iter_mut().zip([PACKED, BLOCK]) {
+                let bytes = [shape.n * depth / PACKED, scales.bytes(shape.n, depth)];
+                for (begin, bytes) in matrix.iter_mut().zip(bytes) {
                     *begin = weight_bytes;
-                    weight_bytes += (shape.n * depth / values).next_multiple_of(ALIGNMENT);
+                    weight_bytes += bytes.next_multiple_of(ALIGNMENT);
                 }
             }
             groups.push(Place {
@@ -79,6 +85,7 @@ impl Layout {
         }
         Self {
             groups,
+            scales,
             token_bytes,
             token_scale_bytes,
             weight_bytes,
@@ -94,22 +101,35 @@ impl Layout {
     pub fn pieces<'a>(&self, inputs: &'a [GroupInputs]) -> Pieces<'a> {
         let mut pieces = Pieces::default();
         for (place, GroupInputs { a, b, b2 }) in self.groups.iter().zip(inputs) {
-            let values = |tensor: &'a Nvfp4Tensor| padded(tensor, tensor.packed(), place.depth / PACKED);
-            let scales = |tensor: &'a Nvfp4Tensor| padded(tensor, tensor.scales(), place.depth / BLOCK);
             match a {
                 Tokens::Nvfp4(a) => {
-                    pieces.tokens.push((place.tokens, values(a)));
-                    pieces.token_scales.push((place.token_scales, scales(a)));
+                    let (values, scales) = self.matrix(a, place.depth);
+                    pieces.tokens.push((place.tokens, values));
+                    pieces.token_scales.push((place.token_scales, scales));
                 }
                 Tokens::Floats(a) => pieces.tokens.push((place.tokens, Cow::Borrowed(&a.bytes))),
             }
             for (tensor, [begin, begin_of_scales]) in [Some(b), b2.as_ref()].into_iter().zip(place.weights) {
                 let Some(tensor) = tensor else { continue };
-                pieces.weights.push((begin, values(tensor)));
-                pieces.weights.push((begin_of_scales, scales(tensor)));
+                let (values, scales) = self.matrix(tensor, place.depth);
+                pieces.weights.push((begin, values));
+                pieces.weights.push((begin_of_scales, scales));
             }
         }
         pieces
+    }
+
+    /// The values and the scales of a matrix whose rows have `depth` values in memory.
+    fn matrix<'a>(&self, tensor: &'a Nvfp4Tensor, depth: usize) -> (Cow<'a, [u8]>, Cow<'a, [u8]>) {
+        let mut values = padded(tensor, tensor.packed(), depth / PACKED);
+        let mut scales = padded(tensor, tensor.scales(), depth / BLOCK);
+        if self.scales == ScaleLayout::Blocks {
+            if scales.iter().any(|scale| scale & SIGN != 0) {
+                move_signs(values.to_mut(), scales.to_mut());
+            }
+            scales = Cow::Owned(swizzle::swizzle(&scales, tensor.rows(), depth / BLOCK));
+        }
+        (values, scales)
     }
 
     /// The addresses of each group's weights in a buffer at `address`, and the factor of its sums.
@@ -126,6 +146,16 @@ impl Layout {
             weights
         };
         self.groups.iter().zip(inputs).map(place).collect()
+    }
+}
+
+/// Makes all scales positive, and changes the signs of the values of those that were not.
+fn move_signs(values: &mut [u8], scales: &mut [u8]) {
+    for (values, scale) in values.chunks_exact_mut(BLOCK / PACKED).zip(scales) {
+        if *scale & SIGN != 0 {
+            *scale &= !SIGN;
+            values.iter_mut().for_each(|pair| *pair ^= SIGNS_OF_A_PAIR);
+        }
     }
 }
 
@@ -186,6 +216,10 @@ mod tests {
         (prop::collection::vec(shape, 1..4), form).prop_map(|(shapes, form)| gemm(shapes, form))
     }
 
+    fn scale_layouts() -> impl Strategy<Value = ScaleLayout> {
+        prop_oneof![Just(ScaleLayout::Rows), Just(ScaleLayout::Blocks)]
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -194,14 +228,14 @@ mod tests {
         #[test]
         fn a_kernel_finds_every_value(gemm in problems(), seed in 0_u64..1000) {
             let inputs = inputs(&gemm, seed);
-            let layout = Layout::new(&gemm);
+            let layout = Layout::new(&gemm, ScaleLayout::Rows);
             let pieces = layout.pieces(&inputs);
             let tokens = assembled(layout.token_bytes, &pieces.tokens);
             let token_scales = assembled(layout.token_scale_bytes, &pieces.token_scales);
             let packed = assembled(layout.weight_bytes, &pieces.weights);
             let base = 1 << 20;
             let weights = layout.weights(&inputs, base);
-            for (group, inputs) in plan::table(&gemm, &weights, |_| 0).iter().zip(&inputs) {
+            for (group, inputs) in plan::table(&gemm, ScaleLayout::Rows, &weights, |_| 0).iter().zip(&inputs) {
                 let depth = group.k as usize;
                 let at = |address: u64| (address - base) as usize;
                 let second = inputs.b2.as_ref();
@@ -230,8 +264,8 @@ mod tests {
 
         /// No two matrices share a byte, and each begins where tensor maps and bulk copies can take it.
         #[test]
-        fn matrices_lie_apart_and_aligned(gemm in problems()) {
-            let layout = Layout::new(&gemm);
+        fn matrices_lie_apart_and_aligned(gemm in problems(), arranged in scale_layouts()) {
+            let layout = Layout::new(&gemm, arranged);
             let matrices = plan::matrices(&gemm);
             let mut spans = Vec::new();
             for (place, shape) in layout.groups.iter().zip(&gemm.groups) {
@@ -240,7 +274,7 @@ mod tests {
                 for [values, scales] in &place.weights[..matrices] {
                     prop_assert_eq!((values % ALIGNMENT, scales % ALIGNMENT), (0, 0));
                     spans.push((*values, values + shape.n * place.depth / 2));
-                    spans.push((*scales, scales + shape.n * place.depth / 16));
+                    spans.push((*scales, scales + arranged.bytes(shape.n, place.depth)));
                 }
             }
             spans.sort_unstable();
@@ -251,11 +285,37 @@ mod tests {
         }
     }
 
+    /// In blocks, a value times its scale is what it was, and no scale is negative.
+    #[test]
+    fn signs_of_scales_move_to_their_values() {
+        let (rows, columns) = (130, 272);
+        let packed: Vec<u8> = (0..rows * columns / 2).map(|index| (index * 7) as u8).collect();
+        // All but the two codes of NaN.
+        let scales: Vec<u8> = (0..rows * columns / 16)
+            .map(|index| (index % 127) as u8 | (index as u8 & 0x80))
+            .collect();
+        let tensor = Nvfp4Tensor::new(rows, columns, packed, scales, 1.0).unwrap();
+        let layout = Layout::new(&gemm(vec![(rows, 1, columns)], Form::Plain), ScaleLayout::Blocks);
+        let depth = plan::depth(columns);
+        let (values, scales) = layout.matrix(&tensor, depth);
+        assert!(scales.iter().all(|scale| scale & SIGN == 0));
+        let blocks = depth / BLOCK;
+        let unswizzled =
+            (0..rows * blocks).map(|at| scales[swizzle::offset(at / blocks, at % blocks, blocks)]);
+        let moved = Nvfp4Tensor::new(rows, depth, values.into_owned(), unswizzled.collect(), 1.0).unwrap();
+        let [before, after] = [&tensor, &moved].map(Nvfp4Tensor::dequantise_scaled);
+        for row in 0..rows {
+            let (own, padding) = after[row * depth..][..depth].split_at(columns);
+            assert_eq!(own, &before[row * columns..][..columns]);
+            assert!(padding.iter().all(|value| *value == 0.0));
+        }
+    }
+
     #[test]
     fn rows_that_need_no_padding_are_not_copied() {
         let gemm = gemm(vec![(2, 3, plan::DEPTH_STEP), (2, 3, 16)], Form::Plain);
         let inputs = inputs(&gemm, 1);
-        let pieces = Layout::new(&gemm).pieces(&inputs);
+        let pieces = Layout::new(&gemm, ScaleLayout::Rows).pieces(&inputs);
         let own = |piece: &Piece| matches!(piece.1, Cow::Borrowed(_));
         let found: Vec<bool> = pieces.weights.iter().map(own).collect();
         assert_eq!(found, [true, true, false, false]);
@@ -272,7 +332,7 @@ mod tests {
             b: tensor(3, -3.0),
             b2: Some(tensor(3, 8.0)),
         }];
-        let weights = Layout::new(&gemm).weights(&inputs, 4096);
+        let weights = Layout::new(&gemm, ScaleLayout::Rows).weights(&inputs, 4096);
         assert_eq!(weights[0].scale, [-1.5, 4.0]);
         assert_eq!(weights[0].packed[0], 4096);
     }
@@ -280,7 +340,7 @@ mod tests {
     #[test]
     fn plain_weights_have_no_second_address() {
         let gemm = gemm(vec![(1, 1, 16), (1, 1, 16)], Form::Plain);
-        let weights = Layout::new(&gemm).weights(&inputs(&gemm, 1), 4096);
+        let weights = Layout::new(&gemm, ScaleLayout::Rows).weights(&inputs(&gemm, 1), 4096);
         assert!(
             weights
                 .iter()

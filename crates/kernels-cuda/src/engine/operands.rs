@@ -8,7 +8,7 @@ use super::layout::Layout;
 use crate::driver::{Context, DeviceMemory, DriverError, Stream};
 use crate::error::RunError;
 use crate::packing::{PackingError, pack};
-use crate::plan::{self, OPERANDS, Weights};
+use crate::plan::{self, OPERANDS, ScaleLayout, Weights};
 
 /// One copy of a problem's operands in device memory.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ pub(super) fn load(
     sets: &[Inputs],
     copies: usize,
 ) -> Result<Vec<Rc<Operands>>, RunError> {
-    let family = Family::new(problem);
+    let family = Family::new(problem, ScaleLayout::of(context.device().target()?.arch));
     let (free, _) = context.memory()?;
     let bytes = family.bytes().saturating_mul(copies);
     if bytes > free {
@@ -115,9 +115,9 @@ enum Family<'a> {
 }
 
 impl<'a> Family<'a> {
-    fn new(problem: &'a Operation) -> Self {
+    fn new(problem: &'a Operation, scales: ScaleLayout) -> Self {
         match problem {
-            Operation::GroupedGemm(gemm) => Self::Gemm(Layout::new(gemm)),
+            Operation::GroupedGemm(gemm) => Self::Gemm(Layout::new(gemm, scales)),
             Operation::Attention(attention) => Self::Attention(attention),
         }
     }

@@ -95,7 +95,7 @@ pub(super) fn kept_addresses(
 
 fn encode_maps(memory: &Memory, operands: &Operands) -> Result<Vec<u8>, DriverError> {
     encode_all(&memory.maps, |map| match map.matrix {
-        Matrix::Query => operands.rows[0],
+        Matrix::Tokens | Matrix::Query => operands.rows[0],
         Matrix::Key => operands.rows[1],
         Matrix::Value => operands.rows[2],
         _ => weight_address(map, &operands.weights),
@@ -124,7 +124,7 @@ pub(crate) fn weight_address(map: &Map, weights: &[Weights]) -> u64 {
         Matrix::WeightScales => of.scales[0],
         Matrix::SecondWeights => of.packed[1],
         Matrix::SecondWeightScales => of.scales[1],
-        Matrix::Query | Matrix::Key | Matrix::Value => 0,
+        Matrix::Tokens | Matrix::Query | Matrix::Key | Matrix::Value => 0,
     }
 }
 

@@ -6,12 +6,14 @@ use bytemuck::{Pod, Zeroable};
 /// rows of scales in multiples of 16 bytes (CUDA driver API, cuTensorMapEncodeTiled: globalStrides), one for 16 values.
 pub const DEPTH_STEP: usize = 256;
 
-/// Tensor maps of a group, in the order of [`Matrix`].
+/// Tensor maps of a group of the Hopper kernels: weights, their scales, and the same of the second weights.
 pub const MAPS_A_GROUP: usize = 4;
 
 /// An operand that a tensor map may describe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Matrix {
+    /// Packed tokens of a GEMM; the map's offset says where its group's begin.
+    Tokens,
     /// Packed values of the first weights.
     Weights,
     /// Their scales.

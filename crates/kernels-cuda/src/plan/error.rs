@@ -22,11 +22,16 @@ pub enum PlanError {
     /// The sizes are invalid.
     #[error(transparent)]
     Operation(#[from] OperationError),
-    /// An architecture without kernels.
-    #[error("there are no CUDA kernels for {arch}; they are built for sm_80, sm_89 and sm_90a")]
+    /// An architecture for which no kernel of the family is built.
+    #[error(
+        "the {kernel} kernel is not built for {arch}; GEMM is built for sm_80, sm_89, sm_90a and sm_100a, attention for \
+         sm_80, sm_89 and sm_90a"
+    )]
     Architecture {
         /// The architecture.
         arch: Arch,
+        /// The kernel.
+        kernel: &'static str,
     },
     /// A head size without a kernel.
     #[error(

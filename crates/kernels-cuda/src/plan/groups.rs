@@ -2,7 +2,7 @@
 
 use gauntlet_operations::{Form, GemmShape, GroupedGemm};
 
-use super::{DEPTH_STEP, Group, PlanError, Weights};
+use super::{DEPTH_STEP, Group, PlanError, ScaleLayout, Weights};
 
 /// Most tiles of a call: their table stays under 128 MiB.
 const MOST_TILES: usize = 1 << 22;
@@ -34,7 +34,12 @@ pub(super) fn is_dual(gemm: &GroupedGemm) -> bool {
 }
 
 /// The table of groups; `workspace` says where a group's converted tokens begin.
-pub(crate) fn table(gemm: &GroupedGemm, weights: &[Weights], workspace: impl Fn(usize) -> u64) -> Vec<Group> {
+pub(crate) fn table(
+    gemm: &GroupedGemm,
+    scales: ScaleLayout,
+    weights: &[Weights],
+    workspace: impl Fn(usize) -> u64,
+) -> Vec<Group> {
     let (mut tokens, mut token_scales, mut output) = (0, 0, 0);
     let group = |(index, shape): (usize, &GemmShape)| {
         let depth = depth(shape.k);
@@ -53,7 +58,7 @@ pub(crate) fn table(gemm: &GroupedGemm, weights: &[Weights], workspace: impl Fn(
             columns: token_columns(gemm, shape) as u32,
         };
         tokens += (shape.m * gemm.tokens.row_bytes(token_columns(gemm, shape))) as u64;
-        token_scales += (shape.m * depth / 16) as u64;
+        token_scales += scales.bytes(shape.m, depth) as u64;
         output += (shape.m * shape.n) as u64;
         group
     };
@@ -66,8 +71,13 @@ pub(super) fn table_end(gemm: &GroupedGemm) -> usize {
 }
 
 /// The bytes of the table of groups, and after it those of another.
-pub(super) fn table_and(gemm: &GroupedGemm, weights: &[Weights], other: &[u8]) -> Vec<u8> {
-    let groups = table(gemm, weights, |_| 0);
+pub(super) fn table_and(
+    gemm: &GroupedGemm,
+    scales: ScaleLayout,
+    weights: &[Weights],
+    other: &[u8],
+) -> Vec<u8> {
+    let groups = table(gemm, scales, weights, |_| 0);
     let mut tables = bytemuck::cast_slice(&groups).to_vec();
     tables.resize(table_end(gemm), 0);
     tables.extend_from_slice(other);

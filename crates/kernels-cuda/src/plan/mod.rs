@@ -10,9 +10,13 @@ mod error;
 pub(crate) mod fixture;
 mod groups;
 pub mod narrow;
+pub mod native;
 pub mod rows;
+mod scales;
 pub mod swapped;
 mod target;
+mod tiled;
+mod tiles;
 mod variant;
 
 use std::collections::BTreeMap;
@@ -26,13 +30,16 @@ pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
 pub(crate) use groups::{depth, matrices, table, token_columns};
 use narrow::NarrowPlan;
+use native::NativePlan;
 use rows::RowsPlan;
+pub use scales::ScaleLayout;
 use swapped::SwappedPlan;
 pub use target::Target;
+pub use tiles::Tile;
 
-/// Plans a problem under a schedule for a GPU. A GEMM without swap-AB takes the rows kernel; with it the narrow kernel
-/// for tiles of at most 32 weight rows and 16 tokens, and for all others the unified kernel or, with roles, the swapped
-/// one.
+/// Plans a problem under a schedule for a GPU. On Blackwell a GEMM takes the native kernel. On other GPUs a GEMM without
+/// swap-AB takes the rows kernel; with it the narrow kernel for tiles of at most 32 weight rows and 16 tokens, and for all
+/// others the unified kernel or, with roles, the swapped one.
 ///
 /// # Errors
 /// If the sizes are invalid, the family has no kernel, the kernel needs another GPU, or it does not support a value of the
@@ -44,11 +51,12 @@ pub fn plan(problem: &Operation, schedule: &Schedule, target: Target) -> Result<
         Operation::Attention(attention) => return attention::plan(attention, schedule, target),
     };
     check_tokens(gemm)?;
-    let source = source(schedule);
+    let source = source(schedule, target.arch);
     check_arch(source, schedule, target.arch)?;
     match source {
         Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, target.processors)?)),
         Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule, target)?)),
+        Source::Native => Ok(Box::new(NativePlan::new(gemm, schedule, target)?)),
         _ => Ok(Box::new(SwappedPlan::new(gemm, schedule, target)?)),
     }
 }
@@ -70,8 +78,9 @@ fn check_tokens(gemm: &GroupedGemm) -> Result<(), PlanError> {
 }
 
 /// The kernel of a GEMM that a schedule selects.
-fn source(schedule: &Schedule) -> Source {
+fn source(schedule: &Schedule, arch: Arch) -> Source {
     match schedule.roles {
+        _ if arch == Arch::Sm100a => Source::Native,
         _ if !schedule.swap_ab => Source::Rows,
         _ if is_narrow(schedule) => Source::Narrow,
         Roles::Unified => Source::Unified,
@@ -88,7 +97,10 @@ fn check_arch(source: Source, schedule: &Schedule, arch: Arch) -> Result<(), Pla
         return Ok(());
     }
     if !Source::Unified.runs_on(arch) {
-        return Err(PlanError::Architecture { arch });
+        return Err(PlanError::Architecture {
+            arch,
+            kernel: source.entry(),
+        });
     }
     let why = format!(
         "the {} kernel needs a Hopper GPU, and this one is {arch}",
@@ -115,6 +127,8 @@ pub enum Source {
     Narrow,
     /// As the swapped kernel, by warps that all do the same work, without Hopper's instructions.
     Unified,
+    /// By Blackwell's matrix unit, which multiplies NVFP4 as it is.
+    Native,
     /// Attention by warps that all do the same work: the staircase.
     AttentionUnified,
     /// Attention by one warp that loads and warp groups that multiply.
@@ -125,7 +139,7 @@ pub enum Source {
 
 impl Source {
     /// Whether its instructions exist on an architecture. Kernels by `mma.sync` and `cp.async` are built for every one from
-    /// sm_80 to sm_90a, the others for sm_90a alone.
+    /// sm_80 to sm_90a, the native one for sm_100a alone, and the others for sm_90a alone.
     pub fn runs_on(self, arch: Arch) -> bool {
         match self {
             Self::Tokens | Self::Narrow | Self::Unified | Self::AttentionUnified => {
@@ -136,6 +150,7 @@ impl Source {
             | Self::Route
             | Self::AttentionSpecialised
             | Self::AttentionResident => arch == Arch::Sm90a,
+            Self::Native => arch == Arch::Sm100a,
         }
     }
 }
@@ -333,7 +348,7 @@ pub struct Weights {
 #[cfg(test)]
 mod tests {
     use gauntlet_operations::{
-        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Scaling, Sequence, Tile,
+        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Scaling, Sequence,
     };
 
     use super::*;
@@ -347,15 +362,30 @@ mod tests {
         })
     }
 
+    fn attention(head_size: usize) -> Operation {
+        Operation::Attention(Attention {
+            sequences: vec![Sequence { queries: 1, keys: 1 }],
+            heads: 1,
+            kv_heads: 1,
+            head_size,
+            causal: false,
+            format: AttentionFormat::F16,
+            scaling: Scaling::PerHead,
+            output: OutputFormat::F16,
+        })
+    }
+
     #[test]
     fn words_choose_the_kernel() {
         let chosen = |swap_ab, roles, m, n| {
-            source(&Schedule {
-                tile: Tile { m, n, k: 128 },
+            let schedule = Schedule {
+                tile: gauntlet_operations::Tile { m, n, k: 128 },
                 swap_ab,
                 roles,
                 ..Schedule::baseline()
-            })
+            };
+            assert_eq!(source(&schedule, Arch::Sm100a), Source::Native);
+            source(&schedule, Arch::Sm90a)
         };
         for (roles, wide) in [
             (Roles::Specialised, Source::Swapped),
@@ -398,9 +428,14 @@ mod tests {
                 )
             );
         }
-        let message = message(&rows, Arch::Sm100a);
+        let target = Target::of_arch(Arch::Sm100a, 148);
+        let alone = Schedule {
+            tile: [64, 64, 64].into(),
+            ..Schedule::baseline()
+        };
+        let message = plan(&attention(64), &alone, target).unwrap_err().to_string();
         assert!(
-            message.starts_with("there are no CUDA kernels for sm_100a"),
+            message.starts_with("the attention_unified kernel is not built for sm_100a"),
             "{message}"
         );
     }
@@ -413,16 +448,6 @@ mod tests {
                 .to_string()
         };
         assert!(message(gemm(24)).contains("K = 24"));
-        let attention = Operation::Attention(Attention {
-            sequences: vec![Sequence { queries: 1, keys: 1 }],
-            heads: 1,
-            kv_heads: 1,
-            head_size: 80,
-            causal: false,
-            format: AttentionFormat::F16,
-            scaling: Scaling::PerHead,
-            output: OutputFormat::F16,
-        });
-        assert!(message(attention).contains("64 and 128, not 80"));
+        assert!(message(attention(80)).contains("64 and 128, not 80"));
     }
 }

@@ -1,6 +1,6 @@
 //! sm_100a: `tcgen05.mma`, NVFP4 as it is (`mxf4nvf4`), accumulators in tensor memory.
 
-use super::lever::{EPILOGUE, SWAP_AB, TILE_K, TILE_M, TILE_N};
+use super::lever::{EPILOGUE, STAGES, SWAP_AB, TILE_K, TILE_M, TILE_N};
 use super::{Rule, Situation};
 use crate::Epilogue;
 use crate::resources::tensor_memory_columns;
@@ -11,7 +11,7 @@ pub(super) const RULES: &[Rule] = rules! {
     [TILE_M, SWAP_AB], SHAPE, rows;
     [TILE_N], SHAPE, columns;
     [TILE_K], SHAPE, depth;
-    [TILE_N, TILE_M], "PTX ISA, tcgen05 tensor memory: 512 columns of 128 lanes", tensor_memory;
+    [TILE_N, STAGES, TILE_M], "PTX ISA, tcgen05 tensor memory: 512 columns of 128 lanes", tensor_memory;
     [EPILOGUE], "CUDA driver API, cuTensorMapEncodeTiled: strides in multiples of 16 bytes", bulk_store;
 };
 
@@ -55,7 +55,7 @@ fn tensor_memory(situation: &Situation) -> Option<String> {
     let limit = situation.gpu()?.tensor_memory.as_ref()?.get();
     let needed = tensor_memory_columns(situation.schedule, situation.operation);
     (needed as f64 > limit).then(|| {
-        format!("accumulators and scales need {needed} columns of tensor memory, and there are {limit}")
+        format!("accumulators and the scales of all stages need {needed} columns of tensor memory, and there are {limit}")
     })
 }
 

@@ -4,18 +4,15 @@ use gauntlet_operations::Operation;
 
 use super::Action::{Multiply, Softmax};
 use super::text::{
-    Buffers, EVERYONE, acquire, bulk_epilogue, bulk_load, bulk_producer, is_attention, now, publish, release,
-    repeat, role, stages, storing_tiles, synchronise, wait_for, when,
+    Buffers, EVERYONE, acquire, bulk_epilogue, bulk_load, bulk_producer, now, publish, release, repeat, role,
+    stages, storing_tiles, synchronise, wait_for, when,
 };
 use super::{
     Action, BufferIndex, Condition, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement,
     TileProgram,
 };
-use crate::resources::{accumulator_columns, tensor_memory_columns};
-use crate::{Order, Roles, Schedule};
-
-/// Columns of tensor memory (PTX ISA, tcgen05 tensor memory).
-const COLUMNS: usize = 512;
+use crate::resources::{TENSOR_MEMORY_COLUMNS, tensor_memory_columns, tile_sums};
+use crate::{Roles, Schedule};
 
 /// Each warp reads 32 of the 128 lanes of tensor memory.
 const READERS: usize = 4;
@@ -25,7 +22,7 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
     let operands = buffers.operands(schedule, Guard::Barriers);
     let sums = buffers.add(
         Contents::Accumulators,
-        sum_slots(schedule, problem),
+        tile_sums(schedule, problem),
         Filled::Tile,
         Guard::Barriers,
     );
@@ -65,22 +62,10 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
     buffers.program(roles)
 }
 
-/// Two tiles' sums where a block has several tiles and their results can leave while the next tile is multiplied. Not
-/// in attention, where the warps that store are those of the softmax.
-fn sum_slots(schedule: &Schedule, problem: &Operation) -> usize {
-    let twice = tensor_memory_columns(schedule, problem) + accumulator_columns(schedule, problem);
-    let overlaps = schedule.order != Order::PerTile && schedule.roles == Roles::Specialised;
-    if overlaps && !is_attention(problem) && twice <= COLUMNS {
-        2
-    } else {
-        1
-    }
-}
-
 /// Two steps' scores where there is room for them.
 fn score_slots(schedule: &Schedule, problem: &Operation) -> usize {
     let twice = tensor_memory_columns(schedule, problem) + schedule.tile.n;
-    if schedule.roles == Roles::Specialised && twice <= COLUMNS {
+    if schedule.roles == Roles::Specialised && twice <= TENSOR_MEMORY_COLUMNS {
         2
     } else {
         1

@@ -59,7 +59,7 @@ fn of_attention(one: &Shipped, attention: &Attention) -> BoxedStrategy<(Shipped,
 }
 
 fn drawn() -> impl Strategy<Value = (Arch, Shipped, Operation)> {
-    select(vec![Arch::Sm80, Arch::Sm89, Arch::Sm90a]).prop_flat_map(|arch| {
+    select(vec![Arch::Sm80, Arch::Sm89, Arch::Sm90a, Arch::Sm100a]).prop_flat_map(|arch| {
         let of_arch = select(shipped(arch)).prop_flat_map(|one| match &one.problem {
             Operation::GroupedGemm(gemm) => of_gemm(&one, gemm),
             Operation::Attention(attention) => of_attention(&one, attention),

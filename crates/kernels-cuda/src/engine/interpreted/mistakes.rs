@@ -1,5 +1,6 @@
-//! Mistakes put into the kernels that need nothing of Hopper, one at a time: each has to be seen.
+//! Mistakes put into the kernels that need nothing of Hopper, and into Blackwell's, one at a time: each has to be seen.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use gauntlet_device::Arch;
@@ -12,6 +13,7 @@ use super::{Kernels, compiler, read, sequences, target, wrong_kernels};
 use crate::compiler::Compiler;
 use crate::plan;
 use crate::shipped::{Shipped, shipped};
+use crate::source::{File, headers};
 
 /// A part of a kernel's source, and what stands there by mistake.
 struct Mistake {
@@ -81,14 +83,91 @@ const ATTENTION: [Mistake; 4] = [
     },
 ];
 
+const NATIVE: [Mistake; 14] = [
+    Mistake {
+        what: "a stage that is never given back",
+        right: "            tensor_commit(memory + EMPTY + stage.slot * 8);\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "sums that are never handed over",
+        right: "        tensor_commit(memory + SUMS_FULL + sums.slot * 8);\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "a stage that is given back before its products have read it",
+        right: "            tensor_commit(memory + EMPTY + stage.slot * 8);\n",
+        wrong: "            barrier_arrive(memory + EMPTY + stage.slot * 8);\n",
+    },
+    Mistake {
+        what: "sums that are handed over before their products are complete",
+        right: "        tensor_commit(memory + SUMS_FULL + sums.slot * 8);\n",
+        wrong: "        barrier_arrive(memory + SUMS_FULL + sums.slot * 8);\n",
+    },
+    Mistake {
+        what: "sums that are read too early",
+        right: "        barrier_wait(memory + SUMS_FULL + sums.slot * 8, sums.turn);\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "sums that are overwritten while they are read",
+        right: "        wait_for_sums(memory + SUMS_EMPTY + sums.slot * 8, sums.turn ^ 1);\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "products of a stage that is not there yet",
+        right: "            barrier_wait(memory + FULL + stage.slot * 8, stage.turn);\n            if constexpr",
+        wrong: "            if constexpr",
+    },
+    Mistake {
+        what: "a tile that goes on with the sums of the one before",
+        right: "work.tile.column, step == 0);\n            tensor_commit",
+        wrong: "work.tile.column, false);\n            tensor_commit",
+    },
+    Mistake {
+        what: "tensor memory that is not given back",
+        right: "    if (warp == 0) tensor_memory_return<TENSOR_COLUMNS>(tensor);\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "tensor memory that is given back while sums are read",
+        right: "may still signal it.\n    synchronise();\n",
+        wrong: "may still signal it.\n",
+    },
+    Mistake {
+        what: "scales of the block beside",
+        right: "operands.tile_column / BLOCK_ROWS + block",
+        wrong: "operands.tile_column / BLOCK_ROWS + block + 1",
+    },
+    Mistake {
+        what: "scales of the next step",
+        right: "operands.block_row_bytes + step * STEP_SCALES",
+        wrong: "operands.block_row_bytes + (step + 1) * STEP_SCALES",
+    },
+    Mistake {
+        what: "the first half of a block of scales for a tile that begins in the second",
+        right: "ROW_MATRICES + column_matrix * COLUMN_BLOCKS) + within",
+        wrong: "ROW_MATRICES + column_matrix * COLUMN_BLOCKS)",
+    },
+    Mistake {
+        what: "sums that are used before they are loaded",
+        right: "tensor_load_wait(sums[matrix]);",
+        wrong: ";",
+    },
+];
+
 /// Orders of events in which a mistake is looked for.
 const SEEDS: Range<u64> = 0..3;
 
 /// Small problems with several tiles for each block.
-fn problem(one: &Shipped) -> Operation {
+fn problem(arch: Arch, one: &Shipped) -> Operation {
     match &one.problem {
         Operation::GroupedGemm(gemm) => {
-            let groups = [(21, 136, 512), (0, 16, 256), (9, 75, 496)];
+            // On Blackwell all four warps of a block have rows of the last tile.
+            let groups = match arch {
+                Arch::Sm100a => [(3, 300, 768), (0, 16, 256), (121, 136, 512)],
+                _ => [(21, 136, 512), (0, 16, 256), (9, 75, 496)],
+            };
             Operation::GroupedGemm(GroupedGemm {
                 groups: groups.map(|(m, n, k)| GemmShape { m, n, k }).to_vec(),
                 ..gemm.clone()
@@ -107,7 +186,7 @@ fn problem(one: &Shipped) -> Operation {
 fn wrong(compiler: &Compiler, arch: Arch, name: &str, change: impl Fn(&str) -> String) -> Option<String> {
     let shipped = shipped(arch);
     let one = shipped.iter().find(|one| one.name == name).expect(name);
-    let problem = problem(one);
+    let problem = problem(arch, one);
     let inputs = InputKind::Wide;
     let sets = [7, 8].map(|seed| operations::generate(&problem, inputs, seed));
     let plan = plan::plan(&problem, &one.schedule, target(arch)).unwrap();
@@ -116,12 +195,34 @@ fn wrong(compiler: &Compiler, arch: Arch, name: &str, change: impl Fn(&str) -> S
         if variant.source != main {
             return compiler.ptx(variant, arch).unwrap();
         }
-        let text = change(variant.source.file().unwrap().text);
+        let text = change(&whole(variant.source.file().unwrap()));
         compiler.ptx_of_text(variant, &text, arch).unwrap()
     };
     let kernels = read(plan.as_ref(), ptx);
-    let kernels = Kernels::of_plan(plan, &problem, &one.schedule, kernels);
+    let kernels = Kernels::of_plan(plan, &problem, &one.schedule, arch, kernels);
     wrong_kernels(&kernels, one, inputs, &sets, SEEDS)
+}
+
+/// A kernel's file with its own headers, those that are named after it, in place of their first mention.
+fn whole(file: File<'_>) -> String {
+    let stem = file.name.trim_end_matches(".cu");
+    let mut seen = BTreeSet::new();
+    with_headers(file.text, &format!("#include \"{stem}_"), &mut seen)
+}
+
+fn with_headers(text: &str, own: &str, seen: &mut BTreeSet<String>) -> String {
+    let mut line = |line: &str| -> String {
+        if !line.starts_with(own) {
+            return format!("{line}\n");
+        }
+        let name = line.trim_start_matches("#include \"").trim_end_matches('"');
+        if !seen.insert(name.to_owned()) {
+            return String::new();
+        }
+        let header = headers().iter().find(|header| header.name == name).expect(name);
+        with_headers(&header.text.replace("#pragma once\n", ""), own, seen)
+    };
+    text.lines().map(&mut line).collect()
 }
 
 /// Checks that the variants are right as they are, and that each mistake is seen in one of them.
@@ -160,4 +261,10 @@ fn each_of_unified_attention_is_seen() {
         "attention, swizzled, e4m3, head 64",
     ];
     check(Arch::Sm89, &names, &ATTENTION);
+}
+
+#[test]
+fn each_of_the_native_gemm_is_seen() {
+    let names = ["native, static", "native, sorted, dual"];
+    check(Arch::Sm100a, &names, &NATIVE);
 }

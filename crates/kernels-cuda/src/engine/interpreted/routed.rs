@@ -5,6 +5,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
+use crate::plan::ScaleLayout;
 use crate::plan::swapped::RoutedPlan;
 
 /// More than a warp of the planning kernel places at a time.
@@ -76,7 +77,7 @@ impl Prepared {
     fn new(compiler: &Compiler, layer: &GroupedGemm, schedule: &Schedule, inputs: &[GroupInputs]) -> Self {
         let plan = RoutedPlan::new(layer, ROWS, schedule, target(Arch::Sm90a)).unwrap();
         let mut memory = Memory::new();
-        let operands = of_gemm(&mut memory, layer, schedule.packing, inputs);
+        let operands = of_gemm(&mut memory, layer, schedule.packing, ScaleLayout::Rows, inputs);
         let needed = plan.memory(&operands.weights);
         let maps = needed.maps.iter();
         let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
@@ -100,7 +101,7 @@ impl Prepared {
 
     /// Runs the prepared launches with other tokens and ends.
     fn run(&mut self, layer: &GroupedGemm, inputs: &[GroupInputs], ends: &[i32], seed: u64) -> Vec<u8> {
-        let layout = Layout::new(layer);
+        let layout = Layout::new(layer, ScaleLayout::Rows);
         let pieces = layout.pieces(inputs);
         let tokens = assembled(layout.token_bytes, &pieces.tokens);
         let scales = assembled(layout.token_scale_bytes, &pieces.token_scales);
@@ -150,6 +151,7 @@ fn check(tokens: TokenFormat, form: Form, schedule: &Schedule) {
         let found = prepared.run(&problem, &inputs, &ends(counts), seed as u64);
         let operation = Operation::GroupedGemm(problem);
         let kernels = Kernels {
+            scales: ScaleLayout::Rows,
             plan: plan::plan(&operation, schedule, target(Arch::Sm90a)).unwrap(),
             problem: operation,
             packing: schedule.packing,

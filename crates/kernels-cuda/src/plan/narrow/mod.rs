@@ -15,7 +15,9 @@ use gauntlet_operations::{GemmShape, GroupedGemm};
 use super::groups::{self, check_sizes, check_tiles, is_dual};
 use super::target::RESERVED_BYTES;
 use super::variant::{format_define, most_registers, output_define};
-use super::{Addresses, Launch, Memory, Pass, Plan, PlanError, Source, Target, Variant, Weights};
+use super::{
+    Addresses, Launch, Memory, Pass, Plan, PlanError, ScaleLayout, Source, Target, Variant, Weights,
+};
 
 /// Weight rows of a block, both weights' counted: two of the 16 rows of `mma.m16n8k16` (PTX ISA).
 const ROWS: usize = 32;
@@ -106,7 +108,12 @@ impl Plan for NarrowPlan {
             None => self.blocks.as_slice(),
         };
         Memory {
-            tables: groups::table_and(&self.gemm, weights, bytemuck::cast_slice(blocks)),
+            tables: groups::table_and(
+                &self.gemm,
+                ScaleLayout::Rows,
+                weights,
+                bytemuck::cast_slice(blocks),
+            ),
             ..Memory::default()
         }
     }

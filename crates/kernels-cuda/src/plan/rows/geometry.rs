@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use gauntlet_operations::GroupedGemm;
 use gauntlet_operations::{Cluster, Epilogue, Packing, Roles, Schedule, Tile};
 
-use crate::plan::groups::{depth, is_dual};
+use crate::plan::groups::is_dual;
 use crate::plan::variant::{most_registers, output_define};
 use crate::plan::{PlanError, Source, Variant};
 
@@ -46,7 +46,6 @@ impl Geometry {
         let matrices = if is_dual(gemm) { 2 } else { 1 };
         check_words(schedule)?;
         check_columns(schedule, matrices)?;
-        check_parts(gemm, schedule)?;
         let shared_bytes = shared_bytes(gemm, schedule, matrices);
         if shared_bytes > SHARED_BYTES {
             return Err(PlanError::word(
@@ -91,6 +90,8 @@ impl Geometry {
             ("TILE_K", k),
             ("STAGES", schedule.stages),
             ("SPLIT_K", schedule.split_k),
+            ("SWAP_AB", 0),
+            ("PAIRED", 0),
             ("DUAL", self.matrices - 1),
             ("OUTPUT", output_define(gemm.output)),
             ("SHARED_BYTES", self.shared_bytes),
@@ -214,27 +215,5 @@ fn check_columns(schedule: &Schedule, matrices: usize) -> Result<(), PlanError> 
             schedule.roles, schedule.tile.m, schedule.tile.k
         ),
         format!("choose {}", n.next_multiple_of(8).clamp(8, most)),
-    ))
-}
-
-/// Whether every part of every tile has a step.
-fn check_parts(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError> {
-    let steps = gemm
-        .groups
-        .iter()
-        .filter(|shape| shape.m > 0)
-        .map(|shape| depth(shape.k) / schedule.tile.k);
-    let fewest = steps.min().unwrap_or(usize::MAX);
-    if (1..=fewest).contains(&schedule.split_k) {
-        return Ok(());
-    }
-    Err(PlanError::word(
-        "split-k",
-        schedule.split_k,
-        format!(
-            "each part has a step at least, and the shortest group has {fewest} of {}",
-            schedule.tile.k
-        ),
-        format!("choose 1 to {fewest}"),
     ))
 }

@@ -1,9 +1,10 @@
 use gauntlet_operations::{Epilogue, Roles, Tile as Block};
-use gauntlet_operations::{Form, GemmShape, OutputFormat};
+use gauntlet_operations::{Form, GemmShape, Lookup, Order, OutputFormat};
 use proptest::prelude::*;
 
 use super::*;
 use crate::plan::fixture::{ADDRESSES, PROCESSORS, collect, gemm, shapes};
+use crate::plan::tiled::Parameter;
 use crate::plan::{Group, MAPS_A_GROUP};
 
 const ORDERS: [Order; 4] = [Order::PerTile, Order::Static, Order::Sorted, Order::Dynamic];
@@ -40,7 +41,8 @@ impl Seen {
         );
         Some(Self {
             groups: collect(
-                &memory.tables[place(parameter.groups)..][..plan.gemm.groups.len() * size_of::<Group>()],
+                &memory.tables[place(parameter.groups)..]
+                    [..plan.tiled.gemm.groups.len() * size_of::<Group>()],
             ),
             order: memory.tables[place(parameter.order)..].to_vec(),
             tiles: parameter.tiles,
@@ -199,10 +201,12 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         ("LOOKUP", "Precomputed"),
         ("ORDER", "Dynamic"),
         ("OUTPUT", "2"),
+        ("PAIRED", "0"),
         ("ROLES", "Specialised"),
         ("SHARED_BYTES", &shared),
         ("SPLIT_K", "2"),
         ("STAGES", "3"),
+        ("SWAP_AB", "0"),
         ("TILE_K", "128"),
         ("TILE_M", "128"),
         ("TILE_N", "64"),

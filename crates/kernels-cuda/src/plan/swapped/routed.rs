@@ -15,7 +15,8 @@ use crate::plan::error::require;
 use crate::plan::groups::{self, check_sizes, check_tiles, depth, token_columns, within};
 use crate::plan::variant::most_registers;
 use crate::plan::{
-    Addresses, Group, Launch, Memory, Pass, Plan, PlanError, Source, Target, Variant, Weights, check_arch,
+    Addresses, Group, Launch, Memory, Pass, Plan, PlanError, ScaleLayout, Source, Target, Variant, Weights,
+    check_arch,
 };
 
 /// Threads of the planning kernel: one warp for each width of tiles.
@@ -166,7 +167,8 @@ impl Plan for RoutedPlan {
 
     fn memory(&self, weights: &[Weights]) -> Memory {
         Memory {
-            tables: bytemuck::cast_slice(&groups::table(&self.layer, weights, |_| 0)).to_vec(),
+            tables: bytemuck::cast_slice(&groups::table(&self.layer, ScaleLayout::Rows, weights, |_| 0))
+                .to_vec(),
             maps: maps(&self.layer, &self.geometry),
             workspace_bytes: self.places.end,
             counter_bytes: 0,

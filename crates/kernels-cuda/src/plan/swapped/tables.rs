@@ -9,7 +9,7 @@ use super::geometry::{CHUNK, CONSUMERS, Geometry};
 use super::tokens;
 use crate::packing;
 use crate::plan::groups::{self, depth, within};
-use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, Pass, PlanError, Weights};
+use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, Pass, PlanError, ScaleLayout, Weights};
 
 /// Where a table begins: at a multiple of a line of L2.
 pub(super) const ALIGNMENT: usize = 128;
@@ -79,7 +79,9 @@ impl Tables {
 
     /// See [`crate::plan::Plan::memory`].
     pub fn memory(&self, weights: &[Weights]) -> Memory {
-        let groups = groups::table(&self.gemm, weights, |group| self.workspace[group]);
+        let groups = groups::table(&self.gemm, ScaleLayout::Rows, weights, |group| {
+            self.workspace[group]
+        });
         let mut tables = vec![0; self.places.end];
         let mut put = |place: usize, bytes: &[u8]| tables[place..place + bytes.len()].copy_from_slice(bytes);
         put(0, bytemuck::cast_slice(&groups));
@@ -194,7 +196,7 @@ fn inline(gemm: &GroupedGemm, workspace: &[u64], item_offsets: &[u32]) -> Inline
     if gemm.groups.len() > INLINE_GROUPS {
         return inline;
     }
-    let groups = groups::table(gemm, &[], |group| workspace[group]);
+    let groups = groups::table(gemm, ScaleLayout::Rows, &[], |group| workspace[group]);
     for (shape, group) in inline.shapes.iter_mut().zip(groups) {
         *shape = Shape {
             tokens: group.tokens,

@@ -1,6 +1,6 @@
 // Which tiles a block computes: order, lookup, and the parts of a split depth.
 #pragma once
-#include "rows_words.cuh"
+#include "schedule.cuh"
 
 // A tile, as in the table that the host makes.
 struct Tile {
@@ -18,12 +18,14 @@ static_assert(sizeof(Work) == WORK_BYTES, "work lies in shared memory");
 
 constexpr Work NO_WORK = {};
 
-// Walks the groups from the first. Tiles of a group go down its rows first, so that neighbours share weights.
+// Walks the groups from the first. Tiles of a group go along its tokens first, so that neighbours share weights.
 DEVICE Tile find_tile(const Group* groups, u32 number) {
     for (u32 index = 0;; ++index) {
-        u32 rows = (groups[index].m + ROWS - 1) / ROWS, columns = (groups[index].n + COLUMNS - 1) / COLUMNS;
-        if (number < rows * columns)
-            return {index, number % rows * ROWS, number / rows * COLUMNS, groups[index].k / DEPTH};
+        u32 rows = (rows_of(groups[index]) + ROWS - 1) / ROWS, columns = (columns_of(groups[index]) + COLUMNS - 1) / COLUMNS;
+        if (number < rows * columns) {
+            u32 row = SWAPPED ? number / columns : number % rows, column = SWAPPED ? number % columns : number / rows;
+            return {index, row * ROWS, column * COLUMNS, groups[index].k / DEPTH};
+        }
         number -= rows * columns;
     }
 }
@@ -52,9 +54,13 @@ DEVICE u32 take_place(const Parameter& parameter) {
     return place;
 }
 
-// The block's next place after `place`, without a counter: one tile, or one in every `gridDim.x`.
+// The block's first place, without a counter, and its next one after `place`: one tile, or one for each of all blocks in turn.
+DEVICE u32 first_place() {
+    return blockIdx.x / BLOCKS_A_TILE;
+}
+
 DEVICE u32 next_place(u32 place) {
-    return order == Order::PerTile ? ~0u : place + gridDim.x;
+    return order == Order::PerTile ? ~0u : place + gridDim.x / BLOCKS_A_TILE;
 }
 
 DEVICE void write_work(u32 address, const Work& work) {

@@ -1,4 +1,5 @@
-//! Which tiles there are, and in which order blocks take them.
+//! Which tiles there are, and in which order blocks take them, for kernels whose blocks each compute one tile of any group at a
+//! time (`kernels/work.cuh`).
 
 use bytemuck::{Pod, Zeroable};
 use gauntlet_operations::{GemmShape, GroupedGemm};
@@ -12,9 +13,9 @@ use crate::plan::groups::{self, Cuts, depth};
 pub struct Tile {
     /// The group.
     pub group: u32,
-    /// First token in the group.
+    /// First row of the tile in the group: a token, or with swap-AB a weight row.
     pub row: u32,
-    /// First weight row in the group.
+    /// First column: a weight row, or with swap-AB a token.
     pub column: u32,
     /// Steps of its depth.
     pub steps: u32,
@@ -34,7 +35,7 @@ pub(super) struct Tiles {
 
 impl Tiles {
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule) -> Self {
-        let in_groups = in_groups(gemm, schedule.tile);
+        let in_groups = in_groups(gemm, schedule);
         if matches!(schedule.order, Order::PerTile | Order::Static) {
             return Self {
                 list: in_groups,
@@ -55,21 +56,34 @@ impl Tiles {
 }
 
 /// How many there are, without making them.
-pub(super) fn count(gemm: &GroupedGemm, tile: gauntlet_operations::Tile) -> usize {
-    groups::corner_count(gemm, cuts(tile))
+pub(super) fn count(gemm: &GroupedGemm, schedule: &Schedule) -> usize {
+    groups::corner_count(gemm, cuts(schedule))
 }
 
-/// Group after group; in each down its rows first, so that neighbours share weights.
-fn in_groups(gemm: &GroupedGemm, tile: gauntlet_operations::Tile) -> Vec<Tile> {
-    let tiles = groups::corners(gemm, cuts(tile)).map(|(group, shape, [column, row])| Tile {
-        group: group as u32,
-        row: row as u32,
-        column: column as u32,
-        steps: (depth(shape.k) / tile.k) as u32,
+/// Group after group; in each along its tokens first, so that neighbours share weights.
+fn in_groups(gemm: &GroupedGemm, schedule: &Schedule) -> Vec<Tile> {
+    let tiles = groups::corners(gemm, cuts(schedule)).map(|(group, shape, [weight, token])| {
+        let (row, column) = if schedule.swap_ab {
+            (weight, token)
+        } else {
+            (token, weight)
+        };
+        Tile {
+            group: group as u32,
+            row: row as u32,
+            column: column as u32,
+            steps: (depth(shape.k) / schedule.tile.k) as u32,
+        }
     });
     tiles.collect()
 }
 
-fn cuts(tile: gauntlet_operations::Tile) -> impl Fn(&GemmShape) -> Cuts {
-    move |shape| [(shape.n, tile.n), (shape.m, tile.m)]
+fn cuts(schedule: &Schedule) -> impl Fn(&GemmShape) -> Cuts {
+    let tile = schedule.tile;
+    let (weights, tokens) = if schedule.swap_ab {
+        (tile.m, tile.n)
+    } else {
+        (tile.n, tile.m)
+    };
+    move |shape| [(shape.n, weights), (shape.m, tokens)]
 }
