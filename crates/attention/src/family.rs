@@ -11,6 +11,7 @@ use gauntlet_task::{
     Coverage, DEEP, FULL_BELOW, Fault, Grid, InputKind, Rightness, SMALLEST, Sizes, Task, WrittenSizes,
 };
 use gauntlet_tiles::{TiledFamily, TiledSizes, up_to};
+use schemars::{Schema, SchemaGenerator};
 
 use crate::written;
 
@@ -44,6 +45,10 @@ impl Task for AttentionFamily {
     fn read(&self, written: &WrittenSizes) -> Result<Sizes, Fault> {
         let sizes = written::read(written)?;
         TiledSizes::<Self>::checked(sizes).map_err(|message| written.fault(message))
+    }
+
+    fn written_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        written::schema(generator)
     }
 
     fn open(&self, record: &serde_json::Value) -> Result<Sizes, String> {

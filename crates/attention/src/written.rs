@@ -2,27 +2,43 @@
 
 use gauntlet_operations::{Attention, AttentionFormat, OutputFormat, Scaling, Sequence};
 use gauntlet_task::{Fault, WrittenSizes};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
 /// Sequences that `batch` can stand for.
 const MAX_BATCH: usize = 65536;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct AttentionTable {
+    /// The number of sequences of `length` tokens; 1 if it is left out.
     batch: Option<usize>,
+    /// The queries and keys of every sequence, in place of `sequences`.
     length: Option<usize>,
+    /// The queries and keys of each sequence, in place of `batch` and `length`.
     sequences: Option<Vec<Sequence>>,
+    /// Query heads.
     heads: usize,
+    /// Heads of keys and values; as many as `heads` if it is left out.
     kv_heads: Option<usize>,
+    /// Values of a head.
     head_size: usize,
+    /// Whether a query sees only the keys up to its own position.
     #[serde(default)]
     causal: bool,
+    /// The element type of queries, keys and values.
     format: AttentionFormat,
+    /// The scaling of quantised operands.
     #[serde(default)]
     scaling: Scaling,
+    /// The element type of the output.
     #[serde(default)]
     output: OutputFormat,
+}
+
+/// The JSON Schema of the sizes.
+pub fn schema(generator: &mut SchemaGenerator) -> Schema {
+    AttentionTable::json_schema(generator)
 }
 
 /// Reads the sizes of a suite file.

@@ -79,6 +79,8 @@ pub enum Command {
     Devices(Devices),
     /// Explain the words of a schedule.
     Schedules(Schedules),
+    /// List the JSON Schemas of results and files, or print one.
+    Schema(Schema),
     /// Say where the time goes: of measured times, or of a schedule.
     Explain(Explain),
     /// Read the ledger.
@@ -175,8 +177,9 @@ Exit codes:
   4  one of them is blocked, or the times are void; with --require, the verdict is inconclusive")]
 pub struct Compare {
     /// A kernel: a Python function, such as softmax.py:fast; a function of a shared library, such as libsoftmax.so:fast; a
-    /// CUDA kernel, such as softmax.cu:fast; 'command: PROGRAM ARGUMENTS', a worker of your own; `builtin`; parameters of
-    /// the built-in one, such as 'stages=2', or a TOML file of them; `dispatch:FILE` with a table from `gauntlet tune`.
+    /// CUDA kernel, such as softmax.cu:fast; a solution of FlashInfer-Trace, such as solution.json; 'command: PROGRAM
+    /// ARGUMENTS', a worker of your own; `builtin`; parameters of the built-in one, such as 'stages=2', or a TOML file of
+    /// them; `dispatch:FILE` with a table from `gauntlet tune`.
     pub baseline: String,
     /// Another kernel. Parameters that are not named are as in the baseline.
     #[arg(required_unless_present = "samples")]
@@ -287,7 +290,8 @@ Exit codes:
   1  one of them is incorrect, racy, infeasible, over budget or does not compile
   4  none of these, but one is blocked or aborted, so that nothing is known about it")]
 pub struct Check {
-    /// Round or tournament files, suites, or kernels: `FILE.py:FUNCTION`, `FILE.cu:KERNEL`, `FILE.so:FUNCTION`.
+    /// Round or tournament files, suites, or kernels: `FILE.py:FUNCTION`, `FILE.cu:KERNEL`, `FILE.so:FUNCTION`,
+    /// `solution.json`.
     #[arg(required = true)]
     pub targets: Vec<String>,
     /// The suite of the task that a kernel computes (kernels).
@@ -350,6 +354,18 @@ pub struct Schedules {
     pub json: JsonFile,
 }
 
+/// `schema`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet schema
+  gauntlet schema comparison                 the result of `compare` and `judge`
+  gauntlet schema round-file > round.json    for an editor that checks TOML against a schema")]
+pub struct Schema {
+    /// Print this one, as JSON Schema (draft 2020-12): a name, or the value of a document's field `schema`.
+    pub name: Option<String>,
+}
+
 /// `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
@@ -386,7 +402,7 @@ pub struct Worker {
     /// The executor to serve.
     #[arg(value_enum)]
     pub executor: WorkerName,
-    /// The kernel: `FILE.py:FUNCTION` (python), `FILE.so:FUNCTION` (library) or `FILE.cu:KERNEL` (nvrtc).
+    /// The kernel: `FILE.py:FUNCTION` or `solution.json` (python), `FILE.so:FUNCTION` (library) or `FILE.cu:KERNEL` (nvrtc).
     #[arg(
         value_name = "FILE:KERNEL",
         required_if_eq_any([

@@ -2,12 +2,17 @@
 
 use std::fmt;
 
+use gauntlet_device::{Calibration, Device};
+use gauntlet_judge::ledger::Entry;
 use gauntlet_report::ComparisonReport;
+use gauntlet_task::Suite;
 use gauntlet_tournament::TournamentReport;
+use gauntlet_tournament::forecast::Forecasters;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-/// A result that is written as JSON.
-pub trait Document: Serialize {
+/// A result that is written as a JSON object.
+pub trait Document: Serialize + JsonSchema {
     /// The kind of document, such as `comparison`.
     const NAME: &'static str;
 
@@ -23,6 +28,31 @@ impl Document for ComparisonReport {
 impl Document for TournamentReport {
     const NAME: &'static str = "run";
     const VERSION: u32 = 2;
+}
+
+impl Document for Calibration {
+    const NAME: &'static str = "calibration";
+    const VERSION: u32 = 1;
+}
+
+impl Document for Suite {
+    const NAME: &'static str = "suite";
+    const VERSION: u32 = 1;
+}
+
+impl Document for Device {
+    const NAME: &'static str = "device";
+    const VERSION: u32 = 1;
+}
+
+impl Document for Entry {
+    const NAME: &'static str = "ledger-record";
+    const VERSION: u32 = 1;
+}
+
+impl Document for Forecasters {
+    const NAME: &'static str = "forecasters";
+    const VERSION: u32 = 1;
 }
 
 /// A document with its kind and version before its own fields.

@@ -3,17 +3,18 @@
 //! | text | kernel |
 //! |---|---|
 //! | `file.py:function`, `package.module:function` | a Python function |
+//! | `solution.json` | a solution of FlashInfer-Trace or SOL-ExecBench |
 //! | `file.so:function` | a function of a shared library |
 //! | `file.cu:kernel`, `file.cu:kernel: NAME=VALUE …` | a CUDA kernel, with values of its own parameters |
 //! | `command: PROGRAM ARGUMENTS` | a worker |
 //! | `dispatch:FILE` | built-in kernels by a table |
 //! | anything else | a built-in kernel with parameters, see [`schedule_text::read`] |
 //!
-//! The first three become the command of one of this program's own workers, so that the judge knows commands only.
+//! The first four become the command of one of this program's own workers, so that the judge knows commands only.
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_host_python::{KernelError, inspect};
+use gauntlet_host_python::{KernelError, Solution, inspect};
 use gauntlet_judge::Candidate;
 use gauntlet_parameters::{Parameters, Table};
 
@@ -27,6 +28,9 @@ const DISPATCH: &str = "dispatch:";
 
 /// The prefix of a worker's program.
 const COMMAND: &str = "command:";
+
+/// The ending of a solution, which is a whole kernel.
+pub const SOLUTION: &str = ".json";
 
 /// Endings of files with kernels, and the worker of each.
 const FILES: [(&str, Host); 4] = [
@@ -131,6 +135,10 @@ pub fn candidate(
             )
         })?;
         candidate.dispatch = Some(found);
+    } else if let Some(file) = solution_file(text) {
+        candidate.command = Some(solution_worker(file, executor)?);
+        candidate.hosted = true;
+        candidate.schedule = Parameters::new();
     } else if let Some(kernel) = named(text) {
         candidate.command = Some(worker(&kernel, executor)?);
         candidate.hosted = true;
@@ -141,8 +149,46 @@ pub fn candidate(
     Ok(candidate)
 }
 
+/// The file of a solution that a text names.
+fn solution_file(text: &str) -> Option<&Path> {
+    let text = text.trim();
+    text.ends_with(SOLUTION).then(|| Path::new(text))
+}
+
+/// The solution that a text names, if it names one.
+///
+/// # Errors
+/// If it names a file that is no solution.
+pub fn solution(text: &str) -> Result<Option<Solution>, CliError> {
+    let read =
+        |file| Solution::read(file).map_err(|error| CliError::bad_input(error.to_string(), error.remedy()));
+    solution_file(text).map(read).transpose()
+}
+
+/// The command that serves a solution.
+fn solution_worker(file: &Path, executor: MeasuredExecutor) -> Result<Vec<PathBuf>, CliError> {
+    let on_gpu = executor == MeasuredExecutor::Cuda;
+    Solution::read_for(file, on_gpu)
+        .map_err(|error| CliError::bad_input(error.to_string(), error.remedy()))?;
+    let mut command = this_program()?.words(["worker", Host::Python.name()]);
+    command.push(std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
+    if on_gpu {
+        command.extend(["--tensors".into(), "cuda".into()]);
+    }
+    Ok(command)
+}
+
 /// The command that serves a kernel in a file.
 fn worker(kernel: &Named, executor: MeasuredExecutor) -> Result<Vec<PathBuf>, CliError> {
+    if kernel.host == Host::Nvrtc && executor == MeasuredExecutor::Cpu {
+        return Err(CliError::bad_input(
+            format!(
+                "`{}` is a CUDA kernel, and the cpu executor measures on the CPU",
+                kernel.whole
+            ),
+            "leave out --executor cpu; without a GPU, `gauntlet check` compiles and interprets the kernel",
+        ));
+    }
     let mut command = this_program()?.words(["worker", kernel.host.name()]);
     match (kernel.host, kernel.file) {
         (Host::Python, Some(file)) => {
@@ -215,6 +261,16 @@ fn program(command: &str) -> Result<Vec<PathBuf>, CliError> {
         false => PathBuf::from(part),
     };
     Ok(parts.into_iter().map(absolute).collect())
+}
+
+/// Whether a text names a CUDA kernel, which runs on a GPU only.
+pub fn is_cuda(text: &str) -> bool {
+    named(text).is_some_and(|kernel| kernel.host == Host::Nvrtc)
+}
+
+/// Whether a text names a function of a Python file, or a solution.
+pub fn is_python(text: &str) -> bool {
+    python_function(text).is_some() || solution_file(text).is_some()
 }
 
 /// A kernel's text if it names a function of a Python file, as `softmax.py:fast` does.

@@ -24,6 +24,7 @@ mod reference;
 mod requirement;
 mod run_lock;
 mod schedule_text;
+mod schemas;
 mod sink;
 
 use std::ffi::OsString;
@@ -52,6 +53,7 @@ pub fn main<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -
         Command::Suites(suites) => commands::suites::suites(&suites),
         Command::Devices(devices) => commands::devices::devices(&devices),
         Command::Schedules(schedules) => commands::schedules::schedules(&schedules),
+        Command::Schema(schema) => commands::schema::schema(&schema),
         Command::Explain(explain) => commands::explain::explain(&explain),
         Command::Ledger(ledger) => commands::ledger::ledger(&ledger),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor),

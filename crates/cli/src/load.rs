@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::unistd::{Pid, SysconfVar, sysconf};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The machine counts as busy if other processes take at least this share of the processors' time. Every thread of a
@@ -24,7 +25,7 @@ const SAMPLE: Duration = Duration::from_secs(1);
 pub const REMEDY: &str = "stop the other programs, or wait until they end (`top` lists them)";
 
 /// The load by other processes on the processors that this program may use.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Load {
     /// The share of the processors' time that other processes took; none if the system does not report it.

@@ -24,10 +24,19 @@ impl JsonFile {
     /// Writes a result if a file was asked for, and prints the report unless that file is standard output.
     pub fn deliver(
         &self,
-        result: &impl Serialize,
+        result: &impl Document,
         tell: impl FnOnce() -> Result<(), CliError>,
     ) -> Result<(), CliError> {
-        sink::deliver(self.path.as_deref(), result, tell)
+        sink::deliver(self.path.as_deref(), &Versioned::of(result), tell)
+    }
+
+    /// The same for a list, which has no place for a field that says its kind.
+    pub fn deliver_list<T: Serialize>(
+        &self,
+        results: &[T],
+        tell: impl FnOnce() -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        sink::deliver(self.path.as_deref(), &results, tell)
     }
 }
 

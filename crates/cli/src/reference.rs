@@ -7,8 +7,10 @@ use std::path::Path;
 use clap::{Command, CommandFactory};
 use gauntlet_families::TASKS;
 use gauntlet_task::Task;
+use serde_json::Value;
 
 use crate::arguments::Arguments;
+use crate::schemas::{Medium, PUBLISHED};
 
 /// Compares a page with the committed one, or writes it.
 fn check(page: &str, made: &str) {
@@ -104,4 +106,118 @@ fn the_page_of_parameters_is_what_the_families_declare() {
         parameters_of(*task, &mut page);
     }
     check("parameters.md", &page);
+}
+
+/// The folder of the committed schemas.
+const SCHEMAS: &str = "schemas";
+
+#[test]
+fn the_schemas_are_what_the_types_generate() {
+    for published in PUBLISHED {
+        let text = serde_json::to_string_pretty(&published.schema()).unwrap();
+        check(
+            &format!("{SCHEMAS}/{}.json", published.name),
+            &format!("{text}\n"),
+        );
+    }
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/reference")
+        .join(SCHEMAS);
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let stem = path.file_stem().unwrap().to_string_lossy();
+        let is_published = PUBLISHED.iter().any(|published| published.name == stem);
+        assert!(
+            is_published,
+            "{} is the schema of nothing: delete it",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn every_field_of_a_schema_is_described() {
+    let mut bare = Vec::new();
+    for published in PUBLISHED {
+        undescribed(published.name, published.schema().as_value(), &mut bare);
+    }
+    assert!(
+        bare.is_empty(),
+        "add doc comments to the types:\n{}",
+        bare.join("\n")
+    );
+}
+
+/// The fields below a schema that have no description, neither of their own nor of their type.
+fn undescribed(place: &str, schema: &Value, bare: &mut Vec<String>) {
+    match schema {
+        Value::Object(entries) => {
+            for (key, below) in entries {
+                let fields = below.as_object().filter(|_| key == "properties");
+                // The description of a variant of an enum stands beside the only field, its name.
+                let is_variant =
+                    fields.is_some_and(|fields| fields.len() == 1) && entries.contains_key("description");
+                for (name, field) in fields.into_iter().flatten().filter(|_| !is_variant) {
+                    let is_tag = field.get("const").is_some();
+                    if !is_tag && field.get("description").is_none() {
+                        bare.push(format!("{place}/{name}"));
+                    }
+                }
+                undescribed(&format!("{place}/{key}"), below, bare);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| undescribed(place, item, bare)),
+        _ => {}
+    }
+}
+
+#[test]
+fn the_page_of_schemas_lists_all_of_them() {
+    let mut page = String::from(
+        "# JSON Schemas\n\nEverything that Gauntlet writes as JSON, and every file that it reads, has a \
+         [JSON Schema](https://json-schema.org) (draft 2020-12). They are generated from the types that write and read the \
+         data: `gauntlet schema` lists them, and `gauntlet schema NAME` prints one. An editor that knows JSON Schema checks and \
+         completes files with them, TOML included. The version of a form is raised when a reader of the previous form could \
+         misread it; fields may be added without that, so validate a document with the schemas of the program that wrote it.\n",
+    );
+    for (medium, title, text) in [
+        (
+            Medium::Document,
+            "Documents",
+            "JSON objects that `--json` writes. The field `schema` names the form, as in `\"schema\": \"gauntlet/comparison/2\"`; \
+             [JSON results](json.md) explains units and changes.",
+        ),
+        (
+            Medium::List,
+            "Lists",
+            "JSON lists that `--json` writes. They have no field `schema`.",
+        ),
+        (
+            Medium::File,
+            "Files",
+            "Files that users write, or that a command writes and another one reads: TOML, where the table does not say JSON.",
+        ),
+        (
+            Medium::Message,
+            "Messages",
+            "Lines of JSON between the coordinator and a [worker](protocol.md). The version is that of the protocol.",
+        ),
+    ] {
+        writeln!(
+            page,
+            "\n## {title}\n\n{text}\n\n| schema | version | what it describes |\n|---|---|---|"
+        )
+        .unwrap();
+        for published in PUBLISHED.iter().filter(|published| published.medium == medium) {
+            let name = published.name;
+            writeln!(
+                page,
+                "| [{name}]({SCHEMAS}/{name}.json) | {} | {} |",
+                published.version,
+                cell(published.summary)
+            )
+            .unwrap();
+        }
+    }
+    check("schemas.md", &page);
 }

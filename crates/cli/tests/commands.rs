@@ -187,7 +187,29 @@ fn the_ledger_is_listed_shown_and_exported() {
             assert!(shown.contains(said), "no {said} in {shown}");
         }
     }
+    let whole = place.run(&["ledger", "show", "latest", "--json"]).expect(0).out;
+    let whole: Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!(whole["schema"], "gauntlet/ledger-run/1");
+    assert_eq!(whole["run"], runs[0]);
     let exported = place.run(&["ledger", "export", "--run", &run]).expect(0).out;
+    // Nothing that was recorded is left out: the shown records are the exported ones.
+    let lines: Vec<Value> = exported
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(whole["records"], Value::from(lines));
+    let number = whole["records"][0]["sequence"].to_string();
+    let one = place
+        .run(&["ledger", "show", &number, "--json", "record.json"])
+        .expect(0)
+        .out;
+    assert_eq!(one, "");
+    let one: Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("record.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&one["schema"], &one["body"]),
+        (&"gauntlet/ledger-record/1".into(), &whole["records"][0]["body"])
+    );
     let kinds: Vec<Value> = exported
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::host;
@@ -20,7 +21,7 @@ const BUILTIN: &[(&str, &str)] = &[
 ];
 
 /// A machine that runs candidates.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Device {
     /// Its name on the command line and in files.
@@ -52,7 +53,7 @@ pub struct Device {
 }
 
 /// Memory, and the second-level cache (shared by all processors of a GPU, one per core of a CPU).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Memory {
     /// Bandwidth of reads from memory.
@@ -71,7 +72,7 @@ pub struct Memory {
 }
 
 /// Limits and rates of one streaming multiprocessor, and costs of starting a kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Gpu {
     /// Shared memory of a multiprocessor.
@@ -108,7 +109,7 @@ pub struct Gpu {
 }
 
 /// The fixed costs of a kernel, in addition to its work.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Launch {
     /// From the start of a kernel until all multiprocessors are at work, plus the same at its end.
@@ -122,7 +123,7 @@ pub struct Launch {
 }
 
 /// Detected properties of a CPU.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Cpu {
     /// The processor's name.

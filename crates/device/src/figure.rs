@@ -1,7 +1,9 @@
 //! One figure of a device: a value with its unit, its source, and its uncertainties.
 
+use std::borrow::Cow;
 use std::marker::PhantomData;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::Dimension;
@@ -15,7 +17,7 @@ pub struct Figure<D> {
 }
 
 /// A value that is not a number, with its source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fact<T> {
     /// The value.
@@ -25,7 +27,7 @@ pub struct Fact<T> {
 }
 
 /// A measured value next to a published one, in the same unit.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// In the figure's unit.
@@ -34,16 +36,23 @@ pub struct Measurement {
     pub source: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 struct Written {
+    /// The value in `unit`; greater than 0.
     value: f64,
+    /// The unit of all values of this figure.
     unit: String,
+    /// The source of the value.
     source: String,
+    /// The lowest and highest value reported, in the same unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     range: Option<[f64; 2]>,
+    /// Values that were measured in addition to the published one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     measured: Vec<Measurement>,
+    /// A reason to doubt the value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     doubt: Option<String>,
 }
@@ -179,6 +188,31 @@ impl<'de, D: Dimension> Deserialize<'de> for Figure<D> {
 impl<D> Serialize for Figure<D> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.written.serialize(serializer)
+    }
+}
+
+impl<D: Dimension> JsonSchema for Figure<D> {
+    fn schema_name() -> Cow<'static, str> {
+        let quantity = D::NAME.split_whitespace().skip(1).collect::<Vec<_>>().join("-");
+        format!("figure-{quantity}").into()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        format!("{}::{}", module_path!(), Self::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = generator.subschema_for::<Written>();
+        schema.insert(
+            "description".to_owned(),
+            format!("The figure is {}, with its unit and source.", D::NAME).into(),
+        );
+        let units: Vec<&str> = D::UNITS.iter().map(|(unit, _)| *unit).collect();
+        if let Some(unit) = schema.pointer_mut("/properties/unit") {
+            *unit = json_schema!({ "description": "The unit of all values of this figure.", "enum": units })
+                .into();
+        }
+        schema
     }
 }
 

@@ -1,9 +1,10 @@
 //! The accuracy of a device's model, from comparisons of its predictions with measured times.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A comparison of predictions with times that the model was not fitted to, for one kernel family.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelTest {
     /// The kernel family, by the name that suite files use.

@@ -1,12 +1,13 @@
 //! The asynchronous units of a multiprocessor (copy engine, matrix unit), and the ways to synchronise blocks.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ByteRate, Bytes, Cycles, Figure, OperationRate, Ratio, Time};
 
 /// Latencies and rates of the units of one streaming multiprocessor. Figures that are not known for a device are
 /// absent.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Pipeline {
     /// Bulk tensor copies from memory to shared memory.
@@ -33,7 +34,7 @@ pub struct Pipeline {
 }
 
 /// The engine that copies whole boxes of a tensor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BulkCopy {
     /// From the instruction to the arrival of the first bytes, from memory.
@@ -59,7 +60,7 @@ pub struct BulkCopy {
 }
 
 /// Latencies of the matrix unit; its rates are in [`Gpu`](crate::Gpu).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Products {
     /// From the start of an instruction to its result, beyond the time for which it occupies the unit.
@@ -73,7 +74,7 @@ pub struct Products {
 }
 
 /// A barrier at which all threads of a block meet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct BlockBarrier {
     /// The time of four warps.
@@ -83,7 +84,7 @@ pub struct BlockBarrier {
 }
 
 /// How fast one multiprocessor writes results of two bytes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Stores {
     /// From registers, each 32-byte sector in two halves, while the other multiprocessors do not write.

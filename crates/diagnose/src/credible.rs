@@ -1,9 +1,10 @@
 //! A value with a credible interval.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A mean, with the interval that contains the value with 90 % probability.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credible {
     /// The value is lower than this with 5 % probability.

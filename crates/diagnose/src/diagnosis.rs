@@ -2,6 +2,7 @@
 
 use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::credible::Credible;
@@ -11,7 +12,7 @@ use super::lever::Gain;
 use gauntlet_simulate::HostTerm;
 
 /// A measured time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measurement {
     /// The problem that was computed.
@@ -24,7 +25,7 @@ pub struct Measurement {
 }
 
 /// The conclusions that times alone allow.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Diagnosis {
     /// The schedule used to count tiles, waves and steps.
@@ -49,7 +50,7 @@ pub struct Diagnosis {
 }
 
 /// A set of drivers with costs that add up to the times.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Explanation {
     /// Its probability among all explanations considered.
@@ -65,7 +66,7 @@ pub struct Explanation {
 }
 
 /// A driver and its cost.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
     /// The driver.
@@ -75,7 +76,7 @@ pub struct Cost {
 }
 
 /// One measured time, as an explanation models it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
     /// Seconds at the mean costs; the parts add up to it.
@@ -85,7 +86,7 @@ pub struct Fit {
 }
 
 /// A driver's part of a time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FitPart {
     /// The driver.
@@ -97,7 +98,7 @@ pub struct FitPart {
 }
 
 /// Results averaged over explanations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Average {
     /// Each driver's share of the mean time, 0 in explanations without it.
@@ -109,7 +110,7 @@ pub struct Average {
 }
 
 /// A driver over all explanations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AverageShare {
     /// The driver.
@@ -123,7 +124,7 @@ pub struct AverageShare {
 }
 
 /// A driver that the measured problems cannot distinguish from another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Indistinct {
     /// The driver that was left out.

@@ -4,6 +4,7 @@ use gauntlet_device::Device;
 use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
 use gauntlet_parameters::named;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use gauntlet_simulate::count::{self, Counts};
@@ -12,7 +13,7 @@ use gauntlet_simulate::tiles::{self, Class};
 
 named! {
     /// A cost driver: a count that follows from sizes and schedule, and that time may be proportional to.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Driver {
         /// The call itself: 1.
@@ -36,7 +37,7 @@ named! {
 
 /// A group of drivers that count the same cause in different ways. An explanation contains at most one driver of a
 /// kind, and [its prior](super::Diagnosis) counts kinds, not ways of counting.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Paid once per call.

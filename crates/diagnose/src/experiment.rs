@@ -4,6 +4,7 @@ use gauntlet_device::Device;
 use gauntlet_operations::{GroupedGemm, Operation};
 use gauntlet_operations::{Schedule, Tile};
 use gauntlet_parameters::named;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::credible::Credible;
@@ -14,7 +15,7 @@ use super::noise::NOISE;
 use super::posterior::Sample;
 
 /// A measurement that would distinguish between explanations.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Experiment {
     /// The change from an earlier measurement.
@@ -33,7 +34,7 @@ pub struct Experiment {
 
 named! {
     /// How a measurement differs from an earlier one.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Change {
         /// K limited to one step of the loop.

@@ -1,6 +1,7 @@
 //! How much each kind of optimisation could still gain.
 
 use gauntlet_parameters::named;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::credible::Credible;
@@ -9,7 +10,7 @@ use super::posterior::Sample;
 
 named! {
     /// A kind of change.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Lever {
         /// Operand buffers in flight.
@@ -26,7 +27,7 @@ named! {
 }
 
 /// The largest gain that any change of one kind could bring.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Gain {
     /// The kind of change.

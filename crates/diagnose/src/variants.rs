@@ -2,6 +2,7 @@
 
 use gauntlet_device::Device;
 use gauntlet_operations::Operation;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::credible::Credible;
@@ -11,7 +12,7 @@ use super::driver::Driver;
 use super::error::DiagnosisError;
 
 /// A variant of the code with its diagnosis.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Variant {
     /// Its name; `None` if there is only one variant.
@@ -21,7 +22,7 @@ pub struct Variant {
 }
 
 /// A comparison of two variants.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct VariantChange {
     /// The first variant in the table of times.
@@ -37,7 +38,7 @@ pub struct VariantChange {
 }
 
 /// A driver's part of the mean time under two variants, averaged over explanations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DriverChange {
     /// The driver.

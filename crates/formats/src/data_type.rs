@@ -5,12 +5,13 @@ use std::fmt;
 use float8::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
 use safetensors::Dtype;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rounding::to_odd;
 
 /// The type of a tensor's elements, little-endian.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are those of the types")]
 pub enum DataType {

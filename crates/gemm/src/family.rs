@@ -8,6 +8,7 @@ use gauntlet_operations::{
 use gauntlet_parameters::{Space, Table, Value};
 use gauntlet_task::{Coverage, DEEP, Fault, Grid, InputKind, Rightness, SMALLEST, Sizes, Task, WrittenSizes};
 use gauntlet_tiles::{TiledFamily, TiledSizes};
+use schemars::{Schema, SchemaGenerator};
 
 use crate::written;
 
@@ -44,6 +45,10 @@ impl Task for GemmFamily {
     fn read(&self, written: &WrittenSizes) -> Result<Sizes, Fault> {
         let sizes = written::read(written)?;
         TiledSizes::<Self>::checked(sizes).map_err(|message| written.fault(message))
+    }
+
+    fn written_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        written::schema(generator)
     }
 
     fn open(&self, record: &serde_json::Value) -> Result<Sizes, String> {

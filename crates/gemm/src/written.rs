@@ -4,6 +4,7 @@ use std::fmt;
 
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, OutputFormat, TokenFormat};
 use gauntlet_task::{Fault, WrittenSizes, words};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -11,36 +12,56 @@ use serde::{Deserialize, Deserializer};
 /// Groups that `g` can stand for on the command line.
 const MOST_GROUPS: usize = 65536;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct GemmTable {
+    /// The groups.
     groups: Groups,
+    /// What is computed of each group.
     #[serde(default)]
     form: Form,
+    /// The element type of the output.
     #[serde(default)]
     output: OutputFormat,
+    /// The element type of the tokens.
     #[serde(default)]
     tokens: TokenFormat,
 }
 
 /// Groups one by one, or their sizes side by side.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
 enum Groups {
+    /// The sizes of each group.
     List(Vec<GemmShape>),
+    /// The sizes of all groups, dimension by dimension.
     Sizes(SizesTable),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SizesTable {
+    /// Rows of the output: tokens.
     m: SizeOfGroups,
+    /// Columns of the output.
     n: SizeOfGroups,
+    /// The length of the sums.
     k: SizeOfGroups,
 }
 
 /// One size for every group, or one for each.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
 enum SizeOfGroups {
+    /// The size of every group.
     Every(usize),
+    /// The size of each group.
     Each(Vec<usize>),
+}
+
+/// The JSON Schema of the sizes.
+pub fn schema(generator: &mut SchemaGenerator) -> Schema {
+    GemmTable::json_schema(generator)
 }
 
 /// Reads the sizes of a suite file.

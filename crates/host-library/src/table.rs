@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_host_native::Argument;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use thiserror::Error;
 
 /// How a function is called.
-#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct FunctionTable {
     /// Its arguments, in order; the default order if left out.
@@ -20,7 +21,7 @@ pub struct FunctionTable {
 }
 
 /// What a function returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Returns {
     /// Nothing.
@@ -31,7 +32,7 @@ pub enum Returns {
 }
 
 /// Where a function's pointers point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Target {
     /// Memory of the CPU.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use gauntlet_parameters::did_you_mean;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -38,8 +39,9 @@ const WHOLE: [(&str, i128, i128); 16] = [
 ];
 
 /// One argument, as a table or an option writes it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "String")]
+#[schemars(into = "String")]
 pub struct Argument {
     text: String,
     meaning: Meaning,

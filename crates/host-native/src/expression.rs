@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use gauntlet_parameters::did_you_mean;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -15,7 +16,7 @@ use crate::parser;
 use crate::scope::Scope;
 
 /// An expression that was read and can be evaluated.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "Written")]
 #[serde(into = "String")]
 pub struct Expression {
@@ -24,10 +25,13 @@ pub struct Expression {
 }
 
 /// An expression in a file: text, or a number.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "Expression")]
 enum Written {
+    /// A number.
     Number(i64),
+    /// Text, such as `ceil_div(rows, 4)`.
     Text(String),
 }
 

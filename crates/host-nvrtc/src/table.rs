@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use gauntlet_host_native::{Argument, Expression, ExpressionError};
 use gauntlet_parameters::{Domain, Parameter, Table, Value};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// How a kernel is compiled and launched.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct KernelTable {
     /// The kernel as C++ names it, such as `softmax<128>`; the table's own name if left out.
@@ -40,25 +41,31 @@ pub struct KernelTable {
 }
 
 /// One to three sides: an expression, or a list of them.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(try_from = "WrittenSides")]
 pub struct Sides(Vec<Expression>);
 
 /// Sides as files write them. They are parsed afterwards, so that the error is that of the expression.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "an expression such as \"ceil_div(rows, 4)\", or a list of one to three of them"
 )]
+#[schemars(rename = "Sides")]
 enum WrittenSides {
+    /// One side; the others are 1.
     One(WrittenSide),
+    /// One to three sides.
     Several(Vec<WrittenSide>),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
+#[schemars(rename = "Side")]
 enum WrittenSide {
+    /// A number.
     Number(i64),
+    /// An expression, such as `ceil_div(rows, 4)`.
     Text(String),
 }
 
@@ -90,7 +97,7 @@ impl Sides {
 }
 
 /// One parameter: its values and default, or a list of values, of which the first is the default.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "a list of values such as [1, 2, 4], or a table with `values`, or `least` and `most`, and `default`"
@@ -103,7 +110,7 @@ pub enum ParameterTable {
 }
 
 /// A parameter with everything said.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ParameterRow {
     /// The values it takes.

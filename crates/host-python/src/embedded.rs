@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::interpreter;
+use crate::{Solution, interpreter};
 
 /// The Python files of the worker, by name.
 const FILES: [(&str, &str); 6] = [
@@ -46,17 +46,41 @@ pub enum Tensors {
 /// this fails.
 pub fn exec(folder: &Path, kernel: &str, tensors: Tensors) -> io::Error {
     match write(folder) {
-        Ok(()) => Command::new(interpreter())
-            .arg(folder.join("worker.py"))
-            .arg(folder.join("loop.so"))
-            .arg(match tensors {
-                Tensors::Cpu => "cpu",
-                Tensors::Cuda => "cuda",
-            })
+        Ok(()) => interpreted(folder, tensors).arg(kernel).exec(),
+        Err(error) => error,
+    }
+}
+
+/// Becomes the worker of a solution, whose sources go into a folder of their own below `folder`. Returns only if this
+/// fails.
+pub fn exec_solution(folder: &Path, solution: &Solution, tensors: Tensors) -> io::Error {
+    let root = folder.join("solution");
+    let unpacked = write(folder).and_then(|()| solution.unpack(&root));
+    let style = match solution.writes_outputs() {
+        true => "destination",
+        false => "returned",
+    };
+    match unpacked {
+        Ok(kernel) => interpreted(folder, tensors)
             .arg(kernel)
+            .arg(root)
+            .arg(style)
             .exec(),
         Err(error) => error,
     }
+}
+
+/// The interpreter with the worker's program, without the kernel.
+fn interpreted(folder: &Path, tensors: Tensors) -> Command {
+    let mut command = Command::new(interpreter());
+    command
+        .arg(folder.join("worker.py"))
+        .arg(folder.join("loop.so"))
+        .arg(match tensors {
+            Tensors::Cpu => "cpu",
+            Tensors::Cuda => "cuda",
+        });
+    command
 }
 
 fn write(folder: &Path) -> io::Result<()> {

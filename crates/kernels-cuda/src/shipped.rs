@@ -12,6 +12,7 @@ use std::time::Instant;
 use gauntlet_device::{Arch, Device};
 use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compiler::{Compiler, Origin};
@@ -30,7 +31,7 @@ pub struct Shipped {
 }
 
 /// What the compiler made of a shipped variant: of the kernel that computes the result, unless something else is said.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CheckedVariant {
     /// Its name.

@@ -1,10 +1,11 @@
 //! The two kernel families and their sizes.
 
 use gauntlet_parameters::named;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The operation to compute: a kernel family with its sizes.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "family", rename_all = "kebab-case")]
 pub enum Operation {
     /// `C = A·Bᵀ` per group, or `C = silu(A·B1ᵀ) ∘ (A·B2ᵀ)`, on NVFP4 operands.
@@ -14,7 +15,7 @@ pub enum Operation {
 }
 
 /// A list of independent products computed in one call.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GroupedGemm {
     /// One product a group; a group may have M = 0.
@@ -33,7 +34,7 @@ pub struct GroupedGemm {
 
 named! {
     /// The number format of a grouped GEMM's tokens; weights are always NVFP4.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum TokenFormat {
         /// NVFP4: e2m1 values with e4m3 block scales and one tensor scale.
@@ -79,7 +80,7 @@ impl TokenFormat {
 }
 
 /// The sizes of one product: A is `[m, k]`, B is `[n, k]`, C is `[m, n]`, all row-major.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GemmShape {
     /// Rows of A and C (tokens).
@@ -92,7 +93,7 @@ pub struct GemmShape {
 
 named! {
     /// How a grouped GEMM combines its products.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Form {
         /// `C = A·Bᵀ`.
@@ -105,7 +106,7 @@ named! {
 
 named! {
     /// The number format of the result.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum OutputFormat {
         /// IEEE binary16, the default of both families.
@@ -139,7 +140,7 @@ impl OutputFormat {
 }
 
 /// Attention over a batch of sequences of possibly unequal lengths.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Attention {
     /// One entry a batch element.
@@ -165,7 +166,7 @@ pub struct Attention {
 }
 
 /// The lengths of one batch element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Sequence {
     /// Query positions.
@@ -176,7 +177,7 @@ pub struct Sequence {
 
 named! {
     /// The number format of attention's operands.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "lowercase")]
     pub enum AttentionFormat {
         /// e4m3 with `f32` scales.
@@ -213,7 +214,7 @@ pub const SCALE_BLOCK: usize = 64;
 
 named! {
     /// Which of attention's values share a scale. How scales lie in memory: [`HeadTensor`](crate::HeadTensor).
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Scaling {
         /// All of Q, all of K, all of V.
@@ -249,7 +250,7 @@ impl Scaling {
 }
 
 /// One matrix of a problem's output: a group's C, or one sequence and head of attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Part {
     /// Rows.
     pub rows: usize,

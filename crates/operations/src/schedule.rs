@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::LazyLock;
 
 use gauntlet_parameters::{Parameter, ParameterError, Parameters, Shown, Table};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::field::Field;
@@ -36,7 +37,7 @@ macro_rules! schedule {
         /// by its constraints and never ignores it.
         ///
         /// Read from TOML, every parameter is optional and defaults to the [baseline](Schedule::baseline)'s.
-        #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(try_from = "Parameters", into = "Parameters")]
         pub struct Schedule {
             $($(#[doc = $documentation])+ pub $field: $type,)+

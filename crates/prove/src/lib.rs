@@ -23,6 +23,7 @@ mod tests;
 mod unroll;
 
 use gauntlet_task::program::{Action, BufferIndex, Contents, CopyMethod, Filled, Statement, TileProgram};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use flaw::{Flaw, FlawKind};
@@ -38,7 +39,7 @@ const STEPS_BEYOND: usize = 3;
 const TILES_BEYOND: usize = 1;
 
 /// The extent of an exploration that found no flaw.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Proof {
     /// States, summed over all block sizes.

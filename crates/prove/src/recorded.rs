@@ -5,10 +5,11 @@ use gauntlet_task::program::{
     Action, Buffer, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Role,
     Statement, TileProgram,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One of the loops, named as in a pitch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordedLoop {
     /// [`barrier_removed`]

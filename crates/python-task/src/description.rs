@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gauntlet_parameters::did_you_mean;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -131,19 +132,67 @@ fn read(file: &Path) -> Result<String, TaskError> {
 }
 
 /// What a task.toml says; its cases replace those of task.py.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct TaskToml {
+pub struct TaskToml {
+    /// The name; the folder's name if it is left out.
     name: Option<String>,
+    /// A one-line description.
     description: Option<String>,
+    /// The inputs that stay the same in every call, such as weights.
     constant: Option<Vec<String>>,
+    /// The outputs, in the order in which `reference` returns them.
     outputs: Option<Vec<String>>,
+    /// The limits `rtol`, `atol`, `share`, `nrmse` and `bias`, for all outputs or by output; or `"check"`, if the task's own
+    /// `check` alone decides.
+    #[schemars(with = "Option<Tolerance>")]
     tolerance: Option<Value>,
+    /// The work of one call: expressions of the case's sizes under `flops` and `bytes`.
     work: Option<BTreeMap<String, String>>,
+    /// The cases that are only checked: the arguments of `generate`, and optionally a `name`.
     #[serde(default)]
+    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     correctness: Vec<Value>,
+    /// The cases that are checked and timed: the arguments of `generate`, and optionally a `name`.
     #[serde(default)]
+    #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     benchmark: Vec<Value>,
+}
+
+/// A tolerance as task.toml writes it; the reference process reads it.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+#[expect(
+    dead_code,
+    reason = "the reference process reads the value; this is for the schema"
+)]
+enum Tolerance {
+    /// `check`.
+    Check(#[schemars(regex(pattern = "^check$"))] String),
+    /// Limits of all floating-point outputs.
+    All(Limits),
+    /// Limits by output.
+    ByOutput(BTreeMap<String, Limits>),
+}
+
+/// How far an output may be off.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+#[expect(
+    dead_code,
+    reason = "the reference process reads the value; this is for the schema"
+)]
+struct Limits {
+    /// The relative part of an element's tolerance.
+    rtol: Option<f64>,
+    /// The absolute part of an element's tolerance.
+    atol: Option<f64>,
+    /// The share of elements that may be out of tolerance.
+    share: Option<f64>,
+    /// The greatest root-mean-square error over the root mean square of the reference.
+    nrmse: Option<f64>,
+    /// The greatest bias over the root mean square of the reference.
+    bias: Option<f64>,
 }
 
 fn task_toml(file: &Path) -> Result<Value, TaskError> {

@@ -38,7 +38,7 @@ mod rules;
 mod sizes;
 mod task;
 
-pub use description::is_task;
+pub use description::{TaskToml, is_task};
 pub use error::TaskError;
 pub use sizes::PythonSizes;
 pub use task::{Options, PythonTask, open};

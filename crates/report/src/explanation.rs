@@ -10,6 +10,7 @@ use gauntlet_device::Arch;
 use gauntlet_operations::{Operation, Schedule};
 use gauntlet_simulate::{Basis, Bound, Breakdown, Counts};
 use owo_colors::Style;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::bar::floating;
@@ -20,7 +21,7 @@ use crate::text::{bold, dim, paint, paragraph, usable, widest};
 use lines::{Line, lines};
 
 /// One problem under one schedule on a device, with the parts of its time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Explanation {
     /// The name of the problem.
@@ -59,7 +60,7 @@ pub struct Explanation {
 }
 
 /// The most that any schedule could gain by changing only the kernel.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum GreatestGain {
     /// The prediction divided by the part that no kernel can change: 1.5 is one and a half times as fast.

@@ -7,10 +7,11 @@ use gauntlet_judge::{Comparison, Finding, Verdict};
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Criteria};
 use gauntlet_task::DispatchTable;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One comparison with all its evidence.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ComparisonReport {
     /// The task.
@@ -40,7 +41,7 @@ pub struct ComparisonReport {
 }
 
 /// One of the two kernels.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct KernelReport {
     /// As it was given.

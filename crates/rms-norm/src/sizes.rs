@@ -11,6 +11,7 @@ use gauntlet_task::{
     TaskSizes, Violation, normal, outliers, stream,
 };
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::RMS_NORM;
@@ -20,7 +21,7 @@ use crate::task::{PARTIAL_SUMS, ROWS_PER_TASK};
 pub const EPSILON: f64 = 1e-5;
 
 /// Sizes of RMSNorm.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RmsNorm {
     /// Rows, which are normalised independently.

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use gauntlet_parameters::{Domain, Parameter, Table};
 use gauntlet_task::{Fault, Sizes, Task, WrittenSizes};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::RmsNorm;
 
@@ -62,6 +63,10 @@ impl Task for RmsNormTask {
     fn read(&self, written: &WrittenSizes) -> Result<Sizes, Fault> {
         let sizes: RmsNorm = written.parse()?;
         sizes.checked().map_err(|message| written.fault(message))
+    }
+
+    fn written_schema(&self, generator: &mut SchemaGenerator) -> Schema {
+        RmsNorm::json_schema(generator)
     }
 
     fn open(&self, record: &serde_json::Value) -> Result<Sizes, String> {

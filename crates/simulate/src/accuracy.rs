@@ -4,6 +4,7 @@ use std::fmt;
 
 use gauntlet_device::{Device, ModelTest};
 use gauntlet_task::Sizes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The largest mean error, as a share of the measured time, at which predictions are relied on.
@@ -13,7 +14,7 @@ pub const MOST_MEAN_ERROR: f64 = 0.15;
 pub const LEAST_RANK_CORRELATION: f64 = 0.8;
 
 /// Errors of predictions on a device that the model was not fitted to.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Accuracy {
     /// Schedules × shapes compared.

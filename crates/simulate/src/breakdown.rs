@@ -1,11 +1,12 @@
 //! Where the time goes: the gap from the roofline to a prediction, in parts that add up to it.
 
 use gauntlet_parameters::named;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 named! {
     /// A reason why a prediction is above the roofline.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "kebab-case")]
     pub enum Part {
         /// Host work in each call.
@@ -36,7 +37,7 @@ named! {
 }
 
 /// The breakdown of a prediction: the roofline and the further parts, in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Breakdown {
     /// The time at the highest rates, with every operand moved once and no padding.
@@ -46,7 +47,7 @@ pub struct Breakdown {
 }
 
 /// One part with its time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PartTime {
     /// The part.

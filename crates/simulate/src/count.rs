@@ -5,6 +5,7 @@ mod occupancy;
 use gauntlet_operations::Schedule;
 use gauntlet_operations::resources::weights;
 use gauntlet_operations::{Attention, GroupedGemm, Operation, Sequence};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use occupancy::{Limit, Occupancy};
@@ -17,7 +18,7 @@ use crate::tiles;
 const NVFP4_BYTES: f64 = 0.5 + 1.0 / 16.0;
 
 /// Counts of a problem under a schedule.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Counts {
     /// Units of work; the parts of a split K count separately.

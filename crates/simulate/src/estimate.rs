@@ -3,6 +3,7 @@
 use gauntlet_device::{Arch, Device, Figure};
 use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -42,7 +43,7 @@ pub struct Estimate {
 }
 
 /// The basis of an error bar.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
     /// Published errors of similar models: nothing was measured on the device.
@@ -76,7 +77,7 @@ impl Basis {
 }
 
 /// The slower side of the roofline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// Moving operands and results.
@@ -86,7 +87,7 @@ pub enum Bound {
 }
 
 /// A named part of an estimate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
     /// The name of the part.

@@ -1,5 +1,6 @@
 //! The result of a comparison, and the ground for it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::sign_flip::smallest_p_value;
@@ -7,7 +8,7 @@ use crate::verdict::claim_refuted;
 use crate::{ClockCheck, Decision, FloorFinding, Interval, Origin};
 
 /// The result of a comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Assessment {
     /// The decision on the suite, floors included.
     pub decision: Decision,
@@ -34,7 +35,7 @@ pub struct Assessment {
 }
 
 /// The ground for a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "on", rename_all = "kebab-case")]
 pub enum Ground {
     /// The suite's interval.
@@ -58,7 +59,7 @@ pub enum Ground {
 }
 
 /// One problem of the suite.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProblemFinding {
     /// The problem's name in the suite.
     pub name: String,

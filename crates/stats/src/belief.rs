@@ -1,5 +1,6 @@
 //! Beliefs about a log speed-up before it is measured, and what an attempt is expected to bring.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
 
@@ -9,7 +10,7 @@ use crate::{Interval, Origin};
 const SHARPEST: f64 = 1e-9;
 
 /// A belief about a log speed-up: a normal distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Belief {
     /// Its mean, which is its median too.
     pub mean: f64,
@@ -18,7 +19,7 @@ pub struct Belief {
 }
 
 /// What an attempt brings, in log speed-up.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gain {
     /// On average.
     pub mean: f64,

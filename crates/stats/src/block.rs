@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -10,7 +11,7 @@ use crate::summary::median;
 /// The times of both sides measured close together in one worker process (one ABBA or BAAB).
 ///
 /// Pairing within the block removes slow drift: both sides see the same clock and the same neighbours.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
     /// The worker process that measured it; the number is unique in the whole comparison, across all looks.

@@ -1,5 +1,6 @@
 //! Decide in time, confirm in cycles: whether a speed-up comes from the kernel or from its clock.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bootstrap, Error, Interval, Resampling, Sample};
@@ -10,7 +11,7 @@ use crate::{Bootstrap, Error, Interval, Resampling, Sample};
 /// candidate's clock to the baseline's. The verdict uses time, because time is what users wait for: a candidate that
 /// draws less power and therefore gets a higher clock is faster. But a clock that differed for another reason (a
 /// neighbour, heat, a governor that had not settled) may not differ tomorrow, so cycles are checked as well.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockCheck {
     /// The suite's speed-up in cycles, at the confidence of the one in time.
     pub cycles: Interval,
@@ -22,7 +23,7 @@ pub struct ClockCheck {
 }
 
 /// Whether an effect in time is also an effect in cycles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockFinding {
     /// The interval in cycles lies on the same side of zero as the one in time.

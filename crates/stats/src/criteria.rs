@@ -1,5 +1,6 @@
 //! What counts as success, fixed before anything is measured.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::bootstrap::LEAST_RESAMPLES;
@@ -11,7 +12,7 @@ const MOST_RESAMPLES: usize = 1_000_000;
 /// The criteria of a round. Speed-ups are fractions: 0.02 is 2 % faster, −0.05 is 5 % slower.
 ///
 /// All have defaults, and a file may name only those that differ; call [`Criteria::validate`] after reading.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Criteria {
     /// T: a speed-up is worth adopting from here on.

@@ -1,11 +1,12 @@
 //! The floor under each problem: a good mean must not hide one bad case.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{Criteria, Distribution, Interval, holm_adjusted};
 
 /// How a problem compares with the floor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FloorFinding {
     /// The whole interval is at or over the floor.

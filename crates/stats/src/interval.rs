@@ -1,12 +1,13 @@
 //! An estimate of one speed-up, its bounds, and the origin of the bounds.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::summary::mean;
 use crate::{Error, speedup_fraction};
 
 /// An interval of log speed-up, `lower ≤ estimate ≤ upper`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Best guess of the log speed-up.
     pub estimate: f64,
@@ -19,7 +20,7 @@ pub struct Interval {
 }
 
 /// Where an interval's bounds come from. A declared or predicted bound must never be shown as a measured one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "from", rename_all = "kebab-case")]
 pub enum Origin {
     /// Measured blocks, resampled.

@@ -1,5 +1,6 @@
 //! How well a model predicts times: its error, and the cost of following it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::summary::mean;
@@ -14,7 +15,7 @@ pub struct Predicted {
 }
 
 /// How a model's times compare with measured ones, over shapes with several schedules each.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Fit {
     /// The mean of |predicted / measured − 1|.

@@ -2,6 +2,7 @@
 //! proper: a forecaster does best by stating their true belief (Gneiting & Raftery 2007, "Strictly Proper Scoring
 //! Rules, Prediction, and Estimation").
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The part of all odds that [`logarithmic_score`] spreads evenly over the classes, so that odds of zero for an outcome
@@ -99,7 +100,7 @@ fn square_below(knots: [(f64, f64); 3], end: f64) -> f64 {
 }
 
 /// The parts of a mean Brier score: `calibration − resolution + uncertainty` is the mean score exactly.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BrierParts {
     /// How far the odds are from the observed frequencies (also called reliability): 0 is best.
     pub calibration: f64,

@@ -5,6 +5,7 @@ use std::fmt;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Below this many FLOPs a whole output is computed: less than a second of f64 products on two cores.
@@ -14,7 +15,7 @@ pub const FULL_BELOW: u64 = 8_000_000_000;
 pub const FULL_AT_A_GLANCE: u64 = 100_000_000;
 
 /// How much of an output the reference computes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coverage {
     /// Every element.

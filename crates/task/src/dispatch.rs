@@ -19,6 +19,7 @@
 use std::path::{Path, PathBuf};
 
 use gauntlet_parameters::Parameters;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -31,7 +32,7 @@ pub const FARTHEST: f64 = 4.0;
 pub const VERSION: u32 = 1;
 
 /// Which schedule computes which problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DispatchTable {
     /// The format version of the file.
@@ -50,7 +51,7 @@ pub struct DispatchTable {
 }
 
 /// The schedule of one problem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct DispatchEntry {
     /// The problem's name in its suite.
@@ -70,7 +71,7 @@ pub struct DispatchEntry {
 }
 
 /// The evidence for an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DispatchEvidence {
     /// It was measured against the baseline.
@@ -82,7 +83,7 @@ pub enum DispatchEvidence {
 }
 
 /// A speed-up with its interval; 1.5 means one and a half times as fast.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SpeedupRange {
     /// The best guess.
@@ -96,7 +97,7 @@ pub struct SpeedupRange {
 }
 
 /// The model's first choice, and how far it was from the best.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelChoice {
     /// The model's first choice.

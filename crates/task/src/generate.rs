@@ -8,10 +8,11 @@ use std::fmt;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::StandardNormal;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How operands are drawn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum InputKind {
     /// The competition's distribution. Plain GEMM: values ±{0, .5, 1, 1.5}, scales {1, 2}, so that every order of

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use gauntlet_formats::Tensor;
@@ -10,7 +11,7 @@ use gauntlet_formats::Tensor;
 use crate::{Coverage, Expected, ExpectedPart, Grid, Output};
 
 /// How far an element may be off: `|found − expected| ≤ absolute + relative · |expected|`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Tolerance {
     /// As a fraction of the expected magnitude.
@@ -23,7 +24,7 @@ pub struct Tolerance {
 ///
 /// The largest error alone hides a bias, so the root mean square and the mean signed error are given too. All fields
 /// except [`unwritten`](Self::unwritten) refer to the elements that the reference computed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ErrorMeasures {
     /// How much the reference computed.
     pub coverage: Coverage,
@@ -37,15 +38,18 @@ pub struct ErrorMeasures {
     /// Root mean square of the error, divided by the root mean square of the expected values. Infinite when a compared
     /// element is NaN or infinite where the reference is not, or the reverse.
     #[serde(with = "crate::number")]
+    #[schemars(with = "crate::number::Written")]
     pub nrmse: f64,
     /// The bias: mean of found − expected, divided by the root mean square of the expected values; finite elements
     /// only. The expected values are rounded to the format first: where operands repeat, so do their roundings, and a
     /// correct result would seem biased.
     #[serde(with = "crate::number")]
+    #[schemars(with = "crate::number::Written")]
     pub mean_signed: f64,
     /// Mean of (found − expected) · sign(expected), divided by the same: the bias away from zero. It is below 0 for
     /// results drawn toward zero, as by truncation; the mean signed error of results of both signs does not show this.
     #[serde(with = "crate::number")]
+    #[schemars(with = "crate::number::Written")]
     pub mean_outward: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
@@ -58,7 +62,7 @@ pub struct ErrorMeasures {
 }
 
 /// The measures of one part.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartMeasures {
     /// NaN elements of the whole part.
     pub unwritten: usize,
@@ -66,12 +70,15 @@ pub struct PartMeasures {
     pub compared: usize,
     /// As [`ErrorMeasures::nrmse`].
     #[serde(with = "crate::number")]
+    #[schemars(with = "crate::number::Written")]
     pub nrmse: f64,
     /// As [`ErrorMeasures::mean_signed`].
     #[serde(with = "crate::number")]
+    #[schemars(with = "crate::number::Written")]
     pub mean_signed: f64,
     /// As [`ErrorMeasures::mean_outward`].
     #[serde(with = "crate::number")]
+    #[schemars(with = "crate::number::Written")]
     pub mean_outward: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
@@ -80,7 +87,7 @@ pub struct PartMeasures {
 }
 
 /// The element farthest off.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Worst {
     /// The group, or the sequence and head.
     pub part: usize,
@@ -90,9 +97,11 @@ pub struct Worst {
     pub column: usize,
     /// The value written.
     #[serde(with = "crate::number")]
+    #[schemars(with = "crate::number::Written")]
     pub found: f64,
     /// The value of the reference, not rounded.
     #[serde(with = "crate::number")]
+    #[schemars(with = "crate::number::Written")]
     pub expected: f64,
 }
 

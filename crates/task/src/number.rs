@@ -1,13 +1,18 @@
 //! Floating-point numbers in JSON, which has neither infinity nor NaN: they are written as the strings `inf`, `-inf`
 //! and `NaN`, so that a record of a broken result can be read back.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-#[derive(Deserialize)]
+/// A floating-point number in JSON.
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
-enum Written {
+#[schemars(rename = "NumberOrName")]
+pub enum Written {
+    /// A finite number.
     Number(f64),
-    Name(String),
+    /// `inf`, `-inf` or `NaN`.
+    Name(#[schemars(regex(pattern = "^(-?inf|NaN)$"))] String),
 }
 
 pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {

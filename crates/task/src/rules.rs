@@ -1,6 +1,7 @@
 //! The rules for correct results.
 
 use gauntlet_formats::{DataType, TensorSpec};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{ErrorMeasures, InputKind, Tolerance};
@@ -8,7 +9,7 @@ use crate::{ErrorMeasures, InputKind, Tolerance};
 /// The rules for a correct result, compared with the reference.
 ///
 /// The limits apply to results in f16 and finer types; [`suited_to`](Self::suited_to) gives the limits of coarser ones.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Rules {
     /// The kinds of input tried on each case.

@@ -1,6 +1,7 @@
 //! One set of sizes of a task.
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use gauntlet_device::Device;
 use gauntlet_formats::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
 use gauntlet_parameters::{Parameters, Space};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 use crate::program::TileProgram;
@@ -250,5 +252,20 @@ impl Hash for Sizes {
 impl Serialize for Sizes {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.to_record().serialize(serializer)
+    }
+}
+
+impl JsonSchema for Sizes {
+    fn schema_name() -> Cow<'static, str> {
+        "Sizes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "One set of sizes of a task; its fields are those of the task.",
+            "type": "object",
+            "properties": { "family": { "description": "The name of the task.", "type": "string" } },
+            "required": ["family"],
+        })
     }
 }

@@ -24,12 +24,14 @@
 
 mod error;
 mod file;
+mod schema;
 mod written;
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use gauntlet_parameters::Table;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{InputKind, Sizes, Task};
@@ -37,7 +39,7 @@ pub use error::{Fault, SuiteError};
 pub use written::WrittenSizes;
 
 /// A named list of cases.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Suite {
     /// Its name.
@@ -54,7 +56,7 @@ pub struct Suite {
 }
 
 /// Sizes of a task, with a name and the operands that they are timed on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Case {
     /// Its name, unique in its list.
@@ -72,7 +74,7 @@ pub struct Case {
 }
 
 /// A published bound on a device.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct SpeedOfLight {
     /// The device.
@@ -82,6 +84,11 @@ pub struct SpeedOfLight {
 }
 
 impl Suite {
+    /// The JSON Schema of suite files with cases of these tasks.
+    pub fn file_schema(tasks: &[&'static dyn Task]) -> Schema {
+        schema::schema(tasks)
+    }
+
     /// Names of the suites that come with these tasks.
     pub fn builtin_names(tasks: &[&'static dyn Task]) -> Vec<&'static str> {
         let suites = tasks.iter().flat_map(|task| task.suites());

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use gauntlet_parameters::Table;
+use schemars::{Schema, SchemaGenerator, json_schema};
 
 use crate::{Fault, Sizes, WrittenSizes};
 
@@ -25,6 +26,11 @@ pub trait Task: fmt::Debug + Send + Sync {
     /// # Errors
     /// The error, and its place in the text.
     fn read(&self, written: &WrittenSizes) -> Result<Sizes, Fault>;
+
+    /// The JSON Schema of sizes as suite files write them: any table, for a task that states no form.
+    fn written_schema(&self, _: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "object" })
+    }
 
     /// Reads sizes as records and the worker protocol carry them: see [`TaskSizes::record`](crate::TaskSizes::record).
     ///

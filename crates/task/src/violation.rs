@@ -3,10 +3,11 @@
 use std::fmt;
 
 use gauntlet_parameters::Parameters;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A constraint that the parameters break for a case on a device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Violation {
     /// The faulty parameter, down to its part (`tile.m`). Records call it `word`.
@@ -23,7 +24,7 @@ pub struct Violation {
 }
 
 /// Parameters near the faulty ones that keep every rule.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Remedy {
     /// What to change, as the end of a sentence.

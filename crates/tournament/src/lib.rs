@@ -30,4 +30,4 @@ pub use play::{Settings, play};
 pub use records::{Notice, RoundEnded, RoundStarted, UnreadableRun, VerdictRecord};
 pub use round::{Baseline, GivenScores, Overrides, PanelMember, Round, RoundFile, Weights, digest_of};
 pub use source::{FileError, Source};
-pub use tournament::Tournament;
+pub use tournament::{Tournament, TournamentFile};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::forecast::{Forecast, Prospect, Return};
@@ -18,7 +19,7 @@ use gauntlet_judge::ledger::RunId;
 use gauntlet_judge::{Comparison, Finding};
 
 /// The result of a tournament.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TournamentReport {
     /// Its run in the ledger.
@@ -40,7 +41,7 @@ pub struct TournamentReport {
 }
 
 /// The result of a round.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct RoundReport {
     /// Its name.
@@ -73,7 +74,7 @@ pub struct RoundReport {
 }
 
 /// The result of examining the baseline.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct BaselineReport {
     /// Its parameters.
@@ -87,7 +88,7 @@ pub struct BaselineReport {
 }
 
 /// A candidate with its verdict.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Judged {
     /// The candidate's name: its pitch's name, with `(fallback)` for a fallback.
@@ -124,7 +125,7 @@ pub struct Judged {
 }
 
 /// A claim and the result.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ClaimOutcome {
     /// The claimed speed-up.
@@ -136,7 +137,7 @@ pub struct ClaimOutcome {
 }
 
 /// A claim against another program, and the recorded result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PeerOutcome {
     /// The program.

@@ -5,15 +5,18 @@ use std::path::PathBuf;
 
 use gauntlet_parameters::Parameters;
 use gauntlet_prove::recorded::RecordedLoop;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use gauntlet_judge::AbortRule;
 use gauntlet_judge::Verdict;
 
 /// A candidate with its claim and all commitments. Every part without a default is required: a pitch must say what it
 /// costs and when it gives up.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(transform = accept_contestant)]
 pub struct Pitch {
     /// Its name, unique in the round.
     pub name: String,
@@ -68,7 +71,7 @@ pub struct Pitch {
 }
 
 /// The claim of a pitch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// The geometric-mean speed-up over the suite, as quantiles.
@@ -78,8 +81,24 @@ pub struct Claim {
     pub against: Vec<PeerClaim>,
 }
 
+/// Lets files of earlier versions keep their word for the author.
+fn accept_contestant(schema: &mut Schema) {
+    let object = schema.ensure_object();
+    let earlier = json!({ "description": "The author, in files of earlier versions.", "type": "string", "deprecated": true });
+    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.insert("contestant".to_owned(), earlier);
+    }
+    if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| name != "author");
+    }
+    object.insert(
+        "oneOf".to_owned(),
+        json!([{ "required": ["author"] }, { "required": ["contestant"] }]),
+    );
+}
+
 /// A claim against a program outside the round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PeerClaim {
     /// Its name in the record's `peers`.
@@ -89,7 +108,7 @@ pub struct PeerClaim {
 }
 
 /// Quantiles of a claimed speed-up; 1.5 means one and a half times as fast.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "RawQuantiles")]
 pub struct Quantiles {
     /// The 10 % quantile.
@@ -100,11 +119,15 @@ pub struct Quantiles {
     pub q90: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Quantiles")]
 struct RawQuantiles {
+    /// The 10 % quantile.
     q10: f64,
+    /// The median.
     q50: f64,
+    /// The 90 % quantile.
     q90: f64,
 }
 
@@ -123,9 +146,15 @@ impl TryFrom<RawQuantiles> for Quantiles {
 }
 
 /// The chance given to each verdict; verdicts that are not named have none.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "BTreeMap<Verdict, f64>", into = "BTreeMap<Verdict, f64>")]
+#[schemars(transform = names_verdicts)]
 pub struct Odds(BTreeMap<Verdict, f64>);
+
+/// Says that the keys of a map are verdicts.
+fn names_verdicts(schema: &mut Schema) {
+    schema.insert("propertyNames".to_owned(), json!({ "enum": Verdict::ALL }));
+}
 
 impl TryFrom<BTreeMap<Verdict, f64>> for Odds {
     type Error = String;
@@ -160,16 +189,18 @@ impl Odds {
 }
 
 /// The cost of building a pitch.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, try_from = "RawCost")]
 pub struct Cost {
     /// Working hours.
     pub hours: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Cost")]
 struct RawCost {
+    /// Working hours.
     hours: f64,
 }
 
@@ -188,7 +219,7 @@ impl TryFrom<RawCost> for Cost {
 }
 
 /// What may go wrong.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Risk {
     /// Its level.
@@ -198,7 +229,7 @@ pub struct Risk {
 }
 
 /// The risk that a pitch declares, lowest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RiskLevel {
     /// Nothing can go wrong.
@@ -214,7 +245,7 @@ pub enum RiskLevel {
 }
 
 /// A reason to believe a pitch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Evidence {
     /// The kind of evidence.
@@ -224,7 +255,7 @@ pub struct Evidence {
 }
 
 /// Kinds of evidence, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum EvidenceKind {
     /// Reasoning from how such kernels usually behave.
@@ -242,7 +273,7 @@ pub enum EvidenceKind {
 }
 
 /// What to do if the pitch is not adopted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Fallback {
     /// In words; "keep the baseline" is an answer.

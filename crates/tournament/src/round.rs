@@ -12,13 +12,14 @@ use gauntlet_stats::Criteria;
 use gauntlet_task::{DispatchTable, Rules};
 use gauntlet_worker::Record;
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pitch::Pitch;
 use crate::source::{FileError, Source};
 
 /// The content of a round file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct RoundFile {
     /// Its name, unique in the tournament.
@@ -70,7 +71,7 @@ pub struct RoundFile {
 }
 
 /// The candidate that all others are compared with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Baseline {
     /// The words in which it differs from the default schedule.
@@ -85,7 +86,7 @@ pub struct Baseline {
 }
 
 /// A member of the panel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PanelMember {
     /// A name.
@@ -98,7 +99,7 @@ pub struct PanelMember {
 }
 
 /// The weights of the dimensions; they add up to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, try_from = "RawWeights")]
 pub struct Weights {
     /// Expected speed-up.
@@ -111,12 +112,17 @@ pub struct Weights {
     pub quality: f64,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "Weights")]
 struct RawWeights {
+    /// Expected speed-up.
     speedup: f64,
+    /// Whether it can be built.
     feasibility: f64,
+    /// Freedom from risk.
     risk: f64,
+    /// How well it is argued.
     quality: f64,
 }
 
@@ -148,7 +154,7 @@ impl TryFrom<RawWeights> for Weights {
 }
 
 /// Scores from 0 to 10 given by hand; missing ones follow from the written rules.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GivenScores {
     /// Expected speed-up.

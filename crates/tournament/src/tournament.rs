@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::round::{Overrides, Round, digest_of};
 use crate::source::{FileError, Source};
 
 /// The content of a tournament file.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TournamentFile {
+pub struct TournamentFile {
     /// Its name.
     name: String,
     /// What it is about, in a sentence or more.

@@ -4,12 +4,13 @@ use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Interval, Origin, speedup_fraction};
 use gauntlet_task::{Case, Sizes};
 use gauntlet_task::{DispatchEntry, DispatchEvidence, DispatchTable, ModelChoice, SpeedupRange};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::ranking::Ranked;
 
 /// The result for a case.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TunedCase {
     /// The case.
@@ -37,7 +38,7 @@ pub struct TunedCase {
 }
 
 /// The numbers of schedules considered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Search {
     /// Schedules in the space.
@@ -53,7 +54,7 @@ pub struct Search {
 }
 
 /// A schedule that was measured.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Contender {
     /// The schedule with the model's prediction.
@@ -70,7 +71,7 @@ pub struct Contender {
 }
 
 /// A schedule measured again, on pairs that took no part in choosing it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Finalist {
     /// Its rank in the model's order.
@@ -84,7 +85,7 @@ pub struct Finalist {
 }
 
 /// The schedule that won.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Winner {
     /// The schedule.

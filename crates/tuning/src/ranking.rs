@@ -6,12 +6,13 @@ use gauntlet_parameters::Parameters;
 use gauntlet_simulate::{HostTerm, NoEstimate, Subject};
 use gauntlet_task::Sizes;
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::TuningError;
 
 /// A schedule with the model's prediction.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Ranked {
     /// Its rank, from 1.

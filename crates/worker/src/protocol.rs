@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The version of this protocol.
@@ -28,7 +29,7 @@ pub const VERSION: u32 = 4;
 pub const POISON: u8 = 0xFF;
 
 /// A case as workers see it: which tensors to read and write, whatever the task.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseRequest {
     /// The task's name.
     pub task: String,
@@ -66,7 +67,7 @@ impl CaseRequest {
 }
 
 /// A request with the number that its reply repeats.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Envelope {
     /// Counts up from 1.
     pub id: u64,
@@ -76,7 +77,7 @@ pub struct Envelope {
 }
 
 /// The requests of a coordinator.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "call", rename_all = "kebab-case")]
 pub enum Request {
     /// Say which worker this is, and what it runs on.
@@ -173,7 +174,7 @@ impl Request {
 }
 
 /// A reply: the request's number and an answer or a failure.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Reply {
     /// The request's number.
     pub id: u64,
@@ -183,7 +184,7 @@ pub struct Reply {
 }
 
 /// The outcome of a request.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Outcome {
     /// The request failed; the worker keeps running.
@@ -196,7 +197,7 @@ pub enum Outcome {
 }
 
 /// Why a worker could not serve a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Failure {
     /// The kind of failure.
     pub kind: FailureKind,
@@ -205,7 +206,7 @@ pub struct Failure {
 }
 
 /// Kinds of failure, as the gates distinguish them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
     /// The candidate cannot be built.
@@ -217,7 +218,7 @@ pub enum FailureKind {
 }
 
 /// The answers of a worker, one for each kind of request.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "answer", rename_all = "kebab-case")]
 pub enum Answer {
     /// To `describe`.
@@ -259,7 +260,7 @@ pub enum Answer {
 }
 
 /// Which worker this is, and what it runs on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Description {
     /// The protocol version that it speaks.
     pub protocol: u32,
@@ -274,12 +275,12 @@ pub struct Description {
 
 /// The resources of a built candidate, by name: `registers`, `spills`, `shared-memory-bytes`, `panel-bytes`,
 /// `workspace-bytes`, `threads` and the like. Budgets and abort rules use the same names.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Resources(pub BTreeMap<String, f64>);
 
 /// The measured cost of one primitive of an executor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Parameter {
     /// The name, such as `multiply.step`, by which the executor's performance model knows it.
     pub name: String,
@@ -290,7 +291,7 @@ pub struct Parameter {
 }
 
 /// One timed call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Seconds for the whole call, as its caller sees it.
     pub call: f64,

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::protocol::Resources;
 
 /// Evidence recorded for the candidates of a round, used instead of running them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Record {
     /// What the figures are and where they come from.
@@ -26,7 +27,7 @@ pub struct Record {
 }
 
 /// A declared bound on the relative error of a recorded time: an assumption, not a measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Uncertainty {
     /// 0.1 means that the truth lies within 10 % of the recorded time.
@@ -36,7 +37,7 @@ pub struct Uncertainty {
 }
 
 /// Evidence recorded for one candidate.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CandidateRecord {
     /// The compiler's result.
@@ -60,7 +61,7 @@ pub struct CandidateRecord {
 }
 
 /// One recorded time or several.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Times {
     /// A lone number.
@@ -80,7 +81,7 @@ impl Times {
 }
 
 /// A recorded compiler result.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedCompilation {
     /// The error, if compilation failed.
@@ -92,7 +93,7 @@ pub struct RecordedCompilation {
 }
 
 /// A recorded result of a correctness gate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedCorrectness {
     /// Tests that passed.

@@ -16,6 +16,7 @@ class Task:
         self.library, self.device, self.call = sizes["library"], sizes["device"], sizes["call"]
         self.arguments, self.results = sizes["arguments"], sizes["results"]
         self.initial, self.seed = sizes.get("init"), sizes.get("seed", 0)
+        self.order = sizes.get("order")
         if self.library == "torch":
             tensors.import_torch()
 
@@ -135,6 +136,11 @@ def explain(task, number, result, in_place):
             for index, branch in enumerate(expected):
                 walk(branch, value[index], f"{where}[{index}]")
 
+    if type(result) in (tuple, list) and "tensor" in task.results and len(result) != 1:
+        (name,) = task.outputs
+        kind = type(result).__name__
+        found = f"the kernel returned a {kind} of {len(result)} values"
+        return f"{found}, and the task has one output, `{name}`; return an array"
     kind = {dict: "dict", tuple: "tuple", list: "tuple"}.get(type(result), "tensor")
     forms = [form for form in forms_of(task) if kind in form or (kind == "tuple" and "list" in form)]
     walk((forms or [task.results])[0], result, "the returned value")

@@ -14,15 +14,20 @@ from failures import Refused
 class Kernel:
     """The user's function or class, and how it takes the arguments."""
 
-    def __init__(self, text, task):
+    def __init__(self, text, task, solution=None):
         place, _, self.name = text.rpartition(":")
         self.file = place if place.endswith(".py") else None
+        if solution:
+            # The sources of a solution import each other from the folder that holds all of them.
+            sys.path.insert(0, solution[0])
         self.module = _imported(place, self.file, task.call == "single")
         self.function = self._found()
         if task.call == "model":
             self.function = self._model(task)
         self.task, self.in_place, self.positional, self.keywords = task, [], [], []
-        if task.call == "keywords":
+        if solution:
+            self._place(task, solution[1] == "destination")
+        elif task.call == "keywords":
             self._match(task)
 
     def _found(self):
@@ -50,6 +55,30 @@ class Kernel:
         arguments = tensors.plant(task.initial or {"tuple": []}, _no_tensor)
         model = self.function(*arguments)
         return model.to(task.device) if isinstance(model, torch.nn.Module) else model
+
+    def _place(self, task, writes_outputs):
+        """Takes the arguments by their places, as the format of solutions says: inputs, then outputs if it writes
+        them."""
+        if task.order is None:
+            raise Refused("a solution is a kernel of a definition's tasks; name a function for this task")
+        self.positional = list(task.order)
+        if writes_outputs:
+            shared = [name for name in task.outputs if identifier(name) in self.positional]
+            if shared:
+                raise Refused(f"`{shared[0]}` is both an input and an output; a solution cannot tell them apart")
+            self.positional += [identifier(name) for name in task.outputs]
+            self.in_place = list(task.outputs)
+        try:
+            inspect.signature(self.function).bind(*self.positional)
+        except TypeError as error:
+            style = "its inputs, then its outputs" if writes_outputs else "its inputs"
+            raise Refused(
+                f"`{self.name}` in {self.module.__file__}{_line(self.function)} is called with {style} "
+                f"({', '.join(self.positional)}): {error}; correct its parameters, or `destination_passing_style` of "
+                "the spec"
+            ) from None
+        except ValueError:
+            pass
 
     def _match(self, task):
         """Chooses the arguments that the function takes, by their names."""

@@ -146,6 +146,9 @@ class Case:
         told |= {"arguments": arguments, "results": self.results}
         if self.init:
             told |= {"init": self.init, "seed": self.seed}
+        if self.task.is_ordered:
+            # JSON objects lose their order on the way to the worker.
+            told["order"] = list(arguments["dict"])
         return told
 
     def generate(self, seed, path):

@@ -1,6 +1,10 @@
 """Tasks in the form of FlashInfer-Trace and SOL-ExecBench: a definition (axes, inputs, outputs, a reference in Python)
-and a file of workloads, one on each line."""
+and a file of workloads, one on each line.
 
+Tensors are those of torch. A reference that imports numpy and not torch gets arrays of numpy, and so do the kernels."""
+
+import ast
+import contextlib
 import glob
 import json
 import linecache
@@ -8,6 +12,7 @@ import os
 import sys
 import types
 
+import numpy
 from task_faults import TaskFault, told
 from task_file import Task, seed_everything
 
@@ -47,6 +52,8 @@ def read_json(path, text=None):
 class DefinitionTask(Task):
     """A definition with its workloads."""
 
+    is_ordered = True
+
     def __init__(self, path):
         super().__init__([os.path.dirname(path)])
         self.path, self.definition = path, read_json(path)
@@ -58,10 +65,8 @@ class DefinitionTask(Task):
         self.name = self.definition["name"]
         self.summary = (self.definition.get("description") or "").strip().split("\n")[0]
         self.inputs, self.outputs_by_name = self.definition["inputs"], self.definition["outputs"]
-        with told("while torch is imported", self.folders):
-            import torch
-        self.torch = torch
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.library = self._library()
+        self.device = self.library.device
         self.tolerance = dict(_TOLERANCE)
         self._take_notes()
         self.run = self._reference()
@@ -84,8 +89,23 @@ class DefinitionTask(Task):
                 "an input or output is float4_e2m1, which says nothing of how two values share a byte",
                 "use a task with a packed type such as uint8",
             )
-        if self.device == "cpu":
-            self.notes.append("there is no GPU here: the inputs are on the CPU")
+        if self.library.note:
+            self.notes.append(self.library.note)
+
+    def _library(self):
+        """The library of the task's tensors."""
+        imported = _imports(self.definition["reference"])
+        if "numpy" in imported and "torch" not in imported:
+            return _Numpy(self._fault)
+        try:
+            import torch
+        except ImportError as error:
+            raise self._fault(
+                f"the definition's tensors are those of torch, and torch cannot be imported: {error}",
+                f"install torch for the Python at {sys.executable}, name another Python by GAUNTLET_PYTHON, or let the "
+                "reference import numpy and not torch",
+            ) from None
+        return _Torch(torch, self._fault)
 
     def _reference(self):
         source, name = self.definition["reference"], f"{self.path}:reference"
@@ -165,32 +185,19 @@ class DefinitionTask(Task):
         if source["type"] == "scalar":
             return source["value"]
         if source["type"] == "safetensors":
-            from safetensors.torch import load_file
-
-            return load_file(self._file_of(source))[source["tensor_key"]].to(self.device)
+            return self.library.load(self._file_of(source), source["tensor_key"])
         return self._random(name, spec, parameters["axes"])
 
     def _random(self, name, spec, axes):
-        torch, dtype = self.torch, self._type(spec["dtype"])
         if spec["shape"] is None:
             raise self._fault(
                 f"the input `{name}` is a scalar, and the workload gives no value to it", "give it a value"
             )
         shape = [axes[axis] if axis in axes else int(axis) for axis in map(str, spec["shape"])]
-        if dtype is torch.bool:
-            return torch.randint(0, 2, shape, dtype=torch.uint8, device=self.device).to(dtype)
-        if not dtype.is_floating_point:
-            return torch.randint(0, 100, shape, device=self.device).to(dtype)
-        return torch.randn(shape, device=self.device).to(dtype)
-
-    def _type(self, name):
-        dtype = getattr(self.torch, _TORCH_NAMES.get(name, name), None)
-        if not isinstance(dtype, self.torch.dtype):
-            raise self._fault(f"torch has no element type {name}", "install a newer torch")
-        return dtype
+        return self.library.random(shape, spec["dtype"])
 
     def reference(self, parameters, arguments):
-        with self.torch.no_grad():
+        with self.library.without_gradients():
             result = self.run(**arguments)
         names = list(self.outputs_by_name)
         if isinstance(result, dict):
@@ -203,3 +210,70 @@ class DefinitionTask(Task):
             )
         self.outputs = names
         return result[0] if len(names) == 1 else tuple(result)
+
+
+def _imports(source):
+    """The packages that a source imports anywhere; none if it is no Python, which running it tells."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return set()
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+class _Torch:
+    """Tensors of torch, on the GPU if there is one."""
+
+    def __init__(self, torch, fault):
+        self.torch, self.fault = torch, fault
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.without_gradients = torch.no_grad
+        self.note = None if self.device == "cuda" else "there is no GPU here: the inputs are on the CPU"
+
+    def load(self, path, key):
+        from safetensors.torch import load_file
+
+        return load_file(path)[key].to(self.device)
+
+    def random(self, shape, name):
+        torch, dtype = self.torch, getattr(self.torch, _TORCH_NAMES.get(name, name), None)
+        if not isinstance(dtype, torch.dtype):
+            raise self.fault(f"torch has no element type {name}", "install a newer torch")
+        if dtype is torch.bool:
+            return torch.randint(0, 2, shape, dtype=torch.uint8, device=self.device).to(dtype)
+        if not dtype.is_floating_point:
+            return torch.randint(0, 100, shape, device=self.device).to(dtype)
+        return torch.randn(shape, device=self.device).to(dtype)
+
+
+class _Numpy:
+    """Arrays of numpy."""
+
+    device = "cpu"
+    note = "the reference imports numpy and not torch: the inputs are arrays of numpy on the CPU"
+    without_gradients = staticmethod(contextlib.nullcontext)
+
+    def __init__(self, fault):
+        self.fault = fault
+
+    def load(self, path, key):
+        from safetensors.numpy import load_file
+
+        return load_file(path)[key]
+
+    def random(self, shape, name):
+        try:
+            dtype = numpy.dtype(name)
+        except TypeError:
+            raise self.fault(f"numpy has no element type {name}", "let the reference import torch") from None
+        if dtype.kind == "b":
+            return numpy.random.randint(0, 2, shape).astype(dtype)
+        if dtype.kind in "iu":
+            return numpy.random.randint(0, 100, shape).astype(dtype)
+        return numpy.random.standard_normal(shape).astype(dtype)

@@ -69,6 +69,8 @@ class Task:
     check_is_the_rule = False
     """Whether only the task's own check decides, because correct results may differ from the reference."""
     has_check = False
+    is_ordered = False
+    """Whether the inputs have places, so that a kernel can take them by position."""
     device = None
     """The device to move the inputs to; None leaves them where they are."""
 

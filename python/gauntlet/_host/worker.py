@@ -1,8 +1,11 @@
-"""The worker of a Python kernel: ``worker.py LOOP DEVICE FILE:FUNCTION``.
+"""The worker of a Python kernel: ``worker.py LOOP DEVICE FILE:FUNCTION [ROOT STYLE]``.
 
-It answers the worker protocol (docs/reference/protocol.md). The Python files in this folder import the kernel, make tensors of
-the operands and name what is wrong with a result. The native loop in LOOP calls the kernel: it owns the clock, the
-inputs between calls and the results, and is set up before the kernel is imported.
+ROOT and STYLE belong to a solution of FlashInfer-Trace: the folder of its sources, and whether the function writes to
+its last arguments (``destination``) or returns its results (``returned``).
+
+It answers the worker protocol (docs/reference/protocol.md). The Python files in this folder import the kernel, make
+tensors of the operands and name what is wrong with a result. The native loop in LOOP calls the kernel: it owns the
+clock, the inputs between calls and the results, and is set up before the kernel is imported.
 """
 
 import ctypes
@@ -55,10 +58,14 @@ class Loop:
 class Worker:
     """Answers requests."""
 
-    def __init__(self, loop, device, text):
-        self.loop, self.default_device, self.text = loop, device, text
+    def __init__(self, loop, device, text, solution=None):
+        self.loop, self.default_device, self.text, self.solution = loop, device, text, solution
         self.task = self.kernel = self.pool = None
         self.copies = []
+
+    def shown(self, message):
+        """A message with the files of a solution as the solution names them."""
+        return message.replace(self.solution[0] + os.sep, "") if self.solution else message
 
     def describe(self):
         details = {"python": platform.python_version(), "numpy": np.__version__, "interpreter": sys.executable}
@@ -114,7 +121,7 @@ class Worker:
 
     def _imported(self, task):
         try:
-            return Kernel(self.text, task)
+            return Kernel(self.text, task, self.solution)
         except (Refused, Broken):
             raise
         except BaseException as error:
@@ -278,20 +285,20 @@ def answer(worker, request):
             raise Refused(f"a worker of a Python kernel does not answer `{call}`")
         return handler(**request)
     except tuple(_KINDS) as error:
-        return {"error": {"kind": _KINDS[type(error)], "message": str(error)}}
+        return {"error": {"kind": _KINDS[type(error)], "message": worker.shown(str(error))}}
     except Exception as error:
         kind = "broken" if is_out_of_memory(error) else "bad-request"
-        return {"error": {"kind": kind, "message": f"{call}: {told(error)}"}}
+        return {"error": {"kind": kind, "message": worker.shown(f"{call}: {told(error)}")}}
 
 
 CALLS = ("describe", "build", "load", "prepare", "run", "time", "output")
 
 
 def main():
-    loop, device, text = sys.argv[1:]
+    loop, device, text, *solution = sys.argv[1:]
     requests, replies = private_streams()
     own_caches()
-    worker = Worker(Loop(loop), device, text)
+    worker = Worker(Loop(loop), device, text, solution or None)
     sys.argv[1:] = []
     call = None
     while call != "stop" and (line := requests.readline()):

@@ -28,6 +28,9 @@ pub enum LedgerCommand {
     Show {
         /// A run, by its name, the beginning of its name, or `latest`; or a record's number.
         what: String,
+        /// Where the result goes as JSON, with the body of every record. A lone record is always JSON.
+        #[command(flatten)]
+        json: JsonFile,
     },
     /// All records as JSON lines.
     Export {

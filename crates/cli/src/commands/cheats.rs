@@ -1,19 +1,40 @@
 //! `gauntlet selftest --cheats`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gauntlet_report::{Column, table};
 use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Quiet, Settings, TrialError};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::run::{environment, this_program};
 use crate::commands::selftest::{check_names, neighbour};
+use crate::documents::{Document, Versioned};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
+
+/// The result of `gauntlet selftest --cheats`.
+#[derive(Serialize, JsonSchema)]
+pub struct Tried {
+    /// What the result depends on: processor, system, SIMD path.
+    environment: BTreeMap<String, String>,
+    /// How busy the machine was before.
+    quiet: Quiet,
+    /// Whether another program competed for the processors on purpose.
+    contested: bool,
+    /// The outcome of each cheat and of each honest candidate.
+    cheats: Vec<CheatReport>,
+}
+
+impl Document for Tried {
+    const NAME: &'static str = "cheats";
+    const VERSION: u32 = 1;
+}
 
 /// How long the load of the machine is measured before the cheats are tried.
 const LISTEN: Duration = Duration::from_secs(2);
@@ -38,14 +59,17 @@ pub fn cheats(arguments: &Selftest) -> Result<Exit, CliError> {
         progress.show(&format!("{}: {}", report.name, outcome(report.outcome)));
     })?;
     drop((progress, neighbour));
-    let result = json!({
-        "environment": environment(), "quiet": quiet, "contested": arguments.contested, "cheats": reports,
-    });
-    sink::deliver(json, &result, || {
-        sink::print(listed(&reports))?;
-        sink::print(summed_up(&reports, &quiet))
+    let result = Tried {
+        environment: environment(),
+        quiet,
+        contested: arguments.contested,
+        cheats: reports,
+    };
+    sink::deliver(json, &Versioned::of(&result), || {
+        sink::print(listed(&result.cheats))?;
+        sink::print(summed_up(&result.cheats, &result.quiet))
     })?;
-    let failed = reports.iter().any(|report| report.outcome.is_failure());
+    let failed = result.cheats.iter().any(|report| report.outcome.is_failure());
     Ok(if failed { Exit::NotReached } else { Exit::Done })
 }
 

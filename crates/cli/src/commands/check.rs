@@ -1,22 +1,25 @@
 //! `gauntlet check`.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_judge::ledger::{Ledger, RunStart};
-use gauntlet_judge::{Journal, Sweep, SweepReport, sweep};
+use gauntlet_judge::{Fault, Journal, Sweep, SweepReport, sweep};
 use gauntlet_kernels_cpu::SimdPath;
 use gauntlet_parameters::{Parameters, did_you_mean, pairwise};
 use gauntlet_report::{Detail, Rendered};
 use gauntlet_task::{Case, Rules, Suite};
 use gauntlet_tournament::{Overrides, Tournament, TournamentReport, play};
 use gauntlet_worker::Timeouts;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::Check;
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, environment, settings};
 use crate::commands::{native, suites};
+use crate::documents::{Document, Versioned};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
@@ -25,11 +28,20 @@ use crate::requirement::{Conclusion, Standing, soundness, unsound_baseline};
 use crate::schedule_text;
 use crate::sink;
 
-#[derive(Serialize)]
-struct Checked {
-    environment: std::collections::BTreeMap<String, String>,
+/// The result of `gauntlet check`.
+#[derive(Serialize, JsonSchema)]
+pub struct Checked {
+    /// What the result depends on: processor, system, SIMD path.
+    environment: BTreeMap<String, String>,
+    /// The rounds, each examined by the gates that measure nothing.
     tournaments: Vec<TournamentReport>,
+    /// The suites and kernels, each compared with its reference.
     suites: Vec<SweepReport>,
+}
+
+impl Document for Checked {
+    const NAME: &'static str = "check";
+    const VERSION: u32 = 1;
 }
 
 /// Examines rounds or suites without measuring.
@@ -70,7 +82,9 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
             checked.tournaments.push(check_rounds(path, &calibrations)?);
         }
     }
-    sink::deliver(arguments.json.as_deref(), &checked, || tell(&checked))?;
+    sink::deliver(arguments.json.as_deref(), &Versioned::of(&checked), || {
+        tell(&checked)
+    })?;
     Ok(Conclusion::worst(standings(&checked)).exit("the check"))
 }
 
@@ -160,19 +174,31 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
         sink::print(report.text(Detail::Outcome, terminal_width()))?;
     }
     for report in &checked.suites {
-        let rows = report.points.iter().map(|point| {
-            vec![
+        // Each fault is told once, below the table: many cases fail for the same reason, and a compiler's errors are long.
+        let mut told: Vec<&Fault> = Vec::new();
+        let mut rows = Vec::new();
+        for point in &report.points {
+            let result = match point.faults.first() {
+                None => "right".to_owned(),
+                Some(fault) => {
+                    let known = told.iter().position(|earlier| earlier.what == fault.what);
+                    let index = known.unwrap_or_else(|| {
+                        told.push(fault);
+                        told.len() - 1
+                    });
+                    format!("not right: [{}]", index + 1)
+                }
+            };
+            rows.push(vec![
                 point.case.clone(),
                 point.inputs.to_string(),
                 point.worker.clone(),
                 point.compared.to_string(),
                 point.elements.to_string(),
                 format!("{:.1e}", point.worst_nrmse),
-                point.faults.first().map_or("right".to_owned(), |fault| {
-                    format!("{}: {}", fault.schedule, fault.what)
-                }),
-            ]
-        });
+                result,
+            ]);
+        }
         let head = [
             "case",
             "inputs",
@@ -183,6 +209,14 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
             "result",
         ];
         listing::print(&head, rows)?;
+        for (index, Fault { schedule, what, .. }) in told.into_iter().enumerate() {
+            let of = if schedule.is_empty() {
+                String::new()
+            } else {
+                format!("{schedule}: ")
+            };
+            sink::print(format_args!("[{}] {of}{}", index + 1, what.trim_end()))?;
+        }
         sink::print(format_args!(
             "{}: {} of {} comparisons right, {} builds refused, {} without a result",
             report.suite, report.right, report.compared, report.refused, report.failed

@@ -5,23 +5,33 @@ use std::collections::BTreeMap;
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::{CheckError, CheckedVariant, shipped};
 use gauntlet_report::{Column, table};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::Compile;
 use crate::commands::devices;
+use crate::documents::Document;
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::progress::Steps;
 use crate::sink;
 
-/// The results for all kernels.
-#[derive(Serialize)]
-struct Compiled {
+/// The result of `gauntlet compile`.
+#[derive(Serialize, JsonSchema)]
+pub struct Compiled {
+    /// The compiler and its version.
     compiler: String,
+    /// The device that the kernels were compiled for.
     device: String,
+    /// The kernels that were compiled, with their resources and budgets.
     variants: Vec<CheckedVariant>,
     /// Kernels without machine code, and the reasons.
     refused: BTreeMap<String, String>,
+}
+
+impl Document for Compiled {
+    const NAME: &'static str = "compiled-kernels";
+    const VERSION: u32 = 1;
 }
 
 /// Compiles all shipped kernels and checks them against their budgets.

@@ -30,6 +30,8 @@ use crate::requirement::{Conclusion, soundness};
 pub struct Contest<'a> {
     pub arguments: &'a arguments::Contest,
     pub suite: Suite,
+    /// What of the task and of the kernels is special, or not honoured.
+    notes: Vec<String>,
     /// The baseline and the candidate.
     pub arms: [Candidate; 2],
     pub texts: [String; 2],
@@ -61,7 +63,11 @@ impl<'a> Contest<'a> {
             kernel_text::python_function(texts[0]),
         )?;
         let table = suite.parameters();
-        let measured = arguments.measured.executor.unwrap_or_else(|| home(&suite));
+        let measured = match arguments.measured.executor {
+            Some(executor) => executor,
+            None if texts.iter().any(|text| kernel_text::is_cuda(text)) => MeasuredExecutor::Cuda,
+            None => home(&suite),
+        };
         let read = |name, text, base: &Parameters| kernel_text::candidate(name, text, base, &table, measured);
         let baseline = read("baseline", texts[0], &Parameters::new())?;
         let base = if baseline.command.is_some() {
@@ -71,6 +77,7 @@ impl<'a> Contest<'a> {
         };
         let candidate = read("candidate", texts[1], &base)?;
         let arms = [baseline, candidate];
+        let notes = of_solutions(&suite, &texts)?;
         let place = place(arguments, measured, &arms)?;
         for (arm, text) in arms.iter().zip(texts) {
             allowed(arm, text, &suite, &place.device)?;
@@ -86,6 +93,7 @@ impl<'a> Contest<'a> {
         Ok(Self {
             arguments,
             setting: Setting::new(place.device, &suite, measurement, Criteria::default()),
+            notes: [&suite.notes[..], &notes[..]].concat(),
             suite,
             arms,
             texts: texts.map(str::to_owned),
@@ -145,7 +153,7 @@ impl<'a> Contest<'a> {
         let [baseline_name, candidate_name] = kernel_text::short_names(&self.texts[0], &self.texts[1]);
         ComparisonReport {
             task: self.suite.name.clone(),
-            notes: self.suite.notes.clone(),
+            notes: self.notes.clone(),
             baseline: self.kernel(0, baseline_name),
             candidate: self.kernel(1, candidate_name),
             criteria: self.setting.criteria.clone(),
@@ -176,6 +184,29 @@ impl<'a> Contest<'a> {
             dispatch: arm.dispatch.clone(),
         }
     }
+}
+
+/// What of solutions among the kernels is not honoured. A solution names the definition that it solves, which must be
+/// the task.
+pub fn of_solutions(suite: &Suite, texts: &[&str]) -> Result<Vec<String>, CliError> {
+    let mut notes = Vec::new();
+    for text in texts {
+        let Some(solution) = kernel_text::solution(text)? else {
+            continue;
+        };
+        if solution.definition != suite.name {
+            return Err(CliError::bad_input(
+                format!(
+                    "{text} solves the definition `{}`, and the task is `{}`",
+                    solution.definition, suite.name
+                ),
+                "name the folder or the file of its definition with --task",
+            ));
+        }
+        notes.extend(solution.notes());
+    }
+    notes.dedup();
+    Ok(notes)
 }
 
 /// The looks of a plan of this many pairs, in the proportions of the usual plan.

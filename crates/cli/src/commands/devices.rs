@@ -43,7 +43,7 @@ fn list(json: &JsonFile) -> Result<(), CliError> {
         devices.push(find(name)?);
     }
     json.check()?;
-    json.deliver(&devices, || tell_list(&devices))
+    json.deliver_list(&devices, || tell_list(&devices))
 }
 
 fn tell_list(devices: &[Device]) -> Result<(), CliError> {

@@ -7,17 +7,19 @@ use std::borrow::Cow;
 use gauntlet_device::Device;
 use gauntlet_kernels_cpu::SimdPath;
 use gauntlet_worker::{Safeguard, Standing, safeguards};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::Doctor;
+use crate::documents::Document;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
 use crate::load::Load;
 
-/// The findings.
-#[derive(Debug, Serialize)]
-struct Findings {
+/// The result of `gauntlet doctor`.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Findings {
     /// Properties of the machine.
     machine: Vec<Item>,
     /// Requirements for running on a GPU.
@@ -27,21 +29,35 @@ struct Findings {
 }
 
 /// One requirement, whether it is met, and the remedy if not.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Requirement")]
 struct Item {
+    /// What is required, or the property of the machine.
     what: Cow<'static, str>,
+    /// Whether it is met.
     state: State,
+    /// What was found.
     found: String,
+    /// What to do about it; left out where nothing needs to be done.
     #[serde(skip_serializing_if = "str::is_empty")]
     remedy: &'static str,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(rename = "Fulfilment")]
 enum State {
+    /// It is met.
     Good,
+    /// It is met in part, or makes measurements worse.
     Worse,
+    /// It is not met, or not known.
     Missing,
+}
+
+impl Document for Findings {
+    const NAME: &'static str = "doctor";
+    const VERSION: u32 = 1;
 }
 
 /// Prints the capabilities of this machine. A missing one is not a failure: everything but the GPU works without it.

@@ -1,9 +1,9 @@
 //! `gauntlet explain`.
 
 mod measured;
-mod schedule;
+pub mod schedule;
 mod timelines;
-mod times;
+pub mod times;
 
 use gauntlet_parameters::Parameters;
 

@@ -1,21 +1,42 @@
 //! `gauntlet selftest --honest`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gauntlet_report::{Column, table};
 use gauntlet_selftest::cheats::Quiet;
 use gauntlet_selftest::honest::{self, Outcome, ResidentReport, Settings, ZooError};
 use gauntlet_stats::percent_interval;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::run::{environment, this_program};
 use crate::commands::selftest::{check_names, neighbour};
+use crate::documents::{Document, Versioned};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
+
+/// The result of `gauntlet selftest --honest`.
+#[derive(Serialize, JsonSchema)]
+pub struct Accepted {
+    /// What the result depends on: processor, system, SIMD path.
+    environment: BTreeMap<String, String>,
+    /// How busy the machine was before.
+    quiet: Quiet,
+    /// Whether another program competed for the processors on purpose.
+    contested: bool,
+    /// The outcome of each comparison of an honest worker with itself.
+    honest: Vec<ResidentReport>,
+}
+
+impl Document for Accepted {
+    const NAME: &'static str = "honest-workers";
+    const VERSION: u32 = 1;
+}
 
 /// How long the load of the machine is measured before.
 const LISTEN: Duration = Duration::from_secs(2);
@@ -39,14 +60,17 @@ pub fn honest(arguments: &Selftest) -> Result<Exit, CliError> {
         progress.show(&format!("{name}, run {run}: {}", outcome(report.outcome)));
     })?;
     drop((progress, neighbour));
-    let result = json!({
-        "environment": environment(), "quiet": quiet, "contested": arguments.contested, "honest": reports,
-    });
-    sink::deliver(arguments.json.as_deref(), &result, || {
-        sink::print(listed(&reports))?;
-        sink::print(summed_up(&reports))
+    let result = Accepted {
+        environment: environment(),
+        quiet,
+        contested: arguments.contested,
+        honest: reports,
+    };
+    sink::deliver(arguments.json.as_deref(), &Versioned::of(&result), || {
+        sink::print(listed(&result.honest))?;
+        sink::print(summed_up(&result.honest))
     })?;
-    let failed = reports.iter().any(|report| report.outcome.is_failure());
+    let failed = result.honest.iter().any(|report| report.outcome.is_failure());
     Ok(if failed { Exit::NotReached } else { Exit::Done })
 }
 

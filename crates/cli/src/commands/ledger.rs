@@ -4,10 +4,13 @@ use std::path::Path;
 
 use gauntlet_judge::ledger::{Entry, Ledger, LedgerError, Record, RecordKind, RunSummary, Verification};
 use gauntlet_tournament::forecast::{Answer, Forecasts, prospects};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::arguments::{JsonFile, LedgerArguments, LedgerCommand};
 use crate::commands::report::{LATEST, run_of};
+use crate::documents::{Document, Versioned};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
@@ -19,9 +22,9 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<Exit, CliError> {
     match &arguments.command {
         LedgerCommand::List { json } => {
             let runs = ledger.runs()?;
-            json.deliver(&runs, || list(&runs))?;
+            json.deliver_list(&runs, || list(&runs))?;
         }
-        LedgerCommand::Show { what } => show(&ledger, what)?,
+        LedgerCommand::Show { what, json } => show(&ledger, what, json)?,
         LedgerCommand::Export { run } => {
             let run = run.as_deref().map(|run| run_of(&ledger, run)).transpose()?;
             match ledger.export(std::io::stdout().lock(), run.as_ref().map(|run| &run.id)) {
@@ -58,16 +61,38 @@ fn list(runs: &[RunSummary]) -> Result<(), CliError> {
     Ok(())
 }
 
-fn show(ledger: &Ledger, what: &str) -> Result<(), CliError> {
+/// The result of `gauntlet ledger show RUN`.
+#[derive(Serialize, JsonSchema)]
+pub struct Shown {
+    /// The run.
+    run: RunSummary,
+    /// All its records, in the order in which they were stored.
+    records: Vec<Entry>,
+}
+
+impl Document for Shown {
+    const NAME: &'static str = "ledger-run";
+    const VERSION: u32 = 1;
+}
+
+fn show(ledger: &Ledger, what: &str, json: &JsonFile) -> Result<(), CliError> {
+    json.check()?;
     let record = what
         .parse()
         .ok()
         .map(|number| ledger.record(number))
         .transpose()?;
     if let Some(entry) = record.flatten() {
-        return write_json(Path::new("-"), &entry);
+        let place = json.path.as_deref().unwrap_or(Path::new("-"));
+        return write_json(place, &Versioned::of(&entry));
     }
     let run = run_of(ledger, what)?;
+    let records = ledger.records(&run.id)?;
+    let shown = Shown { run, records };
+    json.deliver(&shown, || tell(&shown))
+}
+
+fn tell(Shown { run, records }: &Shown) -> Result<(), CliError> {
     let start = &run.start;
     let state = run.ended.map_or("cut short or running".to_owned(), |ended| {
         format!("ended {ended}")
@@ -83,10 +108,9 @@ fn show(ledger: &Ledger, what: &str) -> Result<(), CliError> {
         sink::print(format_args!("{name}: {value}"))?;
     }
     sink::print("")?;
-    let entries = ledger.records(&run.id)?;
     listing::print(
         &["record", "at", "kind", "where", "what"],
-        entries.iter().map(row),
+        records.iter().map(row),
     )?;
     sink::print(format_args!(
         "`gauntlet ledger show NUMBER` prints a record whole; `gauntlet report {}` shows the run as a report.",
@@ -163,7 +187,7 @@ fn next(ledger: &Ledger, run: Option<&str>, json: &JsonFile) -> Result<(), CliEr
     let verdicts = ledger.verdicts()?;
     let answers: Vec<_> = verdicts.iter().filter_map(Answer::of_entry).collect();
     let open = prospects(&answers, run, &Forecasts::of_entries(&verdicts));
-    json.deliver(&open, || match open.is_empty() {
+    json.deliver_list(&open, || match open.is_empty() {
         true => sink::print(format_args!("Run {run} left nothing open.")),
         false => sink::print(gauntlet_report::prospects(&open, terminal_width())),
     })

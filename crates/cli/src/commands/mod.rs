@@ -21,6 +21,7 @@ pub mod report;
 pub mod run;
 pub mod samples;
 pub mod schedules;
+pub mod schema;
 pub mod selftest;
 pub mod suites;
 pub mod tune;

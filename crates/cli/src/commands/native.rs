@@ -82,11 +82,11 @@ impl Subject {
     }
 }
 
-/// Examines a kernel in a file without measuring: a Python function or a shared library on this machine, a CUDA kernel in
+/// Examines a kernel in a file without measuring: a Python function, a solution or a shared library on this machine, a CUDA kernel in
 /// the PTX interpreter. None if the target names no such kernel.
 pub fn check(target: &str, arguments: &Check) -> Result<Option<SweepReport>, CliError> {
     let subject = Subject::of(target);
-    if subject.is_none() && kernel_text::python_function(target).is_none() {
+    if subject.is_none() && !kernel_text::is_python(target) {
         return Ok(None);
     }
     let Some(task) = arguments.task.as_deref() else {
@@ -96,6 +96,9 @@ pub fn check(target: &str, arguments: &Check) -> Result<Option<SweepReport>, Cli
         ));
     };
     let suite = suites::find(task)?;
+    for note in contest::of_solutions(&suite, &[target])? {
+        say(&format!("note: {note}\n"));
+    }
     let checked = match subject {
         None => function(target, &suite, arguments),
         Some(subject) if subject.compiled == Compiled::Library => library(&subject, &suite, arguments),

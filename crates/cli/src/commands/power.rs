@@ -1,20 +1,43 @@
 //! `gauntlet selftest --power`.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gauntlet_device::Device;
 use gauntlet_selftest::cheats::Quiet;
 use gauntlet_selftest::power::{Plan, Power};
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::run::{cpu_worker, environment, this_program, version};
 use crate::commands::selftest::neighbour;
+use crate::documents::{Document, Versioned};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
+
+/// The result of `gauntlet selftest --power`.
+#[derive(Serialize, JsonSchema)]
+pub struct Powered {
+    /// The version of the program.
+    version: String,
+    /// What the result depends on: processor, system, SIMD path.
+    environment: BTreeMap<String, String>,
+    /// How busy the machine was before.
+    quiet: Quiet,
+    /// Whether another program competed for the processors on purpose.
+    contested: bool,
+    /// How often real differences were found.
+    power: Power,
+}
+
+impl Document for Powered {
+    const NAME: &'static str = "power";
+    const VERSION: u32 = 1;
+}
 
 /// How long the load of the machine is measured before.
 const LISTEN: Duration = Duration::from_secs(2);
@@ -36,14 +59,17 @@ pub fn power(arguments: &Selftest) -> Result<Exit, CliError> {
         Power::measure(plan, Device::host(), &worker, &line)?
     };
     drop(neighbour);
-    let result = json!({
-        "version": version(), "environment": environment(), "quiet": quiet, "contested": arguments.contested,
-        "power": power,
-    });
-    sink::deliver(arguments.json.as_deref(), &result, || {
-        sink::print(gauntlet_report::power(&power, terminal_width()))
+    let result = Powered {
+        version: version(),
+        environment: environment(),
+        quiet,
+        contested: arguments.contested,
+        power,
+    };
+    sink::deliver(arguments.json.as_deref(), &Versioned::of(&result), || {
+        sink::print(gauntlet_report::power(&result.power, terminal_width()))
     })?;
-    Ok(if power.adopted_the_same() {
+    Ok(if result.power.adopted_the_same() {
         Exit::NotReached
     } else {
         Exit::Done

@@ -2,6 +2,7 @@
 
 use gauntlet_parameters::{Parameter, Parameters, Table, Value};
 use gauntlet_task::Suite;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::{JsonFile, Schedules};
@@ -22,13 +23,19 @@ pub fn schedules(arguments: &Schedules) -> Result<Exit, CliError> {
 }
 
 /// A parameter in its written form.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-struct Row {
+#[schemars(rename = "ParameterRow")]
+pub struct Row {
+    /// The name.
     parameter: String,
+    /// The values that it takes, in words.
     accepts: String,
+    /// The value of a kernel that does not name it.
     default: Value,
+    /// What it does on a GPU.
     meaning: String,
+    /// What it does on a CPU.
     on_cpu: String,
 }
 
@@ -46,7 +53,7 @@ fn explain(table: &Table, json: &JsonFile) -> Result<Exit, CliError> {
             .to_string(),
     };
     let rows: Vec<Row> = table.parameters().iter().map(row).collect();
-    json.deliver(&rows, || {
+    json.deliver_list(&rows, || {
         let cells = rows.iter().map(|row| {
             vec![
                 row.parameter.clone(),
@@ -76,7 +83,7 @@ fn verify(text: &str, suite: &Suite, arguments: &Schedules) -> Result<Exit, CliE
         }
     }
     arguments.json.check()?;
-    arguments.json.deliver(&violations, || {
+    arguments.json.deliver_list(&violations, || {
         sink::print(suite.parameters().describe(&schedule))?;
         for violation in &violations {
             sink::print(format_args!("✗ {violation}\n  source: {}", violation.source))?;

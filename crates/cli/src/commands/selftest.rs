@@ -8,6 +8,7 @@ use gauntlet_selftest::characteristics::error::CharacteristicsError;
 use gauntlet_selftest::characteristics::{Characteristics, Extent};
 use gauntlet_worker::Program;
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
@@ -15,20 +16,30 @@ use crate::commands::cheats::cheats;
 use crate::commands::honest::honest;
 use crate::commands::power::power;
 use crate::commands::run::{cpu_worker, environment, version};
+use crate::documents::{Document, Versioned};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
 
-/// The JSON output: the figures, and the setting in which they were measured.
-#[derive(Serialize)]
-struct Document<'a> {
+/// The result of `gauntlet selftest`: the figures, and the setting in which they were measured.
+#[derive(Serialize, JsonSchema)]
+pub struct Tested<'a> {
+    /// The version of the program.
     version: String,
+    /// When the test began.
     date: Timestamp,
+    /// What the figures depend on: processor, system, SIMD path.
     environment: BTreeMap<String, String>,
+    /// How often verdicts err.
     #[serde(flatten)]
     characteristics: &'a Characteristics,
+}
+
+impl Document for Tested<'_> {
+    const NAME: &'static str = "operating-characteristics";
+    const VERSION: u32 = 1;
 }
 
 /// Measures how often verdicts err when the truth is known.
@@ -68,13 +79,13 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, CliError> {
         let line = Line(Progress::new());
         Characteristics::measure(extent, Device::host(), &cpu_worker(None)?, &line)?
     };
-    let document = Document {
+    let document = Tested {
         version: version(),
         date,
         environment: environment(),
         characteristics: &characteristics,
     };
-    sink::deliver(arguments.json.as_deref(), &document, || {
+    sink::deliver(arguments.json.as_deref(), &Versioned::of(&document), || {
         sink::print(gauntlet_report::characteristics(
             &characteristics,
             terminal_width(),

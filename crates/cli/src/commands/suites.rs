@@ -48,7 +48,7 @@ fn list(json: &JsonFile) -> Result<(), CliError> {
         .map(find)
         .collect::<Result<Vec<_>, _>>()?;
     json.check()?;
-    json.deliver(&suites, || tell_list(&suites))
+    json.deliver_list(&suites, || tell_list(&suites))
 }
 
 fn tell_list(suites: &[Suite]) -> Result<(), CliError> {

@@ -1,5 +1,7 @@
 //! `gauntlet tune`.
 
+use std::collections::BTreeMap;
+
 use gauntlet_device::Device;
 use gauntlet_judge::Workshop;
 use gauntlet_kernels_cuda::plan::{Target, plan};
@@ -10,7 +12,8 @@ use gauntlet_tuning::{KernelSpace, TunedCase, Tuning, table, tune as tune_suite}
 use gauntlet_worker::protocol::Description;
 use gauntlet_worker::{Limits, Timeouts};
 use jiff::Timestamp;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use crate::arguments::{Measured, MeasuredExecutor, Tune, TuneExecutor};
 use crate::calibrations::Calibrations;
@@ -19,6 +22,7 @@ use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::native;
 use crate::commands::run::version;
+use crate::documents::{Document, Versioned};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
@@ -26,6 +30,30 @@ use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
+
+/// The result of `gauntlet tune`.
+#[derive(Serialize, JsonSchema)]
+pub struct Tuned {
+    /// The suite.
+    suite: String,
+    /// The device that the schedules were chosen for.
+    device: String,
+    /// What ran the schedules: `cpu`, `cuda` or `model`.
+    executor: &'static str,
+    /// The version of the program.
+    version: String,
+    /// Whether the model chose and nothing ran.
+    predicted: bool,
+    /// What the times depend on: processor, system, driver.
+    environment: BTreeMap<String, String>,
+    /// Each case with its fastest schedule.
+    cases: Vec<TunedCase>,
+}
+
+impl Document for Tuned {
+    const NAME: &'static str = "tuning";
+    const VERSION: u32 = 1;
+}
 
 /// Finds the fastest schedule of each problem of a suite and writes a dispatch table.
 pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
@@ -105,12 +133,17 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     let written = unwritten.and_then(|text| text.map_or(Ok(()), |text| sink::write(output, text.as_bytes())));
     let is_written = written.is_ok();
     let delivered = cases.map_err(CliError::from).and_then(|cases| {
-        let result = json!({
-            "suite": suite.name, "device": device.name, "executor": executor(arguments), "version": version(),
-            "predicted": arguments.executor == TuneExecutor::Model, "environment": environment_with(gpu.as_ref()), "cases": cases,
-        });
-        sink::deliver(arguments.json.as_deref(), &result, || {
-            sink::print(gauntlet_report::tuning(&cases, terminal_width()))?;
+        let result = Tuned {
+            suite: suite.name,
+            device: device.name.clone(),
+            executor: executor(arguments),
+            version: version(),
+            predicted: arguments.executor == TuneExecutor::Model,
+            environment: environment_with(gpu.as_ref()),
+            cases,
+        };
+        sink::deliver(arguments.json.as_deref(), &Versioned::of(&result), || {
+            sink::print(gauntlet_report::tuning(&result.cases, terminal_width()))?;
             if is_written {
                 sink::print(format_args!("Written to {}.", output.display()))?;
             }

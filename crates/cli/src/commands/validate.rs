@@ -8,6 +8,7 @@ use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_simulate::MissingFigure;
 use gauntlet_tuning::validation::{GOALS, Plan, Shape, Validation, check, grid, measure};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{MeasuredExecutor, Validate};
@@ -15,6 +16,7 @@ use crate::calibrations::Calibrations;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
+use crate::documents::{Document, Versioned};
 use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::load::{Load, REMEDY, Watch};
@@ -32,26 +34,38 @@ const VISITS: usize = 2;
 /// The maximum memory for operands, even if the caches are large.
 const MOST_OPERAND_BYTES: f64 = (1_u64 << 30) as f64;
 
-/// The JSON output.
-#[derive(Serialize)]
-struct Document<'a> {
+/// The result of `gauntlet validate`.
+#[derive(Serialize, JsonSchema)]
+pub struct Validated<'a> {
+    /// The version of the program.
     version: String,
+    /// When the model was compared with the times.
     date: Timestamp,
     /// The origin of the times, if they were measured earlier.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Origin>,
+    /// What the times depend on: processor, system, driver.
     environment: BTreeMap<String, String>,
     /// The load by other processes during the measurement; none for earlier times.
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<Load>,
+    /// The calibration that the model predicted with; none on a GPU.
     calibration: Option<&'a Calibration>,
+    /// Predicted and measured times, and the errors of the predictions.
     validation: &'a Validation,
 }
 
+impl Document for Validated<'_> {
+    const NAME: &'static str = "validation";
+    const VERSION: u32 = 1;
+}
+
 /// The program or person that measured, and the date.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 struct Origin {
+    /// The version of the program that measured.
     version: String,
+    /// When it measured.
     date: Timestamp,
 }
 
@@ -79,7 +93,7 @@ pub fn validate(arguments: &Validate) -> Result<Exit, CliError> {
         validation,
         ..
     } = &found;
-    let document = Document {
+    let document = Validated {
         version: version(),
         date: found.date,
         measured: found.measured.clone(),
@@ -95,7 +109,7 @@ pub fn validate(arguments: &Validate) -> Result<Exit, CliError> {
         .filter(|_| is_noted)
         .map(|calibration| calibrations.keep(device, calibration))
         .transpose();
-    let delivered = sink::deliver(arguments.json.as_deref(), &document, || {
+    let delivered = sink::deliver(arguments.json.as_deref(), &Versioned::of(&document), || {
         sink::print(gauntlet_report::validation(validation, terminal_width()))?;
         match noted.as_ref() {
             Ok(Some(file)) => sink::print(format_args!("Noted in {}.", file.display())),

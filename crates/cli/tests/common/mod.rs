@@ -8,6 +8,8 @@
     reason = "each test file uses its own part"
 )]
 
+pub mod schemas;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -49,8 +51,12 @@ impl Place {
         command
     }
 
+    /// Runs the binary. Documents that it writes are valid by their schemas.
+    #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        Ran::of(self.command(arguments).output().unwrap())
+        let ran = Ran::of(self.command(arguments).output().unwrap());
+        schemas::check_written(self.folder.path(), arguments, &ran.out);
+        ran
     }
 }
 

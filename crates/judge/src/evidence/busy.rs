@@ -1,6 +1,7 @@
 //! How busy the machine was during a comparison, and what that cost.
 
 use gauntlet_stats::Interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The share of the time of a comparison's threads above which the machine counts as busy.
@@ -8,7 +9,7 @@ const QUIET: f64 = 0.02;
 
 /// How long the threads of both sides waited for a processor while they were timed, by the system's scheduler. A worker
 /// cannot report this itself. It decides nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Busy {
     /// The share of the time in which threads were ready to run that they waited, over all slots.

@@ -3,12 +3,13 @@
 use std::fmt;
 
 use gauntlet_stats::{Assessment, Block, Decision, Ground, Interval, percent_interval};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Busy, Spent, Suspicion};
 
 /// The measured or recorded times, and the conclusion from them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Comparison {
     /// The assessment by the criteria.
@@ -98,7 +99,7 @@ impl Comparison {
 }
 
 /// The times of one problem, in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CaseTimes {
     /// The case.
@@ -112,7 +113,7 @@ pub struct CaseTimes {
 }
 
 /// The state at a look.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Look {
     /// Pairs of processes measured by then.
@@ -124,7 +125,7 @@ pub struct Look {
 }
 
 /// How both sides behaved while they were timed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Conduct {
     /// The candidate's speed-up by the coordinator's clock alone, which includes the messages.
@@ -163,7 +164,7 @@ pub struct Conduct {
 }
 
 /// Work outside of timed calls that was added to the calls of a case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Charges {
     /// The case.
@@ -175,7 +176,7 @@ pub struct Charges {
 }
 
 /// Work of one side beyond the other side's, in seconds for each call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SideCharge {
     /// While it loads a set of operands, and after that.
@@ -219,7 +220,7 @@ impl fmt::Display for SideCharge {
 }
 
 /// What a side did before it was measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Preparation {
     /// Seconds to prepare after a load: to repack weights, tune, or plan.
@@ -234,7 +235,7 @@ pub struct Preparation {
 
 /// The exchange time that the candidate's reports omit beyond the baseline's, as a share of the candidate's reports:
 /// the median over slots timed side by side, with the bounds of the sign test.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Unaccounted {
     /// The median slot.
@@ -248,7 +249,7 @@ pub struct Unaccounted {
 }
 
 /// Costs of a slot in addition to its calls, measured on the baseline.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Around {
     /// Seconds spent on messages and between calls.

@@ -7,12 +7,13 @@ use gauntlet_simulate::{Accuracy, Basis, on_record};
 use gauntlet_task::Violation;
 use gauntlet_task::{ErrorMeasures, InputKind};
 use gauntlet_worker::protocol::Resources;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{Checked, Comparison, Counters, Verdict};
 
 /// A gate's finding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Finding {
     /// The gate's name.
@@ -28,7 +29,7 @@ pub struct Finding {
 }
 
 /// Whether a candidate continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// It continues.
@@ -40,7 +41,7 @@ pub enum Outcome {
 }
 
 /// The evidence for a finding.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Evidence {
     /// Nothing beyond the reason.
@@ -97,7 +98,7 @@ pub enum Evidence {
 }
 
 /// A broken rule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseViolation {
     /// The first case that breaks it.
     pub case: String,
@@ -106,7 +107,7 @@ pub struct CaseViolation {
 }
 
 /// A flaw of a tile program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CaseFlaw {
     /// The first case whose program has it.
     pub case: String,
@@ -115,7 +116,7 @@ pub struct CaseFlaw {
 }
 
 /// A predicted speed-up with its error bar; 1.5 means one and a half times as fast.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Prediction {
     /// The low end.
     pub low: f64,
@@ -147,7 +148,7 @@ impl Prediction {
 }
 
 /// How far one case is from the oracle.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CaseErrors {
     /// The case.
@@ -163,7 +164,7 @@ pub struct CaseErrors {
 }
 
 /// Where the time of a call goes.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
     /// Median seconds around the call.
     pub call: f64,

@@ -4,11 +4,12 @@ use std::str::FromStr;
 
 use gauntlet_simulate::HostTerm;
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// A `[host]` table: costs of the framework that no device description contains, with their source.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", try_from = "RawHostCost")]
 pub struct HostCost {
     /// Cost of every call that is set up from scratch.
@@ -19,13 +20,17 @@ pub struct HostCost {
     pub source: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(rename = "HostCost")]
 struct RawHostCost {
+    /// Cost of every call that is set up from scratch.
     #[serde(default)]
     constant: SignedDuration,
+    /// Cost of each group of a GEMM, or of each sequence of attention.
     #[serde(default)]
     per_group: SignedDuration,
+    /// The source of the figures.
     source: String,
 }
 

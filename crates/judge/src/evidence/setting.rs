@@ -8,6 +8,7 @@ use gauntlet_simulate::HostTerm;
 use gauntlet_stats::{Criteria, look_after};
 use gauntlet_task::{Case, Rules, Suite};
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::HostCost;
@@ -62,7 +63,7 @@ impl Setting {
 }
 
 /// How candidates are measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Measurement {
     /// Numbers of pairs of worker processes after which the figures are evaluated.
@@ -109,7 +110,7 @@ impl Measurement {
 }
 
 /// The executor of candidates.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExecutorKind {
     /// This machine's CPU.

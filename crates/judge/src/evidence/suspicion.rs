@@ -3,10 +3,11 @@
 use std::fmt;
 
 use gauntlet_stats::percent;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Why times cannot be believed.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Suspicion {
     /// A side's own clock flatters the candidate.

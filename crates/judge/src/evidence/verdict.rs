@@ -3,10 +3,11 @@
 use std::fmt;
 
 use gauntlet_stats::Decision;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What the gates conclude about a candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Faster by at least the target.

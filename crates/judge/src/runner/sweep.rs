@@ -4,6 +4,7 @@ use gauntlet_parameters::Parameters;
 use gauntlet_task::{Case, InputKind, Rules, Suite};
 use gauntlet_worker::protocol::FailureKind;
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::evidence::{CaseErrors, JudgeError};
@@ -26,7 +27,7 @@ pub struct Sweep<'a> {
 }
 
 /// The result of a sweep.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SweepReport {
     /// The suite.
@@ -48,7 +49,7 @@ pub struct SweepReport {
 }
 
 /// One case, kind of input and worker, over its schedules.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SweepPoint {
     /// The case.
@@ -68,7 +69,7 @@ pub struct SweepPoint {
 }
 
 /// A schedule that was refused or wrong.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct Fault {
     /// The schedule in words.
     pub schedule: String,

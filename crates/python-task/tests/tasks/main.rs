@@ -4,6 +4,7 @@
 
 mod bad;
 mod definition;
+mod definition_numpy;
 mod gpu_mode;
 mod kernel_bench;
 mod numpy;

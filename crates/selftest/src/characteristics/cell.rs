@@ -1,6 +1,7 @@
 //! Comparisons of one truth on one machine, decided by every rule.
 
 use gauntlet_stats::{Criteria, Decision};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::effect::Effect;
@@ -9,7 +10,7 @@ use super::tally::Tally;
 use super::trial::Trial;
 
 /// Many comparisons of one truth on one machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Cell {
     /// A kind of noise, or this machine.

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use gauntlet_stats::{Criteria, Decision};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The slow-down of one side, as a fraction: a positive effect slows the baseline, so that the candidate is the faster
 /// one; a negative effect slows the candidate; 0 compares a thing with itself.
 ///
 /// A gain is produced by slowing the baseline, because a kernel cannot be made faster on purpose.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Effect(f64);
 

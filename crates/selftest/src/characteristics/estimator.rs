@@ -3,6 +3,7 @@
 use gauntlet_judge::{Measurement, Observer};
 use gauntlet_stats::{Criteria, Decision, median, quantile, typical_call};
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::effect::Effect;
@@ -12,7 +13,7 @@ use super::tally::Tally;
 use super::trial::{Scene, Trial};
 
 /// A figure of the calls of a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimator {
     /// The lab's: [`typical_call`].
@@ -67,7 +68,7 @@ impl Estimator {
 }
 
 /// One estimator on one machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct EstimatorCell {
     /// The kind of noise.

@@ -1,5 +1,6 @@
 //! The lab's promises about its verdicts, checked against the counts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
@@ -30,7 +31,7 @@ struct Enough {
 }
 
 /// A goal and its status.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Goal {
     /// A kind of noise, or this machine.
@@ -46,7 +47,7 @@ pub struct Goal {
 }
 
 /// A bound on a share.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
     /// At most this.
@@ -56,7 +57,7 @@ pub enum Bound {
 }
 
 /// The status of a goal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// Reached, with enough comparisons.

@@ -5,12 +5,13 @@ use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, median};
 use gauntlet_worker::protocol::Parameter;
 use gauntlet_worker::{WorkerCommand, WorkerError};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::effect::Effect;
 
 /// The slow-down of a worker by its own measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Injected {
     /// The log ratio of slowed to plain calls: the median over pairs of requests, which bursts of other programs do not

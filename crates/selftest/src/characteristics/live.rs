@@ -10,6 +10,7 @@ use gauntlet_stats::{Block, Criteria, Decision, Interval, Sample};
 use gauntlet_task::Suite;
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::cell::{Cell, Judged};
@@ -26,7 +27,7 @@ pub const THIS_MACHINE: &str = "this machine";
 const SUITE: &str = include_str!("live/suite.toml");
 
 /// One live comparison.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct LiveComparison {
     /// The injected effect.

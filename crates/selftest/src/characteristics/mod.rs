@@ -27,6 +27,7 @@ use gauntlet_device::Device;
 use gauntlet_judge::{Measurement, Observer};
 use gauntlet_stats::Criteria;
 use gauntlet_worker::WorkerCommand;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use cell::Cell;
@@ -37,7 +38,7 @@ use goals::{Goal, Standing};
 use live::LiveComparison;
 
 /// How many comparisons to run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Extent {
     /// Synthetic comparisons of a thing with itself in each kind of noise; each effect gets a quarter as many.
@@ -49,7 +50,7 @@ pub struct Extent {
 }
 
 /// The results, with everything that they depend on except the machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Characteristics {
     /// The number of comparisons.

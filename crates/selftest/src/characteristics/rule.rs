@@ -5,6 +5,7 @@
 mod criterion;
 
 use gauntlet_stats::{Criteria, Decision, mann_whitney_p_value, median, welch_p_value};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::trial::Calls;
@@ -16,7 +17,7 @@ const SIGNIFICANCE: f64 = 0.05;
 const FEW_CALLS: usize = 7;
 
 /// A decision rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Rule {
     /// The lab's: `gauntlet_stats::compare` at each planned look.

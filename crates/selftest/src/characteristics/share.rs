@@ -1,5 +1,6 @@
 //! An observed share of comparisons, with a confidence interval for the true share.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{Beta, ContinuousCDF};
 
@@ -8,7 +9,7 @@ const CONFIDENCE: f64 = 0.95;
 
 /// A count out of a total, with the 95 % interval of Clopper & Pearson 1934 ("The Use of Confidence or Fiducial Limits
 /// Illustrated in the Case of the Binomial"), whose coverage is never below its nominal level.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Share {
     /// The count.
     pub count: usize,

@@ -1,6 +1,7 @@
 //! The decisions of one rule over many comparisons with the same truth.
 
 use gauntlet_stats::{Criteria, Decision};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::effect::Effect;
@@ -8,7 +9,7 @@ use super::rule::Rule;
 use super::share::Share;
 
 /// A rule's decisions for a known truth.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Tally {
     /// The rule.
@@ -29,7 +30,7 @@ pub struct Tally {
 }
 
 /// How often each decision occurred.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Decisions {
     /// Adopt.

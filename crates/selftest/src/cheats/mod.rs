@@ -32,6 +32,7 @@ use std::io;
 use gauntlet_judge::Verdict;
 use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_worker::serve as serve_protocol;
+use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -61,7 +62,7 @@ pub struct Cheat {
 }
 
 /// Kinds of cheats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// Wrong results.

@@ -3,12 +3,13 @@
 use gauntlet_judge::Verdict;
 use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_worker::{Safeguard, Standing, safeguards};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Cheat, End, Kind};
 
 /// How a candidate ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// A cheat was stopped by the expected gate because of its cheat.

@@ -4,13 +4,14 @@ use std::fmt;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Above this share of waiting, cheats by times may end undecided or void.
 const QUIET: f64 = 0.05;
 
 /// How long threads that never sleep, one per processor, had to wait for a processor.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Quiet {
     /// The number of threads.

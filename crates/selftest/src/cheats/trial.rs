@@ -12,6 +12,7 @@ use gauntlet_parameters::Parameters;
 use gauntlet_task::{Suite, SuiteError};
 use gauntlet_tournament::{Overrides, Settings as PlaySettings, Tournament, TournamentError, play};
 use gauntlet_worker::{Limits, Program, Timeouts};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
@@ -33,7 +34,7 @@ pub struct Settings {
 }
 
 /// The outcome of a candidate.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CheatReport {
     /// Its name.

@@ -16,6 +16,7 @@ use gauntlet_stats::{Criteria, Interval};
 use gauntlet_task::{Suite, SuiteError};
 use gauntlet_worker::{Limits, Program, Timeouts, WorkerCommand};
 use jiff::SignedDuration;
+use schemars::JsonSchema;
 use serde::Serialize;
 use tempfile::TempDir;
 use thiserror::Error;
@@ -35,7 +36,7 @@ pub struct Settings {
 }
 
 /// The outcome of one comparison.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ResidentReport {
     /// Its name.
@@ -59,7 +60,7 @@ pub struct ResidentReport {
 }
 
 /// How a comparison with a twin ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Measured, and no difference was claimed.

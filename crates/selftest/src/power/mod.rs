@@ -13,6 +13,7 @@ use gauntlet_judge::{Observer, Suspicion, Workshop, measure};
 use gauntlet_stats::{Criteria, Decision, Interval, median};
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 use rand::seq::SliceRandom;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::characteristics::effect::Effect;
@@ -25,7 +26,7 @@ use crate::characteristics::trial::Calls;
 use whole_runs::{Sides, WholeRuns};
 
 /// What is compared how often, and for how long.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Plan {
     /// The injected effects.
@@ -46,7 +47,7 @@ pub const RULES: [Rule; 5] = [
 ];
 
 /// One comparison, decided by every rule.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PowerRun {
     /// The effect that was asked for.
@@ -70,7 +71,7 @@ pub struct PowerRun {
 }
 
 /// All comparisons of one effect.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PowerCell {
     /// The effect that was asked for.
@@ -84,7 +85,7 @@ pub struct PowerCell {
 }
 
 /// The results.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Power {
     /// What was compared how often.

@@ -3,23 +3,31 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::error::Fault;
+use super::schema::WrittenCase;
 use super::written::WrittenSizes;
 use super::{Case, SpeedOfLight, Suite};
 use crate::{InputKind, Sizes, Task};
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct SuiteFile {
+pub(super) struct SuiteFile {
+    /// The name; the file's own name if it is left out.
     name: Option<String>,
+    /// A one-line description.
     #[serde(default)]
     description: String,
+    /// The cases on which a kernel must be correct, in addition to those that are timed.
     #[serde(default)]
+    #[schemars(with = "Vec<WrittenCase>")]
     correctness: Vec<Spanned<CaseTable>>,
+    /// The cases that are timed; at least one.
     #[serde(default)]
+    #[schemars(with = "Vec<WrittenCase>", length(min = 1), required)]
     benchmark: Vec<Spanned<CaseTable>>,
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_stats::{Interval, LogQuantiles};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stated::{Forecast, SETTLED};
@@ -12,7 +13,7 @@ use gauntlet_judge::Verdict;
 use gauntlet_judge::ledger::{Entry, RunId};
 
 /// A forecast and its verdict.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Answer {
     /// The run that gave the verdict.

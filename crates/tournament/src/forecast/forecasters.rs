@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use gauntlet_stats::{BrierParts, LogQuantiles, brier_parts, brier_score, logarithmic_score, skill};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::answers::{Answer, Forecasts};
@@ -11,7 +12,7 @@ use super::stated::SETTLED;
 use gauntlet_judge::Verdict;
 
 /// The scores of every author and of the whole field.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Forecasters {
     /// By shrunk skill, the best first; those with nothing answered last.
@@ -29,7 +30,7 @@ pub struct Forecasters {
 }
 
 /// One row.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Forecaster {
     /// The author; none for the field.
@@ -45,7 +46,7 @@ pub struct Forecaster {
 }
 
 /// Scores of odds over the settled verdicts.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct OddsScores {
     /// Forecasts answered.
@@ -65,7 +66,7 @@ pub struct OddsScores {
 }
 
 /// Scores of the quantiles of the log speed-up.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct SpeedupScores {
     /// Speed-ups found.

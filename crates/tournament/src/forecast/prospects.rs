@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answers::{Answer, Forecasts};
@@ -12,7 +13,7 @@ use gauntlet_judge::Verdict;
 use gauntlet_judge::ledger::RunId;
 
 /// A pitch or fallback that is still worth trying.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Prospect {
     /// The latest round in which it appeared.
@@ -30,7 +31,7 @@ pub struct Prospect {
 }
 
 /// The return on an hour spent on an answered pitch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Return {
     /// The round.

@@ -1,6 +1,7 @@
 //! An author's track record, shrunk toward the field when it is short.
 
 use gauntlet_stats::shrunk_mean;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::answers::{Answer, Forecasts};
@@ -23,7 +24,7 @@ const STOPPED: f64 = 0.25;
 
 /// What an author's answered forecasts say about the next one. Each figure is shrunk toward the same figure of all
 /// other authors together, which is itself shrunk toward an assumption (see `shrunk`).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct TrackRecord {
     /// Forecasts that were answered.

@@ -8,6 +8,7 @@
 //! it would not be adopted: if it counted as zero, the vaguest pitches would rank highest because of their width.
 
 use gauntlet_stats::{Belief, Gain, Interval};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::record::TrackRecord;
@@ -27,7 +28,7 @@ const PREDICTED: f64 = 0.9;
 const STATED_PART: f64 = 0.5;
 
 /// The expected return on an hour, in log speed-up: 0.05 is about 5 % faster.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Roi {
     /// The expected log speed-up of a candidate that survives the gates, before the roofline's cap.

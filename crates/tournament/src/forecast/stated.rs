@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::pitch::{Odds, Quantiles};
@@ -24,7 +25,7 @@ pub(super) const SETTLED: [Verdict; 9] = [
 ];
 
 /// A pitch's forecast, with the identity of the question and the model's prediction at the time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Forecast {
     /// The author.
@@ -55,7 +56,7 @@ pub struct Forecast {
 }
 
 /// The environment of a trial; in another environment it is another question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Scope {
     /// The executor.
@@ -67,7 +68,7 @@ pub struct Scope {
 }
 
 /// A pitch's fallback; it claims nothing of its own.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct UntriedFallback {
     /// In words.

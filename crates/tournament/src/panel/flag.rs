@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Dossier;
@@ -9,7 +10,7 @@ use super::rules::is_overconfident;
 use crate::round::{GivenScores, Weights};
 
 /// An inconsistency in a judge's scores or a pitch's promises.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "flag", rename_all = "kebab-case")]
 pub enum Flag {
     /// A judge's printed score does not match the judge's own scores and weights.

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Dimension, Dossier, Flag, Scores, rules};
@@ -24,7 +25,7 @@ pub struct Panel {
 }
 
 /// All pitches of a round, best first.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ranking {
     /// In order of rank.
     pub standings: Vec<Standing>,
@@ -33,7 +34,7 @@ pub struct Ranking {
 }
 
 /// The position of a pitch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Standing {
     /// Counted from 1.
     pub rank: usize,
@@ -52,7 +53,7 @@ pub struct Standing {
 }
 
 /// One judge's assessment of a pitch.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Judgement {
     /// The judge.
     pub judge: String,

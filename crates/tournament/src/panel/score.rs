@@ -1,6 +1,7 @@
 //! Scores from 0 to 10, each with its reason.
 
 use gauntlet_parameters::named;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::round::{GivenScores, Weights};
@@ -44,7 +45,7 @@ impl Dimension {
 }
 
 /// A score and why.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Score {
     /// From 0 to 10.
     pub value: f64,
@@ -55,7 +56,7 @@ pub struct Score {
 }
 
 /// The source of a score.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
     /// The written rules.
@@ -65,7 +66,7 @@ pub enum Origin {
 }
 
 /// One score for each dimension.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scores {
     /// See [`Dimension::Speedup`].
     pub speedup: Score,

@@ -3,6 +3,7 @@
 
 use gauntlet_stats::{Interval, percent, speedup_fraction};
 use gauntlet_task::Case;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::TournamentError;
@@ -12,7 +13,7 @@ use gauntlet_judge::Candidate;
 use gauntlet_judge::compare_predicted;
 
 /// An order of the pitched changes, as the model predicts it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Plan {
     /// The baseline's predicted time of each case, in seconds.
@@ -26,7 +27,7 @@ pub struct Plan {
 }
 
 /// The predicted time of a case.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct CaseTime {
     /// The case.
@@ -36,7 +37,7 @@ pub struct CaseTime {
 }
 
 /// One change, made on top of those before it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Step {
     /// The pitch.
@@ -52,7 +53,7 @@ pub struct Step {
 }
 
 /// The gain of a change on the baseline alone.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Alone {
     /// The pitch.
@@ -64,7 +65,7 @@ pub struct Alone {
 }
 
 /// A change that is in no step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Left {
     /// The pitch.

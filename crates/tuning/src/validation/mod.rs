@@ -15,13 +15,14 @@ use gauntlet_simulate::{
 };
 use gauntlet_stats::{Fit, Predicted, median};
 use jiff::Timestamp;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use gauntlet_simulate::{Shape, validation_grid as grid};
 pub use measure::{Measured, Plan, measure};
 
 /// The result of a validation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Validation {
     /// Worker processes, each of which measured every point.
@@ -89,7 +90,7 @@ impl Goal {
 }
 
 /// One shape.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct ShapeAccuracy {
     /// Its name.
@@ -101,7 +102,7 @@ pub struct ShapeAccuracy {
 }
 
 /// One phase of the executor's trace, over all points.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PhaseAccuracy {
     /// Its name.
@@ -115,7 +116,7 @@ pub struct PhaseAccuracy {
 }
 
 /// One schedule on one shape, in seconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Point {
     /// The shape's name.

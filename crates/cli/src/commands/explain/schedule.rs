@@ -8,17 +8,36 @@ use gauntlet_report::{Explanation, GreatestGain, compared, duration, explained};
 use gauntlet_simulate::count::Occupancy;
 use gauntlet_simulate::{Accuracy, Basis, Counts, HostTerm, NoEstimate, Subject, Timeline, on_record};
 use gauntlet_task::Sizes;
-use serde_json::json;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::measured::Measured;
 use super::timelines::{self, TimelineFile};
 use crate::arguments::{Explain, JsonFile};
+use crate::documents::Document;
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::problem_text;
 use crate::progress::Progress;
 use crate::schedule_text;
 use crate::sink;
+
+/// The result of `gauntlet explain --problem`.
+#[derive(Serialize, JsonSchema)]
+pub struct Explained {
+    /// The cost of a call on the host.
+    host: HostTerm,
+    /// Each problem under the schedule, with the parts of its predicted time.
+    cases: Vec<Explanation>,
+    /// The same problems under the schedule of `--compare`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<Vec<Explanation>>,
+}
+
+impl Document for Explained {
+    const NAME: &'static str = "explanation";
+    const VERSION: u32 = 1;
+}
 
 /// Explains a schedule on a problem, or on all problems of a suite.
 pub fn explain(
@@ -51,7 +70,7 @@ pub fn explain(
             let others = all(&problems, &other, device, host)?;
             tell_both(explanations, others, host, &arguments.json)?;
         }
-        None => tell(&explanations, host, &arguments.json)?,
+        None => tell(explanations, host, &arguments.json)?,
     };
     if let Some(measured) = measured {
         measured.tell(schedule, |problem| timeline(problem, schedule, device, host))?;
@@ -59,9 +78,14 @@ pub fn explain(
     Ok(Exit::Done)
 }
 
-fn tell(explanations: &[Explanation], host: HostTerm, json: &JsonFile) -> Result<(), CliError> {
-    json.deliver(&json!({ "host": host, "cases": explanations }), || {
-        sink::print(explained(explanations, terminal_width()))
+fn tell(explanations: Vec<Explanation>, host: HostTerm, json: &JsonFile) -> Result<(), CliError> {
+    let result = Explained {
+        host,
+        cases: explanations,
+        compared: None,
+    };
+    json.deliver(&result, || {
+        sink::print(explained(&result.cases, terminal_width()))
     })
 }
 
@@ -71,13 +95,13 @@ fn tell_both(
     host: HostTerm,
     json: &JsonFile,
 ) -> Result<(), CliError> {
-    json.deliver(
-        &json!({ "host": host, "cases": before, "compared": after }),
-        || {
-            let pairs: Vec<_> = before.iter().cloned().zip(after.iter().cloned()).collect();
-            sink::print(compared(&pairs, terminal_width()))
-        },
-    )
+    let pairs: Vec<_> = before.iter().cloned().zip(after.iter().cloned()).collect();
+    let result = Explained {
+        host,
+        cases: before,
+        compared: Some(after),
+    };
+    json.deliver(&result, || sink::print(compared(&pairs, terminal_width())))
 }
 
 fn all(

@@ -9,19 +9,28 @@ use gauntlet_device::Device;
 use gauntlet_diagnose::{Variant, VariantChange, changes};
 use gauntlet_parameters::Parameters;
 use gauntlet_tournament::FileError;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::JsonFile;
+use crate::documents::Document;
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::sink;
 use table::{Table, VariantRows};
 
-/// The JSON output.
-#[derive(Serialize)]
-struct Explained {
+/// The result of `gauntlet explain --times`.
+#[derive(Serialize, JsonSchema)]
+pub struct Diagnosed {
+    /// Each variant of the file, with what its times say.
     variants: Vec<Variant>,
+    /// What changed from one variant to another.
     changes: Vec<VariantChange>,
+}
+
+impl Document for Diagnosed {
+    const NAME: &'static str = "diagnosis";
+    const VERSION: u32 = 1;
 }
 
 /// Diagnoses the times of a file, separately for each variant, and compares the variants.
@@ -32,17 +41,17 @@ pub fn explain(
     json: &JsonFile,
 ) -> Result<Exit, CliError> {
     let table = table::read(file)?;
-    let diagnosed = |rows: &VariantRows| diagnose(&table, rows, schedule, device);
+    let of_variant = |rows: &VariantRows| diagnose(&table, rows, schedule, device);
     let variants = table
         .variants
         .iter()
-        .map(diagnosed)
+        .map(of_variant)
         .collect::<Result<Vec<_>, _>>()?;
     let changes = changes(&variants, device)
         .map_err(|error| table.error(None, error.to_string(), "correct the rows, or leave them out"))?;
-    let explained = Explained { variants, changes };
-    json.deliver(&explained, || {
-        let Explained { variants, changes } = &explained;
+    let diagnosed = Diagnosed { variants, changes };
+    json.deliver(&diagnosed, || {
+        let Diagnosed { variants, changes } = &diagnosed;
         sink::print(gauntlet_report::diagnoses(variants, changes, terminal_width()).trim_end())
     })?;
     Ok(Exit::Done)

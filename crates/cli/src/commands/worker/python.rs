@@ -1,12 +1,14 @@
 //! The worker of a Python kernel.
 
 use std::env;
+use std::path::Path;
 
-use gauntlet_host_python::{Tensors, VARIABLE, exec, interpreter};
+use gauntlet_host_python::{Solution, Tensors, VARIABLE, exec, exec_solution, interpreter};
 
 use crate::arguments::MeasuredExecutor;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::kernel_text::SOLUTION;
 
 /// The folder of the worker's own files, in its working directory.
 const FOLDER: &str = "gauntlet-host";
@@ -19,7 +21,15 @@ pub fn serve(kernel: &str, tensors: MeasuredExecutor) -> Result<Exit, CliError> 
         MeasuredExecutor::Cpu => Tensors::Cpu,
         MeasuredExecutor::Cuda => Tensors::Cuda,
     };
-    let error = exec(&here.join(FOLDER), kernel, tensors);
+    let folder = here.join(FOLDER);
+    let error = match kernel.ends_with(SOLUTION) {
+        true => {
+            let solution = Solution::read(Path::new(kernel))
+                .map_err(|error| CliError::bad_input(error.to_string(), error.remedy()))?;
+            exec_solution(&folder, &solution, tensors)
+        }
+        false => exec(&folder, kernel, tensors),
+    };
     Err(CliError::bad_input(
         format!(
             "the Python interpreter {} does not start: {error}",

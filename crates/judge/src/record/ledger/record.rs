@@ -5,11 +5,12 @@ use std::fmt;
 use jiff::Timestamp;
 use rusqlite::ToSql;
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Name of a run: when it started (UTC) and six hexadecimal digits, as in `20260314-150926-a1b2c3`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct RunId(String);
 
@@ -43,7 +44,7 @@ impl fmt::Display for RunId {
 }
 
 /// The fixed inputs of a run; stored once, at its start.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunStart {
     /// Version of the program, with its commit if known.
@@ -57,7 +58,7 @@ pub struct RunStart {
 }
 
 /// A run as shown in a list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RunSummary {
     /// Its name.
     pub id: RunId,
@@ -79,7 +80,7 @@ pub struct RunSummary {
 }
 
 /// The kind of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RecordKind {
     /// A run began; written only by [`Ledger::start_run`](super::Ledger::start_run).
@@ -129,7 +130,7 @@ impl RecordKind {
 }
 
 /// An event of a run, before it is stored.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Record {
     /// The run it belongs to.
     pub run: RunId,
@@ -146,7 +147,7 @@ pub struct Record {
 }
 
 /// A record as it is stored; also one line of an export.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
     /// Its sequence number in the ledger: 1, 2, 3 … over all runs.
     pub sequence: u64,
