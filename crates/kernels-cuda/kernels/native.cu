@@ -2,8 +2,8 @@
 // through registers, and sums lie in tensor memory.
 //
 // A step of a tile's depth is loaded into a stage (native_loads.cuh) and multiplied (native_products.cuh); the sums
-// leave by native_results.cuh. Who does what when is in this file. Barriers in shared memory hand stages, sums and works
-// over: FULL when copies have brought a stage, EMPTY when products have read it, SUMS_FULL when a tile's products are
+// leave by native_results.cuh. This file deals the work out to threads. Barriers in shared memory hand stages, sums and work
+// items over: FULL when copies have brought a stage, EMPTY when products have read it, SUMS_FULL when a tile's products are
 // complete, SUMS_EMPTY when its sums have been read. Of a pair of blocks, each loads its part and stores its rows; the first
 // multiplies, once the second has said by PEER_FULL that its part is there.
 //

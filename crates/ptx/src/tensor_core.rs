@@ -2,7 +2,7 @@
 //!
 //! One thread issues products and copies to tensor memory. They are carried out later, by the tensor core, in the order in which
 //! the thread issued them; a commit behind them arrives at a barrier when they have ended. Between issue and end their
-//! operands in shared memory must not change, and nobody may touch the columns of tensor memory that they write.
+//! operands in shared memory must not change, and no thread may access the columns of tensor memory that they write.
 //!
 //! An issue checks what the instruction says: descriptors, allocation, fences, and accesses of other warps to the
 //! same columns. [`queue`] decides when an issued operation is carried out; [`warp`] holds what a whole warp executes:
