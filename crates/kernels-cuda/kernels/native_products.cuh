@@ -2,9 +2,9 @@
 #pragma once
 #include "native_words.cuh"
 
-constexpr u64 VALUE_BITS = matrix_bits(8 * ROW_BYTES, DEPTH == 256 ? Exchange::Bytes128 : Exchange::Bytes64);
+constexpr u64 VALUE_BITS = matrix_bits(8 * ROW_BYTES, DEPTH == 256 ? Swizzle::Bytes128 : Swizzle::Bytes64);
 // A block of scales is 32 rows of 16 bytes, one after the other.
-constexpr u64 SCALE_BITS = matrix_bits(8 * 16, Exchange::None);
+constexpr u64 SCALE_BITS = matrix_bits(8 * 16, Swizzle::None);
 constexpr u32 PRODUCT_BITS = product_bits(ROWS, COLUMNS);
 
 // Scales in tensor memory: of each 64 values, the blocks of all operands, rows first.

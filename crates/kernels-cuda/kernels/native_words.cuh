@@ -8,7 +8,7 @@
 static_assert(ROWS == BLOCKS_A_TILE * 128 && COLUMNS % (BLOCKS_A_TILE * 8) == 0 && COLUMNS <= 256, "shapes of tcgen05.mma");
 static_assert(!PAIRED || (SPECIALISED && order != Order::Dynamic), "both blocks of a pair know the next tile");
 constexpr u32 OWN_ROWS = ROWS / BLOCKS_A_TILE, OWN_COLUMNS = COLUMNS / BLOCKS_A_TILE;
-static_assert(DEPTH == 128 || DEPTH == 256, "a row of a stage is exchanged within its 64 or 128 bytes");
+static_assert(DEPTH == 128 || DEPTH == 256, "a row of a stage is swizzled within its 64 or 128 bytes");
 
 // Matrices on each side of a tile: in the dual form the weights are two. Matrices of rows come first.
 constexpr u32 ROW_MATRICES = SWAPPED ? MATRICES : 1, COLUMN_MATRICES = SWAPPED ? 1 : MATRICES;
@@ -19,7 +19,7 @@ constexpr u32 OPERANDS = ROW_MATRICES + COLUMN_MATRICES;
 constexpr u32 STORING_THREADS = 128, LOADING_WARP = 4, MULTIPLYING_WARP = 5;
 constexpr u32 THREADS = SPECIALISED ? 192 : STORING_THREADS;
 
-// ---- A stage. Values: rows of DEPTH / 2 bytes, as a tensor copy exchanges their pieces. Scales: blocks of 128 rows and 64
+// ---- A stage. Values: rows of DEPTH / 2 bytes, as a tensor copy swizzles them. Scales: blocks of 128 rows and 64
 // values, 512 bytes, in the layout of crates/formats/src/swizzle.rs; a tile of columns lies in up to COLUMN_BLOCKS
 // blocks of rows, since it begins at a multiple of 64. Each block of a pair has those of all columns.
 
@@ -31,8 +31,8 @@ constexpr u32 COLUMN_BLOCKS = (COLUMNS + BLOCK_ROWS - 1) / BLOCK_ROWS;
 constexpr u32 BLOCKS = ROW_MATRICES + COLUMN_MATRICES * COLUMN_BLOCKS, STEP_SCALES = STEPS_OF_64 * BLOCK_BYTES;
 constexpr u32 STAGE_SCALES = BLOCKS * STEP_SCALES;
 
-// ---- Shared memory of a block, in bytes from its begin, which is a multiple of 1024: what the exchange of pieces repeats
-// after.
+// ---- Shared memory of a block, in bytes from its begin, which is a multiple of 1024: the period of the
+// swizzle.
 
 // Rows of staged results, those of one warp after the other's, lie in different banks.
 constexpr u32 STAGED_ROWS = SWAPPED ? COLUMNS : 32, STAGED_ELEMENTS = SWAPPED ? 32 : COLUMNS;

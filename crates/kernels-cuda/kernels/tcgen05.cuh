@@ -18,16 +18,16 @@
 
 // ---- Descriptors.
 
-// How 16-byte pieces of rows are exchanged in shared memory; the values are the descriptor's.
-enum class Exchange : u32 { None = 0, Bytes128 = 2, Bytes64 = 4 };
+// The swizzle of a matrix in shared memory, by its bytes; the values are the descriptor's.
+enum class Swizzle : u32 { None = 0, Bytes128 = 2, Bytes64 = 4 };
 
 // A matrix in shared memory whose rows run along the depth, eight rows together, `eight_rows` bytes from one eight to the next
 // (section "Shared memory descriptor"; the layouts are those of cute/arch/mma_sm100_desc.hpp, SmemDescriptor).
-//   bits 0–13: address / 16;   16–29: leading dimension offset / 16, unused by exchanged layouts and by a single piece of 16
+//   bits 0–13: address / 16;   16–29: leading dimension offset / 16, unused by swizzled layouts and by a single piece of 16
 //   bytes, where 1 stands;   32–45: bytes from eight rows to the next / 16;   46–48: the constant 1;   49–51: base
-//   offset, 0 as matrices begin where the pattern of exchanges does;   61–63: the exchange
-DEVICE constexpr u64 matrix_bits(u32 eight_rows, Exchange exchange) {
-    return 1ull << 16 | (u64)(eight_rows / 16) << 32 | 1ull << 46 | (u64)exchange << 61;
+//   offset, 0 as matrices begin where the pattern of the swizzle does;   61–63: the swizzle
+DEVICE constexpr u64 matrix_bits(u32 eight_rows, Swizzle swizzle) {
+    return 1ull << 16 | (u64)(eight_rows / 16) << 32 | 1ull << 46 | (u64)swizzle << 61;
 }
 
 DEVICE u64 matrix_at(u64 bits, u32 address) {

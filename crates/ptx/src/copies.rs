@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_box_has_zeros_beyond_the_edges_and_its_pieces_exchanged() {
+    fn a_box_has_zeros_beyond_the_edges_and_is_swizzled() {
         let mut memory = Memory::new();
         let address = memory.allocate((0..80 * 3).map(|index| index as u8).collect());
         let map = TensorMap {

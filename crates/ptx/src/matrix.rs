@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_descriptor_finds_swizzled_rows() {
-        // 16 rows of 64 halves, 128 bytes each, pieces of 16 bytes exchanged within eight rows.
+        // 16 rows of 64 halves, 128 bytes each, with the 128-byte swizzle.
         let mut shared = Shared::new(2048 + 1024);
         for row in 0..16_u32 {
             for column in 0..64_u32 {

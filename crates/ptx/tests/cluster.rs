@@ -101,7 +101,7 @@ const PAIR: &str = "and.b32 %r9, %r3, 4278190079; @%p0 bra PREPARED;
 
 #[test]
 fn a_pair_waits_at_the_barrier_of_its_even_block() {
-    // Rows of 32 bytes whose halves are exchanged in every other four rows: the box begins at a multiple of 1024.
+    // Rows of 32 bytes with the 32-byte swizzle, which exchanges the halves of every other four rows: the box begins at a multiple of 1024.
     let swizzled = |index: usize| (index ^ (index / 32 % 2) << 2) as u32;
     let expected: Vec<u32> = (0..64)
         .map(|index| 32 * (index as u32 / 32) + swizzled(index % 32))

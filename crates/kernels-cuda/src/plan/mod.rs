@@ -227,7 +227,7 @@ pub enum Element {
     Half,
 }
 
-/// How 16-byte pieces of a box's rows are exchanged in shared memory.
+/// The swizzle of a box in shared memory: the order of the 16-byte pieces of its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swizzle {
     /// Not at all.

@@ -13,7 +13,7 @@ pub enum Swizzle {
 }
 
 impl Swizzle {
-    /// Bytes of a row within which pieces are exchanged.
+    /// Bytes of the swizzle.
     pub fn width(self) -> usize {
         match self {
             Self::None => 16,

@@ -67,7 +67,7 @@ impl Matrix {
                     Swizzle::None => piece * count * 16 + row * 16,
                     _ => {
                         let wide = swizzle.width() / 16;
-                        // Pieces are exchanged as the rows of 128 bytes in which they lie say.
+                        // The swizzle of a piece follows from the rows of 128 bytes in which it lies.
                         let line = row * swizzle.width() / 128;
                         let other = (line % wide) ^ (piece % wide);
                         piece / wide * count * swizzle.width() + row * swizzle.width() + 16 * other

@@ -208,7 +208,7 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         return Err(PlanError::word(
             "tile.k",
             schedule.tile.k,
-            "rows of a stage have the 64 or 128 bytes within which tensor copies exchange pieces",
+            "rows of a stage have the 64 or 128 bytes within which tensor copies swizzle",
             "choose 128 or 256",
         ));
     }

@@ -106,7 +106,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
     assert_eq!(variant.shared_bytes.to_string(), shared);
 }
 
-/// The copy engine brings a box of each operand, and the matrix unit finds its pieces exchanged within rows of 128 bytes or 64.
+/// The copy engine brings a box of each operand, and the matrix unit finds its pieces swizzled within rows of 128 bytes or 64.
 #[test]
 fn maps_describe_tokens_and_weights() {
     let problem = gemm(&[[20, 300, 272], [200, 129, 512]], Form::Swiglu);
