@@ -325,7 +325,7 @@ mod tests {
         );
         for bad in [
             record(0, 0, 0, 20, 10),
-            record(0, 8, 0, 10, 20),
+            record(0, ROLES.len() as u8, 0, 10, 20),
             record(0, 0, 8, 10, 20),
         ] {
             assert!(matches!(

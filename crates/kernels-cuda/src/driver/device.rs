@@ -41,7 +41,7 @@ pub struct Device {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error(
     "GPU {ordinal}, {name}: the built-in CUDA kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, H100, \
-     H200, GH200); this GPU has {}.{}. Choose another GPU with CUDA_VISIBLE_DEVICES; kernels of your own run on any GPU",
+     H200, GH200) or 10.0 (B200); this GPU has {}.{}. Choose another GPU with CUDA_VISIBLE_DEVICES; kernels of your own run on any GPU",
     capability.0, capability.1
 )]
 pub struct UnsupportedGpu {
@@ -103,7 +103,8 @@ impl Device {
     }
 
     /// What plans need to know of the GPU. Machine code for sm_80 also runs on compute capabilities 8.6 and 8.7 (CUDA C++
-    /// Programming Guide, binary compatibility); instructions of `sm_90a` exist in 9.0 only.
+    /// Programming Guide, binary compatibility); instructions of `sm_90a` exist in 9.0
+    /// only, those of `sm_100a` in 10.0 only.
     ///
     /// # Errors
     /// If there are no built-in kernels for the GPU's compute capability.
@@ -239,6 +240,7 @@ mod tests {
             ((8, 6), Arch::Sm80),
             ((8, 9), Arch::Sm89),
             ((9, 0), Arch::Sm90a),
+            ((10, 0), Arch::Sm100a),
         ] {
             let target = gpu("a GPU", capability).target().unwrap();
             assert_eq!((target.arch, target.processors), (arch, 58), "{capability:?}");
@@ -250,13 +252,13 @@ mod tests {
     fn a_gpu_that_cannot_run_the_kernels_is_named_with_what_they_need() {
         for (name, capability) in [
             ("Tesla T4", (7, 5)),
-            ("NVIDIA B200", (10, 0)),
+            ("NVIDIA B300", (10, 3)),
             ("NVIDIA GeForce RTX 5090", (12, 0)),
         ] {
             let error = gpu(name, capability).target().unwrap_err();
             let expected = format!(
                 "GPU 1, {name}: the built-in CUDA kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, \
-                 H100, H200, GH200); this GPU has {}.{}. ",
+                 H100, H200, GH200) or 10.0 (B200); this GPU has {}.{}. ",
                 capability.0, capability.1
             );
             assert!(error.to_string().starts_with(&expected), "{error}");
