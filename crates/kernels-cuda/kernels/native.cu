@@ -16,20 +16,6 @@
 
 // ---- Unified: the first warp loads and multiplies, one step after the other; then all four store.
 
-// The block's next work, the same for all threads.
-DEVICE Work next_work(const Parameter& parameter, u32 memory, u32& place) {
-    if constexpr (order == Order::Dynamic) {
-        if (threadIdx.x == 0) store_shared(memory + WORK, take_place(parameter));
-        __syncthreads();
-        place = load_shared(memory + WORK);
-        __syncthreads();
-        return work_at(parameter, place);
-    }
-    Work work = work_at(parameter, place);
-    place = next_place(place);
-    return work;
-}
-
 // Steps that are loaded ahead of the one that is multiplied. A stage is filled again when the products of the step before
 // the last have read it, so that one step's products run while the thread waits.
 constexpr u32 AHEAD = STAGES > 1 ? STAGES - 1 : 1;
@@ -60,7 +46,7 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 tensor, u32 war
     StageCursor stage;
     u32 place = first_place(), turn = 0;
     for (;; turn ^= 1) {
-        Work work = next_work(parameter, memory, place);
+        Work work = next_work(parameter, memory + WORK, place);
         if (work.steps == 0) break;
         recorder.end(Activity::Lookup, work.number);
         if (warp == 0) {

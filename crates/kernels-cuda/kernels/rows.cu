@@ -93,27 +93,13 @@ struct Multiplier {
 
 // ---- Unified: every warp loads, converts and multiplies. The barrier in a step says that its slot has been read.
 
-// The block's next work, the same for all threads.
-DEVICE Work next_work(const Parameter& parameter, u32 memory, u32& place) {
-    if constexpr (order == Order::Dynamic) {
-        if (threadIdx.x == 0) store_shared(memory + WORK, take_place(parameter));
-        __syncthreads();
-        place = load_shared(memory + WORK);
-        __syncthreads();
-        return work_at(parameter, place);
-    }
-    Work work = work_at(parameter, place);
-    place = next_place(place);
-    return work;
-}
-
 DEVICE void everyone(const Parameter& parameter, u32 memory, u32 warp, u32 lane, Recorder& recorder) {
     recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     Multiplier multiplier(memory, warp, lane);
     Cursor cursor;
     u32 place = first_place();
     for (;;) {
-        Work work = next_work(parameter, memory, place);
+        Work work = next_work(parameter, memory + WORK, place);
         if (work.steps == 0) break;
         recorder.end(Activity::Lookup, work.number);
         Operands operands(parameter, work.tile);

@@ -63,6 +63,21 @@ DEVICE u32 next_place(u32 place) {
     return order == Order::PerTile ? ~0u : place + gridDim.x / BLOCKS_A_TILE;
 }
 
+// The block's next work, for all its threads. With a counter, one thread takes the place and leaves it for the others at
+// `shared`, a word of shared memory.
+DEVICE Work next_work(const Parameter& parameter, u32 shared, u32& place) {
+    if constexpr (order == Order::Dynamic) {
+        if (threadIdx.x == 0) store_shared(shared, take_place(parameter));
+        __syncthreads();
+        place = load_shared(shared);
+        __syncthreads();
+        return work_at(parameter, place);
+    }
+    Work work = work_at(parameter, place);
+    place = next_place(place);
+    return work;
+}
+
 DEVICE void write_work(u32 address, const Work& work) {
     store_shared_16(address, work.tile.group, work.tile.row, work.tile.column, work.tile.steps);
     store_shared_16(address + 16, work.number, work.part, work.first_step, work.steps);

@@ -102,7 +102,7 @@ impl TensorMap {
         self.boxes.iter().product::<u32>() as usize * self.element_bytes
     }
 
-    /// Reads the map at this address, which has to have so many dimensions.
+    /// Reads the map at `address`. It is a fault if the map has another number of dimensions than `dimensions`.
     fn read(memory: &Memory, address: u64, dimensions: usize) -> Result<Self, Problem> {
         let map = Self::decode(memory.read(address, MAP_BYTES)?)?;
         match map.sizes.len() {

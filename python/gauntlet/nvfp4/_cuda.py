@@ -116,7 +116,7 @@ def fits(values: torch.Tensor, scales: torch.Tensor, matrices: Sequence[torch.Te
 
 
 def are_scales(*factors: tuple[Sequence[float], int]) -> bool:
-    """Whether these tensor scales are one number, or one for each of so many groups, and finite."""
+    """Whether all tensor scales are finite, and each operand has one for all its groups or one for each."""
     return all(len(scales) in (1, groups) and math.isfinite(sum(scales)) for scales, groups in factors)
 
 

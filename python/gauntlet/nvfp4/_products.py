@@ -246,7 +246,7 @@ def groups_of(shape: tuple[int, ...]) -> int:
 
 
 def matrices(tensor: Tensor, rows: Sequence[int]) -> _native.Matrices:
-    """A copy of a tensor on the CPU, cut into matrices of so many rows."""
+    """A copy of a tensor on the CPU, cut into one matrix for each number in ``rows``, which has that many rows."""
     scales = tensor.tensor_scales
     if len(scales) != len(rows):
         scales = scales * len(rows)

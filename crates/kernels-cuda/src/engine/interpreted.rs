@@ -4,38 +4,38 @@
 
 mod attention;
 mod drawn;
+mod gemm;
 mod mistakes;
 mod native;
 mod routed;
 mod rules;
+mod small;
+mod variants;
 
 use std::ops::Range;
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
 use gauntlet_operations::{
-    Attention, AttentionInputs, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Order, Output,
-    Packing, Schedule, Sequence,
+    AttentionInputs, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Order, Output, Packing, Schedule,
 };
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, TensorMap};
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind};
-use rayon::prelude::*;
 
 use self::rules::rules;
+use self::small::{sequences, small, small_attention};
 use super::layout::{Layout, assembled};
 use super::operands::repack;
 use super::setup::weight_address;
 use crate::compiler::Compiler;
 use crate::packing::PackingError;
-use crate::plan::{
-    self, Addresses, Map, Matrix, OPERANDS, Plan, ScaleLayout, Source, Swizzle, Target, Weights,
-};
-use crate::shipped::{Shipped, shipped};
+use crate::plan::{self, Addresses, Map, Matrix, OPERANDS, Plan, ScaleLayout, Swizzle, Target, Weights};
+use crate::shipped::Shipped;
 
 /// Few enough multiprocessors that each block of a persistent kernel gets several tiles.
 const PROCESSORS: u32 = 2;
 
-/// A GPU of an architecture with so few multiprocessors.
+/// A GPU of an architecture with [`PROCESSORS`] multiprocessors.
 fn target(arch: Arch) -> Target {
     Target::of_arch(arch, PROCESSORS)
 }
@@ -229,54 +229,6 @@ fn encoded(map: &Map, address: u64) -> [u8; 128] {
     .encode()
 }
 
-/// A problem like the one that a variant is shipped for, but small enough to be interpreted.
-fn small(problem: &Operation) -> Operation {
-    match problem {
-        Operation::GroupedGemm(gemm) => Operation::GroupedGemm(small_gemm(gemm)),
-        Operation::Attention(attention) => Operation::Attention(small_attention(attention)),
-    }
-}
-
-/// Groups: one whose results can be stored in whole lines, an empty one, and one with odd sizes. No chunk divides the
-/// depths. They are deep enough to use all buffers more than once; with few tokens, every warp of a block gets its own
-/// chunks.
-fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
-    let most = of.groups.iter().map(|group| group.m).max().unwrap_or(0);
-    let (tokens, depths) = match most {
-        ..=16 => ([13, 0, 1], [2320, 256, 6160]),
-        _ => ([67, 0, 21], [784, 256, 1296]),
-    };
-    let rows = [136, 16, 75];
-    let groups = tokens.into_iter().zip(rows.into_iter().zip(depths));
-    GroupedGemm {
-        groups: groups.map(|(m, (n, k))| GemmShape { m, n, k }).collect(),
-        form: of.form,
-        output: of.output,
-        tokens: of.tokens,
-    }
-}
-
-/// Sequences that no tile divides; the first leaves most of a block without queries. They are equal if those of the
-/// variant are, because its kernel may rely on it.
-fn small_attention(of: &Attention) -> Attention {
-    let alike = of.sequences.iter().all(|one| *one == of.sequences[0]);
-    let lengths = if alike {
-        [(256, 256), (256, 256)]
-    } else {
-        [(1, 500), (77, 131)]
-    };
-    Attention {
-        sequences: sequences(lengths),
-        heads: 2,
-        kv_heads: 1,
-        ..of.clone()
-    }
-}
-
-fn sequences(lengths: [(usize, usize); 2]) -> Vec<Sequence> {
-    lengths.map(|(queries, keys)| Sequence { queries, keys }).to_vec()
-}
-
 fn compiler() -> Option<Compiler> {
     match Compiler::new() {
         Ok(compiler) => Some(compiler),
@@ -360,154 +312,4 @@ fn wrong_kernels(
         }
     }
     None
-}
-
-/// A variant that is also shipped for Hopper has mostly the same code on an older architecture, so only every sixth of them is
-/// interpreted there.
-const PART: usize = 6;
-
-/// Variants of a kernel that an ordinary test interprets; the long tests interpret all.
-const FEW: usize = 2;
-
-/// Interprets at most `most` variants of one kernel for an architecture, evenly spread over the list, with the kinds of inputs in
-/// turn. Of variants that are also shipped for Hopper, every [`PART`]th counts.
-fn interpret(source: Source, arch: Arch, most: usize) {
-    let Some(compiler) = compiler() else { return };
-    let shipped = shipped(arch);
-    let of_source = |one: &&Shipped| {
-        let plan = plan::plan(&one.problem, &one.schedule, target(arch)).unwrap();
-        plan.variant().source == source
-    };
-    let mut tried: Vec<_> = shipped.iter().filter(of_source).collect();
-    if arch != Arch::Sm90a {
-        let on_hopper = crate::shipped::shipped(Arch::Sm90a);
-        let mut number = 0;
-        tried.retain(|one| {
-            number += 1;
-            number % PART == 0 || !on_hopper.contains(one)
-        });
-    }
-    let step = tried.len().div_ceil(most).max(1);
-    let tried: Vec<_> = tried
-        .into_iter()
-        .zip(InputKind::ALL.into_iter().cycle())
-        .step_by(step)
-        .collect();
-    assert!(!tried.is_empty());
-    let wrong: Vec<_> = tried
-        .into_par_iter()
-        .filter_map(|(one, inputs)| wrong(&compiler, arch, one, inputs))
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// The kernels, each with the architectures that it is interpreted for. Those that need nothing of Hopper are built for
-/// the architectures before it too: conversions from e4m3 and products of bf16 are other instructions on sm_80, and launches
-/// do not overlap.
-const KERNELS: [(Source, &[Arch]); 8] = {
-    const HOPPER: &[Arch] = &[Arch::Sm90a];
-    const BLACKWELL: &[Arch] = &[Arch::Sm100a];
-    const ALL: &[Arch] = &[Arch::Sm80, Arch::Sm89, Arch::Sm90a];
-    [
-        (Source::Rows, HOPPER),
-        (Source::Swapped, HOPPER),
-        (Source::Unified, ALL),
-        (Source::Narrow, ALL),
-        (Source::Native, BLACKWELL),
-        (Source::AttentionUnified, ALL),
-        (Source::AttentionSpecialised, HOPPER),
-        (Source::AttentionResident, HOPPER),
-    ]
-};
-
-fn interpret_kernels(most: usize) {
-    for (source, architectures) in KERNELS {
-        for arch in architectures {
-            interpret(source, *arch, most);
-        }
-    }
-}
-
-#[test]
-fn some_variants_of_each_kernel_are_right() {
-    interpret_kernels(FEW);
-}
-
-#[test]
-#[ignore = "minutes: every shipped variant"]
-fn all_variants_of_each_kernel_are_right() {
-    interpret_kernels(usize::MAX);
-}
-
-/// Tiles narrow enough that the ring holds more units than the two places of scales serve: first tiles of two chunks,
-/// then deep ones, several a block.
-#[test]
-fn scales_of_weights_wait_for_their_place() {
-    let Some(compiler) = compiler() else { return };
-    let shipped = shipped(Arch::Sm90a);
-    for name in ["swapped, sorted", "swapped, sorted, dual"] {
-        let one = shipped.iter().find(|one| one.name == name).unwrap();
-        let Operation::GroupedGemm(gemm) = &one.problem else {
-            panic!("{name} is no GEMM");
-        };
-        let group = |k| GemmShape { m: 5, n: 200, k };
-        for depths in [&[256; 6][..], &[2560; 2], &[768, 1792, 256]] {
-            let problem = Operation::GroupedGemm(GroupedGemm {
-                groups: depths.iter().map(|&k| group(k)).collect(),
-                ..gemm.clone()
-            });
-            let wrong = wrong_on(&compiler, Arch::Sm90a, one, problem, InputKind::Wide);
-            assert_eq!(wrong, None, "{depths:?}");
-        }
-    }
-}
-
-/// Depths that are no multiple of a chunk, and a bf16 range that fp16 does not have; of every `step`th variant.
-fn interpret_sixteen_bits(step: usize) {
-    let Some(compiler) = compiler() else { return };
-    let shipped = shipped(Arch::Sm90a);
-    let half = shipped
-        .iter()
-        .filter(|one| matches!(&one.problem, Operation::GroupedGemm(gemm) if gemm.tokens.is_half()));
-    for one in half.step_by(step) {
-        for inputs in [InputKind::Wide, InputKind::Outliers, InputKind::Adversarial] {
-            assert_eq!(wrong(&compiler, Arch::Sm90a, one, inputs), None, "{}", one.name);
-        }
-    }
-}
-
-#[test]
-fn some_tokens_of_sixteen_bits() {
-    interpret_sixteen_bits(5);
-}
-
-#[test]
-#[ignore = "minutes: every variant"]
-fn all_tokens_of_sixteen_bits() {
-    interpret_sixteen_bits(1);
-}
-
-/// Depths that are odd multiples of 16, weight rows that are odd multiples of 8, and token counts next to those of tiles.
-#[test]
-fn sizes_that_no_tile_divides() {
-    let Some(compiler) = compiler() else { return };
-    let shapes = [(1, 8, 16), (7, 24, 272), (129, 72, 48), (0, 8, 16)];
-    let groups = shapes.map(|(m, n, k)| GemmShape { m, n, k }).to_vec();
-    let shipped = shipped(Arch::Sm90a);
-    let of_halves = shipped.iter().filter_map(|one| match &one.problem {
-        Operation::GroupedGemm(gemm) if gemm.tokens.is_half() => Some((one, gemm)),
-        _ => None,
-    });
-    let tried: Vec<_> = of_halves.collect();
-    let wrong: Vec<_> = tried
-        .into_par_iter()
-        .filter_map(|(one, gemm)| {
-            let problem = Operation::GroupedGemm(GroupedGemm {
-                groups: groups.clone(),
-                ..gemm.clone()
-            });
-            wrong_on(&compiler, Arch::Sm90a, one, problem, InputKind::Wide)
-        })
-        .collect();
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, OutputFormat};
 use proptest::prelude::*;
 
-use super::{Addresses, Target};
+use super::{Addresses, Target, Variant};
 
 /// Multiprocessors of a whole Hopper.
 pub const PROCESSORS: u32 = 132;
@@ -40,6 +40,15 @@ pub fn shapes(most_rows: usize) -> impl Strategy<Value = Vec<[usize; 3]>> {
     let m = prop_oneof![4 => 0usize..300, 1 => 300usize..3000, 1 => 0usize..9];
     let shape = (m, 1..=most_rows, 1usize..160).prop_map(|(m, n, sixteenths)| [m, n, 16 * sixteenths]);
     proptest::collection::vec(shape, 1..9)
+}
+
+/// Checks the definitions of a variant, in the order of their names.
+pub fn assert_defines(variant: &Variant, expected: &[(&str, &str)]) {
+    let defines = variant
+        .defines
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()));
+    assert!(defines.eq(expected.iter().copied()), "{:?}", variant.defines);
 }
 
 /// The entries of a table.

@@ -2,11 +2,12 @@
 //! (`kernels/schedule.cuh`): tiles shared out to blocks, tables, workspace, and the parameter of a launch.
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_operations::{GroupedGemm, Lookup, Order, Schedule};
+use gauntlet_operations::{GroupedGemm, Lookup, Order, OutputFormat, Schedule};
 
 use super::groups::{self, check_sizes, check_tiles, depth, within};
 use super::tiles::{self, Tile, Tiles};
-use super::{Addresses, Launch, Map, Memory, Pass, PlanError, ScaleLayout, Weights};
+use super::variant::{most_registers, output_define};
+use super::{Addresses, Launch, Map, Memory, Pass, PlanError, ScaleLayout, Source, Variant, Weights};
 
 /// Deepest K: the bytes of a tile's rows are counted in 32 bits.
 const MOST_DEPTH: usize = 1 << 24;
@@ -133,6 +134,46 @@ impl Tiled {
             cluster: self.cluster as u32,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
         }]
+    }
+}
+
+/// The variant of a kernel for blocks of `threads` threads. Definitions are those that all kernels of tiles have, by the tile,
+/// the result and the schedule, and the kernel's own.
+pub(super) fn variant(
+    source: Source,
+    tile: gauntlet_operations::Tile,
+    output: OutputFormat,
+    schedule: &Schedule,
+    own: &[(&'static str, usize)],
+    threads: usize,
+    shared_bytes: usize,
+) -> Variant {
+    let common = [
+        ("TILE_M", tile.m),
+        ("TILE_N", tile.n),
+        ("TILE_K", tile.k),
+        ("STAGES", schedule.stages),
+        ("SPLIT_K", schedule.split_k),
+        ("OUTPUT", output_define(output)),
+        ("SHARED_BYTES", shared_bytes),
+    ];
+    // The kernel's enumerators are named as the variants here.
+    let names = [
+        ("EPILOGUE", format!("{:?}", schedule.epilogue)),
+        ("ROLES", format!("{:?}", schedule.roles)),
+        ("ORDER", format!("{:?}", schedule.order)),
+        ("LOOKUP", format!("{:?}", schedule.lookup)),
+    ];
+    let numbers = common
+        .iter()
+        .chain(own)
+        .map(|(name, value)| (*name, value.to_string()));
+    Variant {
+        source,
+        defines: numbers.chain(names).collect(),
+        threads: threads as u32,
+        shared_bytes: shared_bytes as u32,
+        registers: most_registers(threads),
     }
 }
 

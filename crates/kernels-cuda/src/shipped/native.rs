@@ -3,7 +3,8 @@
 
 use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
 
-use super::{FEW, MANY, PLAIN, RESULTS, Shipped, variant};
+use super::Shipped;
+use super::gemm::{FEW, MANY, PLAIN, RESULTS, variant};
 
 /// All of them.
 pub(super) fn shipped() -> Vec<Shipped> {

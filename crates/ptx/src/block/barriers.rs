@@ -33,7 +33,7 @@ impl Block {
         Ok(found.ended % 2 != parity & 1)
     }
 
-    /// Announces bytes, then arrives so many times.
+    /// Announces `expected` more bytes, then counts `count` arrivals.
     pub fn arrive(&mut self, address: u32, expected: u64, count: u64) -> Result<(), Problem> {
         let barrier = self.barrier(address)?;
         barrier.bytes += expected as i64;

@@ -59,7 +59,7 @@ pub(crate) enum Request {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Wish {
-    /// So many columns.
+    /// The number of columns.
     Allocate(usize),
     Free(Range<usize>),
 }
@@ -78,7 +78,7 @@ pub(crate) struct TensorMemory {
 }
 
 impl TensorMemory {
-    /// Checks that the block may allocate so many columns.
+    /// Checks that the block may allocate `columns` columns.
     pub fn check_request(&self, columns: usize) -> Result<(), Problem> {
         if !columns.is_power_of_two() || !(UNIT..=COLUMNS).contains(&columns) {
             return Err(format!(

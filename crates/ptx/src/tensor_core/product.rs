@@ -28,7 +28,7 @@ const HALVED_SCALES: [f64; 256] = {
     values
 };
 
-/// Columns of tensor memory that hold the scales of so many rows or columns of an operand, 32 each.
+/// The number of tensor memory columns that hold the scales of `rows` rows of an operand: one for each 32 rows.
 pub(super) fn scale_columns(rows: usize) -> usize {
     rows.div_ceil(QUARTER)
 }

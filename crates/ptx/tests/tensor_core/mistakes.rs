@@ -219,7 +219,7 @@ fn allocations_that_are_none() {
     );
     let smaller = format!("{} {ask}", ask.replace("64;", "32;"));
     check(SMALL, ask, &smaller, "64 columns after 32");
-    // It waits for room that nobody gives.
+    // The ninth allocation of 64 columns waits for ever: the first eight fill tensor memory and are never freed.
     check(SMALL, ask, &ask.repeat(9), "nothing goes on");
     let relinquish = "tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;";
     let after = format!("{relinquish} {}", ask.replace("64;", "32;"));

@@ -8,7 +8,7 @@ use crate::{Arithmetic, Epilogue, Order};
 const UNIFIED: &str =
     "the CUDA kernels, without roles: a warp owns 16 queries, and its products are mma.sync.m16n8k16";
 const PRODUCTS: &str =
-    "the CUDA kernels: a warp group owns 64 queries, and there are products for so many keys";
+    "the CUDA kernels: a warp group owns 64 queries, and products exist for these numbers of keys";
 const RINGS: &str = "the CUDA kernels: the next scores begin before this step's values are done; where there is one \
                      step, values are multiplied by a run of weights while the next run is computed";
 const REGISTERS: &str =

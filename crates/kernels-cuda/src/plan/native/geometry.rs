@@ -1,7 +1,5 @@
 //! Which of the native kernel's variants a schedule asks for, and whether it fits a multiprocessor.
 
-use std::collections::BTreeMap;
-
 use gauntlet_operations::resources::{
     TENSOR_MEMORY_COLUMNS, accumulator_columns, stage_bytes, tensor_memory_columns, tile_sums,
 };
@@ -9,8 +7,7 @@ use gauntlet_operations::{Cluster, Epilogue, GroupedGemm, Operation, Order, Pack
 
 use crate::plan::error::require;
 use crate::plan::groups::matrices;
-use crate::plan::variant::{most_registers, output_define};
-use crate::plan::{PlanError, Source, Target, Variant};
+use crate::plan::{PlanError, Source, Target, Variant, tiled};
 
 /// Rows that one instruction multiplies for each block: the M of `tcgen05.mma` is 128 with `.cta_group::1` and 256 with
 /// `.cta_group::2`, where also 128 would be possible (PTX ISA, shapes of `.kind::mxf4nvf4`).
@@ -126,39 +123,22 @@ impl Geometry {
     /// The kernel's variant.
     pub fn variant(&self, gemm: &GroupedGemm, schedule: &Schedule) -> Variant {
         let threads = threads(schedule.roles);
-        let Tile { m, n, k } = self.tile;
-        let numbers = [
-            ("TILE_M", m),
-            ("TILE_N", n),
-            ("TILE_K", k),
-            ("STAGES", schedule.stages),
-            ("SPLIT_K", schedule.split_k),
+        let own = [
             ("SWAP_AB", usize::from(self.swapped)),
             ("PAIRED", self.blocks - 1),
             ("DUAL", self.matrices - 1),
-            ("OUTPUT", output_define(gemm.output)),
             ("TILE_SUMS", self.tile_sums),
             ("TENSOR_COLUMNS", self.tensor_columns),
-            ("SHARED_BYTES", self.shared_bytes),
         ];
-        // The kernel's enumerators are named as the variants here.
-        let names = [
-            ("EPILOGUE", format!("{:?}", schedule.epilogue)),
-            ("ROLES", format!("{:?}", schedule.roles)),
-            ("ORDER", format!("{:?}", schedule.order)),
-            ("LOOKUP", format!("{:?}", schedule.lookup)),
-        ];
-        let defines = numbers
-            .map(|(name, value)| (name, value.to_string()))
-            .into_iter()
-            .chain(names);
-        Variant {
-            source: Source::Native,
-            defines: BTreeMap::from_iter(defines),
-            threads: threads as u32,
-            shared_bytes: self.shared_bytes as u32,
-            registers: most_registers(threads),
-        }
+        tiled::variant(
+            Source::Native,
+            self.tile,
+            gemm.output,
+            schedule,
+            &own,
+            threads,
+            self.shared_bytes,
+        )
     }
 }
 

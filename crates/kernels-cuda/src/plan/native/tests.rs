@@ -3,7 +3,7 @@ use gauntlet_operations::{Epilogue, Form, GemmShape, Lookup, Order, OutputFormat
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::fixture::{ADDRESSES, gemm, shapes};
+use crate::plan::fixture::{ADDRESSES, assert_defines, gemm, shapes};
 
 fn blackwell() -> Target {
     Target::of_arch(Arch::Sm100a, 148)
@@ -97,11 +97,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         ("TILE_SUMS", "2"),
     ];
     let variant = plan.variant();
-    let defines = variant
-        .defines
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()));
-    assert!(defines.eq(expected), "{:?}", variant.defines);
+    assert_defines(variant, &expected);
     assert_eq!((variant.threads, variant.registers), (192, 255));
     assert_eq!(variant.shared_bytes.to_string(), shared);
 }

@@ -1,14 +1,10 @@
 //! Which of the rows kernel's variants a schedule asks for, and whether it fits a multiprocessor.
 
+use gauntlet_operations::{Cluster, Epilogue, GroupedGemm, Packing, Roles, Schedule, Tile};
+
 use crate::plan::error::require;
-use std::collections::BTreeMap;
-
-use gauntlet_operations::GroupedGemm;
-use gauntlet_operations::{Cluster, Epilogue, Packing, Roles, Schedule, Tile};
-
 use crate::plan::groups::is_dual;
-use crate::plan::variant::{most_registers, output_define};
-use crate::plan::{PlanError, Source, Variant};
+use crate::plan::{PlanError, Source, Variant, tiled};
 
 /// Rows of a warp group: the M of `wgmma.m64nNk16` (PTX ISA).
 const WARP_GROUP_ROWS: usize = 64;
@@ -83,37 +79,16 @@ impl Geometry {
     /// The kernel's variant.
     pub fn variant(&self, gemm: &GroupedGemm, schedule: &Schedule) -> Variant {
         let threads = threads(schedule);
-        let Tile { m, n, k } = self.tile;
-        let numbers = [
-            ("TILE_M", m),
-            ("TILE_N", n),
-            ("TILE_K", k),
-            ("STAGES", schedule.stages),
-            ("SPLIT_K", schedule.split_k),
-            ("SWAP_AB", 0),
-            ("PAIRED", 0),
-            ("DUAL", self.matrices - 1),
-            ("OUTPUT", output_define(gemm.output)),
-            ("SHARED_BYTES", self.shared_bytes),
-        ];
-        // The kernel's enumerators are named as the variants here.
-        let names = [
-            ("EPILOGUE", format!("{:?}", schedule.epilogue)),
-            ("ROLES", format!("{:?}", schedule.roles)),
-            ("ORDER", format!("{:?}", schedule.order)),
-            ("LOOKUP", format!("{:?}", schedule.lookup)),
-        ];
-        let defines = numbers
-            .map(|(name, value)| (name, value.to_string()))
-            .into_iter()
-            .chain(names);
-        Variant {
-            source: Source::Rows,
-            defines: BTreeMap::from_iter(defines),
-            threads: threads as u32,
-            shared_bytes: self.shared_bytes as u32,
-            registers: most_registers(threads),
-        }
+        let own = [("SWAP_AB", 0), ("PAIRED", 0), ("DUAL", self.matrices - 1)];
+        tiled::variant(
+            Source::Rows,
+            self.tile,
+            gemm.output,
+            schedule,
+            &own,
+            threads,
+            self.shared_bytes,
+        )
     }
 }
 

@@ -3,7 +3,7 @@ use gauntlet_operations::{Form, GemmShape, Lookup, Order, OutputFormat};
 use proptest::prelude::*;
 
 use super::*;
-use crate::plan::fixture::{ADDRESSES, PROCESSORS, collect, gemm, shapes};
+use crate::plan::fixture::{ADDRESSES, PROCESSORS, assert_defines, collect, gemm, shapes};
 use crate::plan::tiled::Parameter;
 use crate::plan::{Group, MAPS_A_GROUP};
 
@@ -212,11 +212,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         ("TILE_N", "64"),
     ];
     let variant = plan.variant();
-    let defines = variant
-        .defines
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()));
-    assert!(defines.eq(expected), "{:?}", variant.defines);
+    assert_defines(variant, &expected);
     assert_eq!((variant.threads, variant.registers), (384, 168));
     assert_eq!(variant.shared_bytes.to_string(), shared);
 }

@@ -159,7 +159,7 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
         let remedy = format!("choose one of {}", choices.join(", "));
         Err(PlanError::word(word, value, why, remedy))
     };
-    let why = "the resident kernel has products for so many keys of a warp group";
+    let why = "the resident kernel has products for these numbers of keys of a warp group";
     one_of("tile.n", schedule.tile.n, &KEYS, why)?;
     let why = "each block of the cluster owns whole slots of 16 of a tile's 64 rows";
     one_of("split-k", schedule.split_k, &SPLITS, why)?;

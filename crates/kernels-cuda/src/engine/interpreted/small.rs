@@ -1,0 +1,52 @@
+//! Problems small enough to be interpreted, like those that variants are shipped for.
+
+use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Sequence};
+
+/// A problem like the one that a variant is shipped for, but small enough to be interpreted.
+pub(super) fn small(problem: &Operation) -> Operation {
+    match problem {
+        Operation::GroupedGemm(gemm) => Operation::GroupedGemm(small_gemm(gemm)),
+        Operation::Attention(attention) => Operation::Attention(small_attention(attention)),
+    }
+}
+
+/// Groups: one whose results can be stored in whole lines, an empty one, and one with odd sizes. No chunk divides the
+/// depths. They are deep enough to use all buffers more than once; with few tokens, every warp of a block gets its own
+/// chunks.
+fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
+    let most = of.groups.iter().map(|group| group.m).max().unwrap_or(0);
+    let (tokens, depths) = match most {
+        ..=16 => ([13, 0, 1], [2320, 256, 6160]),
+        _ => ([67, 0, 21], [784, 256, 1296]),
+    };
+    let rows = [136, 16, 75];
+    let groups = tokens.into_iter().zip(rows.into_iter().zip(depths));
+    GroupedGemm {
+        groups: groups.map(|(m, (n, k))| GemmShape { m, n, k }).collect(),
+        form: of.form,
+        output: of.output,
+        tokens: of.tokens,
+    }
+}
+
+/// Sequences that no tile divides; the first leaves most of a block without queries. They are equal if those of the
+/// variant are, because its kernel may rely on it.
+pub(super) fn small_attention(of: &Attention) -> Attention {
+    let alike = of.sequences.iter().all(|one| *one == of.sequences[0]);
+    let lengths = if alike {
+        [(256, 256), (256, 256)]
+    } else {
+        [(1, 500), (77, 131)]
+    };
+    Attention {
+        sequences: sequences(lengths),
+        heads: 2,
+        kv_heads: 1,
+        ..of.clone()
+    }
+}
+
+/// Sequences of these numbers of queries and keys.
+pub(super) fn sequences(lengths: [(usize, usize); 2]) -> Vec<Sequence> {
+    lengths.map(|(queries, keys)| Sequence { queries, keys }).to_vec()
+}
