@@ -7,6 +7,7 @@
 //! its own crate, and a table lists them.
 
 mod coverage;
+mod differences;
 pub mod dispatch;
 mod expected;
 mod generate;

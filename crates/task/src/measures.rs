@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use gauntlet_formats::Tensor;
 
+use crate::differences::Differences;
 use crate::{Coverage, Expected, ExpectedPart, Grid, Output};
 
 /// How far an element may be off: `|found − expected| ≤ absolute + relative · |expected|`.
@@ -51,6 +52,11 @@ pub struct ErrorMeasures {
     #[serde(with = "crate::number")]
     #[schemars(with = "crate::number::Written")]
     pub mean_outward: f64,
+    /// How far the bias strays by chance, as one standard deviation, if the sign of each difference from the rounded
+    /// reference is chance; divided by the same. Elements with the same expected value count as one.
+    #[serde(with = "crate::number", default)]
+    #[schemars(with = "crate::number::Written", default)]
+    pub bias_by_chance: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
     /// Elements that differ from the reference rounded once to the output's format; zeros of either sign are equal.
@@ -80,6 +86,10 @@ pub struct PartMeasures {
     #[serde(with = "crate::number")]
     #[schemars(with = "crate::number::Written")]
     pub mean_outward: f64,
+    /// As [`ErrorMeasures::bias_by_chance`].
+    #[serde(with = "crate::number", default)]
+    #[schemars(with = "crate::number::Written", default)]
+    pub bias_by_chance: f64,
     /// Elements out of tolerance.
     pub mismatches: usize,
     /// Elements that differ from the rounded reference.
@@ -125,6 +135,7 @@ impl ErrorMeasures {
             nrmse,
             mean_signed,
             mean_outward,
+            bias_by_chance,
             mismatches,
             unequal,
         } = all.measures();
@@ -136,6 +147,7 @@ impl ErrorMeasures {
             nrmse,
             mean_signed,
             mean_outward,
+            bias_by_chance,
             mismatches,
             unequal,
             worst: all.worst.map(|(_, worst)| worst),
@@ -176,6 +188,7 @@ struct Sums {
     finite: usize,
     error: f64,
     outward_error: f64,
+    differences: Differences,
     squared_error: f64,
     squared_reference: f64,
     /// The worst element, and its error in units of the tolerance.
@@ -250,6 +263,9 @@ impl Sums {
             } else {
                 signed * expected.signum()
             };
+            if signed != 0.0 {
+                self.differences.add(expected, signed);
+            }
         }
         self.squared_error += error * error;
         self.squared_reference += expected * expected;
@@ -269,6 +285,7 @@ impl Sums {
             finite: self.finite + other.finite,
             error: self.error + other.error,
             outward_error: self.outward_error + other.outward_error,
+            differences: self.differences.and(other.differences),
             squared_error: self.squared_error + other.squared_error,
             squared_reference: self.squared_reference + other.squared_reference,
             worst,
@@ -289,6 +306,7 @@ impl Sums {
             },
             mean_signed: normalise(self.error / finite, reference),
             mean_outward: normalise(self.outward_error / finite, reference),
+            bias_by_chance: normalise(self.differences.deviation() / finite, reference),
             mismatches: self.mismatches,
             unequal: self.unequal,
         }
