@@ -269,6 +269,21 @@ class TestOnHopper:
         torch.cuda.synchronize()
         assert torch.equal(result, expected)
 
+    def test_a_call_is_captured_that_was_never_made_before(self):
+        _, weights, _ = operands("cuda")
+        tokens = drawn(23, 256, seed=5).to("cuda", torch.bfloat16)
+        offs = torch.tensor([3, 10, 23], device="cuda", dtype=torch.int32)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            planned = nvfp4.grouped_mm(tokens, weights, [3, 7, 13], out_dtype=torch.float32)
+            routed = nvfp4.grouped_mm(tokens, weights, offs=offs, out_dtype=torch.float32)
+        for _ in range(2):
+            graph.replay()
+            expected = nvfp4.grouped_mm(tokens, weights, [3, 7, 13], out_dtype=torch.float32)
+            assert torch.equal(planned, expected)
+            torch.testing.assert_close(routed, expected, rtol=1e-6, atol=1e-6)
+            planned.zero_()
+
     @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
     def test_16_bit_tokens_are_multiplied_as_they_are(self, dtype):
         from gauntlet.nvfp4 import torch_ops
@@ -318,6 +333,7 @@ class TestOnHopper:
     def test_a_mixture_agrees_with_the_cpu(self):
         layer, _ = mixture(torch.bfloat16)
         expected = nvfp4.moe(*layer, out_dtype=torch.float32)
-        on_gpu = [one.to("cuda") for one in layer]
+        # Rows of 96 values are filled up for a GPU.
+        on_gpu = [nvfp4.Weights(one.to("cuda")) if isinstance(one, nvfp4.Tensor) else one.to("cuda") for one in layer]
         found = nvfp4.moe(*on_gpu, out_dtype=torch.float32)
         torch.testing.assert_close(found.cpu(), expected, rtol=1e-2, atol=1e-2)

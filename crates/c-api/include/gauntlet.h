@@ -173,7 +173,7 @@ gauntlet_status gauntlet_cuda_queue_create(const gauntlet_cuda_library *library,
                                            gauntlet_cuda_queue **queue);
 void gauntlet_cuda_queue_destroy(gauntlet_cuda_queue *queue);
 
-/* Makes sure of the scratch memory of a plan. It may allocate, so call it before a capture begins. */
+/* Makes sure of the scratch memory of a plan. It may allocate, also while the stream is being captured. */
 gauntlet_status gauntlet_cuda_reserve(const gauntlet_cuda_queue *queue, const gauntlet_cuda_plan *plan);
 
 /* Enqueues a call: tokens, their scales and the result of all products one after another. It may be captured. */

@@ -8,7 +8,7 @@ use gauntlet_operations::Form;
 use lru::LruCache;
 
 use super::{Choice, LayerShape, Library, Planner, Routing, ServeError, ShapePlan};
-use crate::driver::DeviceMemory;
+use crate::driver::{DeviceMemory, RelaxedCapture};
 use crate::engine::{Loaded, encode_all, weight_address};
 use crate::plan::{Addresses, Launch, Map, Pass, Variant, Weights};
 
@@ -73,7 +73,7 @@ impl Layer {
     }
 
     /// The call with these token counts, one for each product: planned and uploaded now, or taken from the cache of
-    /// recent plans.
+    /// recent plans. A stream may be captured meanwhile, unless it waits for the default stream, in which tables are copied.
     ///
     /// # Errors
     /// If no kernel supports the call, the kernel does not compile, or there is no memory for its tables.
@@ -105,6 +105,7 @@ impl Layer {
         if !shape.is_of(&self.planner) {
             return Err(ServeError::OtherLayer);
         }
+        let _relaxed = RelaxedCapture::new(self.library.context())?;
         let variants = shape.plan().variants().into_iter();
         let kernels = variants
             .map(|variant| self.library.kernel(variant))

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use super::layer::check_address;
 use super::{CallPlan, Library, Routing, ServeError};
-use crate::driver::{DeviceMemory, Stream};
+use crate::driver::{DeviceMemory, RelaxedCapture, Stream};
 use crate::plan::Addresses;
 
 /// A stream with the scratch memory of its calls. Calls on one stream run one after another, so they share this memory.
@@ -70,22 +70,26 @@ impl Queue {
     }
 
     /// Makes sure that there is scratch memory for the plan's calls. Returns immediately if there is enough; otherwise
-    /// it allocates, so call it before capturing.
+    /// it allocates. The stream may be captured meanwhile, unless it waits for the default stream, in which memory is cleared.
     ///
     /// # Errors
     /// If there is not enough memory.
     pub fn reserve(&self, plan: &CallPlan) -> Result<(), ServeError> {
         let scratch = &mut *self.scratch.borrow_mut();
+        let context = self.stream.context();
         if scratch.workspace.bytes() < plan.workspace_bytes() {
-            let larger =
-                DeviceMemory::new(self.stream.context(), plan.workspace_bytes().next_power_of_two())?;
+            let _relaxed = RelaxedCapture::new(context)?;
+            let larger = DeviceMemory::new(context, plan.workspace_bytes().next_power_of_two())?;
             scratch
                 .outgrown
                 .push(std::mem::replace(&mut scratch.workspace, larger));
         }
         if scratch.counters.bytes() < plan.counter_bytes() {
-            let larger = DeviceMemory::new(self.stream.context(), plan.counter_bytes().next_power_of_two())?;
-            larger.fill(0, &self.stream)?;
+            let _relaxed = RelaxedCapture::new(context)?;
+            // Cleared now and not in the stream: a graph would clear them in each replay, and calls before the first replay
+            // would find them as they were allocated.
+            let larger =
+                DeviceMemory::assembled::<&[u8]>(context, plan.counter_bytes().next_power_of_two(), &[])?;
             scratch
                 .outgrown
                 .push(std::mem::replace(&mut scratch.counters, larger));

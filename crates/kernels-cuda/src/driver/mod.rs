@@ -1,6 +1,7 @@
 //! Thin wrappers over `cudarc`'s bindings of NVIDIA's driver. Errors name the call and its purpose, and handles free
 //! the resources they own.
 
+mod capture;
 mod context;
 mod device;
 mod error;
@@ -10,6 +11,7 @@ mod memory;
 mod stream;
 mod tensor_map;
 
+pub(crate) use capture::RelaxedCapture;
 pub use context::Context;
 pub use device::{Device, UnsupportedGpu, driver_version};
 pub use error::{CallError, DriverError};
