@@ -94,7 +94,8 @@ def empty_experts(module: Any) -> Experts:
         ValueError: They are not silu-gated matrices in the layout that is known.
     """
     for name, wanted in LAYOUT.items():
-        found = getattr(module, name, None)
+        # transformers 5.17 says nothing of the norm behind experts, and has none.
+        found = getattr(module, name, False if name == "has_post_expert_norm" else None)
         if found != wanted:
             raise ValueError(f"{type(module).__name__} has {name}={found}, and NVFP4 experts have {wanted}")
     activation = type(module.act_fn).__name__
