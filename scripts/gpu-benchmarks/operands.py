@@ -15,10 +15,21 @@ LARGEST_SCALE, NAN_SCALE = 448.0, 0x7F
 
 def drawn(inputs, dual, *shape):
     """A bf16 tensor of that shape, whose last dimension is a multiple of 16."""
-    codes, scales = {"competition": competition, "wide": wide, "outliers": outliers}[inputs](dual, shape)
+    codes, scales = codes_and_scales(inputs, dual, shape)
     magnitudes = torch.tensor(MAGNITUDES, device="cuda", dtype=torch.bfloat16)
     values = magnitudes[(codes & 7).int()] * torch.where(codes > 7, -1.0, 1.0).bfloat16()
     return (values * scales.bfloat16().unsqueeze(-1)).view(shape)
+
+
+def stored(inputs, dual, *shape):
+    """The same kind of values as checkpoints store them: two codes a byte, the first in the low bits, and scales in e4m3."""
+    codes, scales = codes_and_scales(inputs, dual, shape)
+    pairs = codes.view(*shape[:-1], shape[-1] // 2, 2)
+    return pairs[..., 0] | pairs[..., 1] << 4, scales.to(torch.float8_e4m3fn)
+
+
+def codes_and_scales(inputs, dual, shape):
+    return {"competition": competition, "wide": wide, "outliers": outliers}[inputs](dual, shape)
 
 
 def blocks(shape):

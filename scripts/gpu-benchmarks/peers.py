@@ -1,10 +1,13 @@
-"""What PyTorch offers for the same problem, each as a graph to replay.
+"""What else there is for the same problem, each as a graph to replay.
 
-Names of products begin with the format of the operands, `bf16` or `fp8`; those of attention with the back end, `cudnn` or
-`flash`, and all of those take fp16, for PyTorch has no other attention in 8 bits.
+Names of PyTorch's products begin with the format of the operands, `bf16` or `fp8`; those of attention with the back end,
+`cudnn` or `flash`, and all of those take fp16, for PyTorch has no other attention in 8 bits. Problems with bf16 tokens are also
+given to the kernels of humming-kernels, which multiply bf16 tokens by NVFP4 weights as vLLM does on Hopper: names begin with
+`humming`. Without that package (pip install humming-kernels) they are left out.
 """
 
 import contextlib
+import importlib.util
 import statistics
 
 import torch
@@ -67,12 +70,51 @@ def of(problem, inputs):
         return [(name, replayed(call)) for name, call in attention(problem, inputs).items()]
     groups, dual = problem["groups"], problem["form"] == "swiglu"
     calls = single(groups[0], inputs, dual) if len(groups) == 1 else grouped(groups, inputs, dual)
+    if has_brain_tokens(problem) and importlib.util.find_spec("humming"):
+        calls |= humming(groups, inputs, dual)
     return [(name, replayed(call)) for name, call in calls.items()]
 
 
 def kinds(problem):
     """What the names of a problem's peers begin with."""
-    return ["cudnn", "flash"] if problem["family"] == "attention" else ["bf16", "fp8"]
+    if problem["family"] == "attention":
+        return ["cudnn", "flash"]
+    return ["humming", "bf16", "fp8"] if has_brain_tokens(problem) else ["bf16", "fp8"]
+
+
+def has_brain_tokens(problem):
+    return problem.get("tokens") == "bf16"
+
+
+def humming_layer(inputs, dual, experts, n, k):
+    """NVFP4 weights that humming has repacked for its kernels; `experts` is none for a dense layer."""
+    from humming.layer import HummingLayer
+
+    weights = {"quant_method": "modelopt", "quant_algo": "nvfp4"}
+    layer = HummingLayer(shape_n=n, shape_k=k, weight_config=weights, num_experts=experts, torch_dtype=torch.bfloat16).cuda()
+    packed, scales = operands.stored(inputs, dual, *([experts] if experts else []), n, k)
+    layer.load_from_tensors({"weight": packed, "weight_scale": scales, "weight_scale_2": torch.ones(experts or 1, device="cuda")})
+    layer.transform()
+    return layer
+
+
+def humming(groups, inputs, dual):
+    """Both weights of the dual form are one matrix, and `silu` is PyTorch's."""
+    n, k = groups[0]["n"], groups[0]["k"]
+    lengths = [group["m"] for group in groups]
+    experts = len(groups) if len(groups) > 1 else None
+    tokens = products(inputs, dual)(sum(lengths), k)
+    layers = [humming_layer(inputs, dual, experts, n * (2 if dual else 1), k) for _ in range(SETS)]
+    routing = {}
+    if experts:
+        ends = torch.tensor([0, *lengths], device="cuda").cumsum(0)
+        routing = {"compute_config": {"gemm_type": "grouped_contiguous"}, "expert_layout": ends}
+
+    def call(i):
+        sums = layers[i](tokens[i], **routing)
+        return silu(sums[:, :n]) * sums[:, n:] if dual else sums
+
+    return {"humming w4a16": call}
 
 
 def attention(problem, inputs):

@@ -78,6 +78,10 @@ struct Arguments {
     /// kernels
     #[arg(long, value_name = "NAME", default_value = "h200", requires = "compile_only")]
     device: String,
+    /// Only schedules that are shipped for this GPU, such as l4, compiled for the GPU at hand; those of earlier GPUs run on
+    /// later ones
+    #[arg(long, value_name = "NAME", conflicts_with = "compile_only")]
+    shipped_for: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -134,7 +138,11 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let named = problems_of(arguments)?;
     let all = named.len();
     let target = engine.device().target()?;
-    let steps = kernels::schedules(&arguments.schedule, target.arch);
+    let shipped_for = match &arguments.shipped_for {
+        Some(name) => Device::builtin(name)?.arch,
+        None => target.arch,
+    };
+    let steps = kernels::schedules(&arguments.schedule, shipped_for);
     let bench = Bench {
         kernels: kernels::compile_all(engine.compiler()?, &named, &steps, target),
         engine: &engine,
