@@ -162,6 +162,57 @@ def mixture(dtype):
     return (hidden, ids, weights, gate, up, down), expected
 
 
+def activated(gate, up, activation="silu", alpha=1.0, beta=0.0, limit=None):
+    """The definition of the activations, in the type of the sums."""
+    if limit is not None:
+        gate, up = torch.minimum(gate, torch.tensor(limit)), up.clip(-limit, limit)
+    functions = {
+        "silu": lambda: gate / (1 + torch.exp(-alpha * gate)),
+        "gelu": lambda: gate * (1 + torch.erf(gate / 2**0.5)) / 2,
+        "gelu_tanh": lambda: gate * (1 + torch.tanh((2 / torch.pi) ** 0.5 * (gate + 0.044715 * gate**3))) / 2,
+        "relu2": lambda: torch.where(gate > 0, gate**2, 0),
+    }
+    return functions[activation]() * (up + beta)
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not has_hopper(), reason="no Hopper GPU"))])
+@pytest.mark.parametrize(
+    "options",
+    [{"activation": "gelu"}, {"activation": "gelu_tanh"}, {"activation": "relu2", "limit": 0.5}, {"alpha": 1.702, "beta": 1.0, "limit": 0.4}, {}],
+)
+def test_a_mixture_has_other_activations_and_biases(options, device):
+    (hidden, ids, weights, gate, up, down), _ = mixture(torch.float16)
+    biases = {name: drawn(6, width, seed=seed) / 4 for seed, (name, width) in enumerate({"gate_bias": 64, "up_bias": 64, "down_bias": 96}.items())}
+    expected = torch.zeros(11, 96, dtype=torch.float64)
+    g, u, d = (nvfp4.dequantize(one, torch.float64) for one in (gate, up, down))
+    for token in range(11):
+        for weight, expert in zip(weights[token], ids[token]):
+            x = hidden[token].double()
+            sums = (x @ g[expert].T + biases["gate_bias"][expert], x @ u[expert].T + biases["up_bias"][expert])
+            between = activated(*sums, **options).half().double()
+            expected[token] += weight.double() * (between @ d[expert].T + biases["down_bias"][expert])
+    matrices = [nvfp4.Weights(one.to(device)) for one in (gate, up, down)]
+    arrays = [one.to(device) for one in (hidden, ids, weights)]
+    named = {name: bias.to(device) for name, bias in biases.items()}
+    found = nvfp4.moe(*arrays, *matrices, **named, **options, out_dtype=torch.float32)
+    torch.testing.assert_close(found.cpu().double(), expected, rtol=2e-3, atol=1e-3)
+
+
+def test_an_unknown_activation_is_refused_with_those_that_there_are():
+    layer, _ = mixture(torch.float16)
+    assert [
+        error(lambda: nvfp4.moe(*layer, activation="swish"), ValueError),
+        error(lambda: nvfp4.moe(*layer, activation="gelu", alpha=2.0), ValueError),
+        error(lambda: nvfp4.moe(*layer, limit=0.0), ValueError),
+        error(lambda: nvfp4.moe(*layer, down_bias=torch.zeros(6, 95)), ValueError),
+    ] == [
+        "activation: 'swish' is not known; use silu, gelu, gelu_tanh, relu2",
+        "alpha: it belongs to silu, and the activation is gelu; leave it out",
+        "limit: it is 0.0; give a positive number, or None for no limit",
+        "down_bias: its shape is (6, 95); it must be (6, 96)",
+    ]
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
 def test_a_mixture_of_experts_follows_the_definition(dtype):
     from gauntlet.nvfp4 import _routed

@@ -8,6 +8,7 @@ import numpy as np
 
 from gauntlet import _native
 from gauntlet.nvfp4 import _arrays
+from gauntlet.nvfp4._activations import Activation
 from gauntlet.nvfp4._products import FLOATS, Weights, check_floats, grouped_mm, registered
 from gauntlet.nvfp4._tensor import Tensor
 
@@ -50,13 +51,20 @@ def moe(
     up: Tensor | Weights,
     down: Tensor | Weights,
     *,
+    activation: str = "silu",
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    limit: float | None = None,
+    gate_bias: Any = None,
+    up_bias: Any = None,
+    down_bias: Any = None,
     expert_map: Any = None,
     out_dtype: Any = None,
 ) -> Any:
-    """A mixture of experts: for each token the weighted sum of ``(silu(x @ gate.T) * (x @ up.T)) @ down.T`` over its
-    experts.
+    """A mixture of experts: for each token the weighted sum of ``(f(x @ gate.T) * (x @ up.T)) @ down.T`` over its experts.
 
-    Results between the two products have the type of `hidden`; the experts' results are float32 and summed in the order of
+    The kernels of the first products compute the activation `silu` as well, if there is no limit, no alpha or beta, and no
+    bias; anything else is computed by PyTorch from their sums in float32. Results between the two products have the type of `hidden`; the experts' results are float32 and summed in the order of
     `topk_ids`, so equal calls give equal bits. On the CPU the sums are float64. On a GPU the routing stays on the device:
     the call does not wait for it and may be captured.
 
@@ -67,6 +75,14 @@ def moe(
         gate: ``[experts, intermediate, hidden]``: the weights under `silu`.
         up: ``[experts, intermediate, hidden]``.
         down: ``[experts, hidden, intermediate]``.
+        activation: The function f: ``"silu"``, ``"gelu"``, ``"gelu_tanh"``, or ``"relu2"``, the square of the positive part.
+        alpha: ``silu`` is ``s * sigmoid(alpha * s)``.
+        beta: It is added to ``x @ up.T``.
+        limit: Sums with `gate` count as at most this, those with `up` as within it on both sides. gpt-oss has alpha 1.702,
+            beta 1 and limit 7.
+        gate_bias: ``[experts, intermediate]``, of any of these types, added to ``x @ gate.T``.
+        up_bias: As `gate_bias`, for `up`.
+        down_bias: ``[experts, hidden]``, added to each expert's result before it is weighted.
         expert_map: ``[all experts]``, int32 or int64, if only some experts are here: the place of each expert in `gate`, `up`
             and `down`, or -1. Those elsewhere add nothing, so the results of all ranks add up to the layer's.
         out_dtype: float16, bfloat16 or float32; by default the type of `hidden`.
@@ -91,15 +107,25 @@ def moe(
         _arrays.check("expert_map", expert_map, ("int32", "int64"), [None])
         arrays["expert_map"] = expert_map
     _check_experts(width, gate, up, down)
+    function = Activation.checked(activation, alpha, beta, limit)
+    biases = {"gate_bias": gate_bias, "up_bias": up_bias, "down_bias": down_bias}
+    for name, weights in zip(biases, (gate, up, down), strict=True):
+        if biases[name] is not None:
+            _arrays.check(name, biases[name], FLOATS, list(weights.shape[:2]))
+            arrays[name] = biases[name]
+    is_plain = function.is_fused and not arrays.keys() & biases.keys()
+    if not is_plain and not _arrays.is_torch(hidden):
+        raise TypeError("hidden: numpy arrays have the activation silu without alpha, beta, limit or bias; use PyTorch tensors")
     dtype = _arrays.dtype_argument("out_dtype", out_dtype, _arrays.dtype_name(hidden), hidden)
     if dtype == "float64":
         raise TypeError("out_dtype: float64 is not supported; use float32, float16 or bfloat16")
     named = {"gate": gate, "up": up, "down": down}
     arrays |= {name: one.values for name, one in named.items() if isinstance(one, Tensor)}
-    if _arrays.check_same_device(arrays) != "cpu":
+    if _arrays.check_same_device(arrays) != "cpu" or not is_plain:
         from gauntlet.nvfp4 import _routed
 
-        return _routed.moe(hidden, topk_ids, topk_weights, gate, up, down, expert_map, dtype)
+        more = function, _routed.Biases(gate_bias, up_bias, down_bias)
+        return _routed.moe(hidden, topk_ids, topk_weights, gate, up, down, expert_map, dtype, *more)
     data = _native.moe(
         _arrays.flat_bytes(hidden),
         (_arrays.dtype_name(hidden), dtype),

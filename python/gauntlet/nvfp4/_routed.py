@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
+from gauntlet.nvfp4._activations import Activation
 from gauntlet.nvfp4._products import grouped_mm, swiglu_grouped_mm
+
+
+class Biases(NamedTuple):
+    """What is added to the sums of each product: ``[experts, intermediate]`` twice, and ``[experts, hidden]``."""
+
+    gate: torch.Tensor | None = None
+    up: torch.Tensor | None = None
+    down: torch.Tensor | None = None
 
 
 def moe(
@@ -18,6 +27,8 @@ def moe(
     down: Any,
     expert_map: torch.Tensor | None,
     dtype: str,
+    activation: Activation = Activation(),
+    biases: Biases = Biases(),
 ) -> torch.Tensor:
     """`nvfp4.moe` by PyTorch's operators and the grouped products; nothing here waits for the device. Everything fits.
 
@@ -36,8 +47,18 @@ def moe(
     offs = torch.searchsorted(ids[order], numbers, right=True).to(torch.int32)
 
     gathered = hidden[order // topk_ids.shape[1]]
-    between = swiglu_grouped_mm(gathered, gate, up, offs=offs, out_dtype=hidden.dtype)
-    results = grouped_mm(between, down, offs=offs, out_dtype=torch.float32)
+    own_expert = ids[order].clamp(max=experts - 1)
+
+    def sums_of(tokens: torch.Tensor, weights: Any, bias: torch.Tensor | None) -> torch.Tensor:
+        sums: torch.Tensor = grouped_mm(tokens, weights, offs=offs, out_dtype=torch.float32)
+        return sums if bias is None else sums + bias.float()[own_expert]
+
+    if activation.is_fused and biases.gate is None and biases.up is None:
+        between = swiglu_grouped_mm(gathered, gate, up, offs=offs, out_dtype=hidden.dtype)
+    else:
+        exact = activation.of(sums_of(gathered, gate, biases.gate), sums_of(gathered, up, biases.up))
+        between = exact.to(hidden.dtype)
+    results = sums_of(between, down, biases.down)
 
     rows = torch.empty_like(order)
     rows[order] = torch.arange(order.shape[0], device=order.device)
