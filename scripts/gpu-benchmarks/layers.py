@@ -197,9 +197,7 @@ def moe():
                     rounds[f"{kind}_us"].append(timed(lambda i: mixture(hidden[i], ids, scores, products[i % 2])))
             row |= {key: statistics.median(values) for key, values in rounds.items()} | {"rounds": rounds}
             gate, up, down = (dequantized(one) for one in ours[0])
-            both = type("Both", (), {"experts": experts})
-            reference = mixture(hidden[0].float(), ids, scores, (
-                bound(both, gate, up), bound(both, down)))
+            reference = mixture(hidden[0].float(), ids, scores, (Exact(gate, up), Exact(down)))
             row["relative_rms"] = relative_rms(nvfp4.moe(hidden[0], ids, scores, *ours[0]), reference)
             rows.append(row)
             print({key: value for key, value in row.items() if key != "rounds"}, flush=True)
@@ -208,19 +206,20 @@ def moe():
     return rows
 
 
-def bound(kind, *weights):
+class Exact:
     """A grouped product in f32, an expert at a time, of one or two matrices of weights."""
-    product = kind()
 
-    def call(_, tokens, ends):
+    def __init__(self, *weights):
+        self.experts = weights[0].shape[0]
+        self.weights = weights
+
+    def __call__(self, tokens, ends):
         begins = [0, *ends.tolist()]
         parts = []
         for expert, (begin, end) in enumerate(zip(begins, begins[1:])):
-            parts.append(torch.cat([tokens[begin:end] @ one[expert].float().T for one in weights], -1))
+            own = tokens[begin:end]
+            parts.append(torch.cat([own @ one[expert].float().T for one in self.weights], -1))
         return torch.cat(parts)
-
-    kind.__call__ = call
-    return product
 
 
 def host():
@@ -277,9 +276,8 @@ def models():
             row["logits_relative_rms_beside_dequantised"] = relative_rms(converted(ids).logits, dequantised(ids).logits)
             for name, batch, length in (("prefill", 1, 2048), ("decode", 16, 1)):
                 ids = torch.randint(0, 4096, (batch, length), device="cuda")
-                for who, model in (("nvfp4", converted), ("bf16", plain)):
-                    us = timed_model(model, ids)
-                    row[f"{name}_{who}_tokens_per_second"] = batch * length / us * 1e6
+                for kind_of_weights, model in (("nvfp4", converted), ("bf16", plain)):
+                    row[f"{name}_{kind_of_weights}_tokens_per_second"] = batch * length / timed_model(model, ids) * 1e6
         found.append(row)
         print(row, flush=True)
     return found

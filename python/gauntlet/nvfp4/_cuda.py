@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -32,6 +32,7 @@ class _Libraries(threading.local):
 _libraries = _Libraries()
 
 _SCALES = (torch.uint8, torch.float8_e4m3fn)
+_HALVES = (torch.bfloat16, torch.float16)
 _NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32"}
 
 
@@ -87,6 +88,66 @@ def padded(tensor: Tensor) -> Tensor:
         return torch.nn.functional.pad(array.view(torch.uint8), padding).view(array.dtype)
 
     return Tensor(filled(tensor.values, 2), filled(tensor.scales, BLOCK), tensor.tensor_scale)
+
+
+class _Ready(NamedTuple):
+    """Weights on a GPU as `enqueue` takes them, with what each call compares: their device, groups, and values in a row."""
+
+    matrices: Matrices
+    device: torch.device
+    groups: int
+    k: int
+
+
+def _ready(weights: Any) -> _Ready | None:
+    """The same for every call with an `nvfp4.Tensor` or `nvfp4.Weights`, so it is kept beside its fields; None for weights that
+    have to be prepared or are not on a GPU."""
+    kept: _Ready | None = getattr(weights, "__dict__", {}).get("_ready")
+    if kept is None and hasattr(weights, "shape"):
+        own = weights if isinstance(weights, Tensor) else getattr(weights, "_padded", None)
+        if own is not None and getattr(own.values, "is_cuda", False) and own.shape[-1] % STEP == 0:
+            groups = own.shape[0] if len(own.shape) == 3 else 1
+            kept = _Ready((own.values, own.scales, own.tensor_scales), own.values.device, groups, weights.shape[-1])
+            weights.__dict__["_ready"] = kept
+    return kept
+
+
+def quick(
+    tokens: torch.Tensor,
+    weights: Any,
+    second: Any,
+    sizes: Sequence[int] | None,
+    offs: torch.Tensor | None,
+    out_dtype: torch.dtype | None,
+) -> torch.Tensor | None:
+    """The product of 16-bit tokens, if a few comparisons show that everything fits; otherwise None, and `_products` checks each
+    argument with words. Those checks took 20 to 50 of the 28 to 66 us of a call (H100, 2026-11-25)."""
+    first = _ready(weights)
+    other = None if second is None else _ready(second)
+    dtype = torch.bfloat16 if out_dtype is None else out_dtype
+    if (
+        first is None
+        or (second is not None and (other is None or other.device != first.device or second.shape != weights.shape))
+        or tokens.dtype not in _HALVES
+        or tokens.ndim != 2
+        or tokens.shape[1] != first.k
+        or tokens.device != first.device
+        or not tokens.is_contiguous()
+        or dtype not in _NAMES
+    ):
+        return None
+    routing: Any = None
+    if offs is not None:
+        is_plain = sizes is None and isinstance(offs, torch.Tensor)
+        if is_plain and offs.dtype is torch.int32 and offs.shape == (first.groups,) and offs.device == first.device:
+            routing = offs if offs.is_contiguous() else None
+    elif sizes is None:
+        routing = [tokens.shape[0]] if first.groups == 1 else None
+    elif type(sizes) is list and len(sizes) == first.groups and set(map(type, sizes)) == {int}:
+        routing = sizes if sum(sizes) == tokens.shape[0] and min(sizes) >= 0 else None
+    if routing is None:
+        return None
+    return enqueue(tokens, None, (), first.matrices, None if other is None else other.matrices, routing, dtype)
 
 
 def fits(values: torch.Tensor, scales: torch.Tensor, matrices: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:

@@ -129,6 +129,13 @@ def _product(
     routing: tuple[Sequence[int] | None, Any],
     out_dtype: Any,
 ) -> Any:
+    sizes, offs = routing
+    if getattr(tokens, "is_cuda", False):
+        from gauntlet.nvfp4 import _cuda
+
+        quick = _cuda.quick(tokens, weights, second, sizes, offs, out_dtype)
+        if quick is not None:
+            return quick
     named = {"weights": weights} if second is None else {"gate": weights, "up": second}
     is_float = not isinstance(tokens, Tensor)
     if is_float:
@@ -139,7 +146,6 @@ def _product(
     if dtype == "float64":
         raise TypeError("out_dtype: float64 is not supported; use float32, float16 or bfloat16")
     tensors = {name: one.values for name, one in named.items() if isinstance(one, Tensor)}
-    sizes, offs = routing
     is_on_cpu = _arrays.check_same_device({"tokens": own, **tensors}) == "cpu"
     if offs is not None:
         if sizes is not None:
