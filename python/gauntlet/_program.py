@@ -33,9 +33,14 @@ def run(arguments: Sequence[str], result: Path, *, progress: bool) -> dict[str, 
 
     Raises:
         BadInput: The command refuses what it is given.
-        Broken: The command fails, or writes no result.
+        Broken: The command fails, or writes no result, or a process of another comparison calls this.
         KeyboardInterrupt: It is interrupted; the command has ended its workers before.
     """
+    if "GAUNTLET_WITHIN" in os.environ:
+        raise Broken(
+            "this comparison is started by a process of another one, which imports the file for its kernels; put the call under "
+            "`if __name__ == \"__main__\":`"
+        )
     words = [*command(), *arguments, "--json", str(result)]
     # Workers of Python functions run in this interpreter, unless the caller has chosen another.
     environment = {"GAUNTLET_PYTHON": sys.executable, **os.environ}

@@ -299,7 +299,7 @@ pub fn peer(outcome: &gauntlet_tournament::PeerOutcome) -> String {
 /// The criteria in a line.
 pub fn criteria(criteria: &gauntlet_stats::Criteria) -> String {
     format!(
-        "adopt from {}, nothing within {}, no problem under {}, {} % confidence",
+        "adopted from {}, no difference within {}, no case below {}, {} % confidence",
         bound(criteria.target),
         bound(criteria.practically_zero).replace('+', "±"),
         bound(criteria.floor),

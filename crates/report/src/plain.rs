@@ -18,7 +18,7 @@ pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidat
         );
     }
     let said = match comparison.assessment.suite.as_ref() {
-        None => format!("nothing is known about which of {baseline} and {candidate} is faster"),
+        None => format!("not enough was measured to say which of {baseline} and {candidate} is faster"),
         Some(interval) if interval.lower > 0.0 => {
             format!("{candidate} is faster than {baseline} by {}", amount(interval))
         }

@@ -250,9 +250,8 @@ pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>) ->
     };
     let because = format!("the {side} {}", report.verdict.sentence());
     match requirement {
-        None => {
-            Conclusion::of_one(soundness(report.verdict), because).exit("a comparison of two right kernels")
-        }
+        None => Conclusion::of_one(soundness(report.verdict), because)
+            .exit("the requirement that both kernels are right and compared"),
         Some(requirement) => {
             Conclusion::of_one(requirement.of_verdict(report.verdict), because).exit(requirement.name())
         }

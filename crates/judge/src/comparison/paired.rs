@@ -198,6 +198,20 @@ impl<'a> PairedComparison<'a> {
         let pairs = self.pairs;
         let mut said = (!self.setting.measurement.ends_at(pairs))
             .then(|| format!("the time was up after {pairs} pairs of processes"));
+        let first_look = self
+            .setting
+            .measurement
+            .looks
+            .first()
+            .copied()
+            .unwrap_or_default();
+        if pairs < first_look {
+            let seconds = (self.pace().as_secs_f64() * first_look as f64).ceil();
+            let hint = format!(
+                "a verdict needs at least {first_look}, about {seconds} s here: give more time with --budget"
+            );
+            said = Some(said.map_or(hint.clone(), |said| format!("{said}; {hint}")));
+        }
         if let Some(needed) = self.needed().filter(|needed| *needed > pairs) {
             let minutes = self.pace().as_secs_f64() * needed as f64 / 60.0;
             let would = format!("about {needed} pairs ({minutes:.1} min) would have decided it");

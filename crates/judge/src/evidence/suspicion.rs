@@ -77,8 +77,9 @@ impl fmt::Display for Suspicion {
             ),
             Self::Unchecked { own, hidden } => write!(
                 formatter,
-                "this machine is too busy to check the reported times: the workers report a speed-up of {}, and \
-                 time left out of reports, or work outside of timed calls, could feign {} unnoticed; end what else runs here, or measure more pairs",
+                "this machine is too busy to check the reported times, which is no accusation: the workers report a \
+                 speed-up of {}, and time left out of reports, or work outside of timed calls, could feign {} unnoticed; \
+                 measure again when less else runs here (`gauntlet doctor` names the load), or longer, with --budget",
                 percent(own - 1.0),
                 percent(hidden - 1.0)
             ),

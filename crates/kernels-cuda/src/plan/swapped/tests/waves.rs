@@ -73,6 +73,9 @@ fn waves_are_for_calls_whose_tokens_come_from_memory_too_often() {
     assert_eq!(placement_of(&even(128, 256)), Placement::MostLeft);
     assert_eq!(placement_of(&even(64, 256)), Placement::MostLeft);
     assert_eq!(placement_of(&uneven(128)), Placement::MostLeft);
+    // The tokens are as large as the cache, through which weights and results pass too.
+    let down = gemm(&vec![[128, 4096, 1536]; 128], Form::Plain);
+    assert_eq!(placement_of(&down), Placement::MostLeft);
     // Here this is as fast as one block a tile, which runs in waves.
     assert_eq!(placement_of(&even(32, 256)), Placement::LeastLeft);
     // The tokens fit the cache.
