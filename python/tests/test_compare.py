@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,21 @@ def test_a_closure_is_compared():
     power = 1
     verdict = compare(softmax.plain, lambda x: softmax.plain(x) ** power)
     assert not verdict.is_wrong, verdict
+
+
+def test_a_script_without_a_guard_starts_no_comparison_inside_a_comparison(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import gauntlet\n"
+        "import softmax\n"
+        "def inputs(rows, cols, seed): return softmax.inputs(rows, cols, seed)\n"
+        "def slow(x): return softmax.slow(x)\n"
+        "def fast(x): return softmax.plain(x)\n"
+        f"print(gauntlet.compare(slow, fast, inputs=inputs, cases={CASES}, budget={BUDGET!r}, progress=False))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(KERNELS.parent)}
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, timeout=120, check=False)
+    assert done.returncode != 0 and 'put the call under `if __name__ == "__main__":`' in done.stderr, done.stderr
 
 
 def test_a_task_may_be_an_object_or_a_file(tmp_path):
