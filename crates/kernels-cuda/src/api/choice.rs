@@ -6,7 +6,7 @@ use gauntlet_device::Arch;
 use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Form, GroupedGemm};
 
-use crate::plan::Target;
+use crate::plan::{Target, has_one_depth};
 
 /// Most tokens of a group that the narrow kernel computes without reading weights twice.
 const NARROW: usize = 16;
@@ -53,7 +53,8 @@ pub enum Choice {
     /// the compiler.
     #[default]
     Automatic,
-    /// The same for weights that were [repacked](crate::packing).
+    /// The same for weights that were [repacked](crate::packing), as [`Planner::packing`](super::Planner::packing) says: in steps
+    /// for tokens of 16 bits on Hopper, if K is the same in all products, else in fragments.
     Repacked,
     /// This one, always.
     Fixed(Schedule),
@@ -65,23 +66,40 @@ impl Choice {
         match self {
             Self::Automatic => automatic(gemm, target),
             Self::Repacked => Schedule {
-                packing: Packing::Fragments,
+                packing: repacked(gemm, target),
                 ..automatic(gemm, target)
             },
             Self::Fixed(schedule) => schedule.clone(),
         }
     }
 
+    /// How the weights of a layer have to be laid out; it does not depend on token counts.
+    pub(super) fn packing(&self, layer: &GroupedGemm, target: Target) -> Packing {
+        match self {
+            Self::Automatic => Packing::Canonical,
+            Self::Repacked => repacked(layer, target),
+            Self::Fixed(schedule) => schedule.packing,
+        }
+    }
+
     /// The schedule for a call of a layer that is planned on the device, which only the swapped kernel computes.
-    pub(super) fn routed_schedule(&self, layer: &GroupedGemm) -> Schedule {
+    pub(super) fn routed_schedule(&self, layer: &GroupedGemm, target: Target) -> Schedule {
         match self {
             Self::Automatic => swapped(layer.form),
             Self::Repacked => Schedule {
-                packing: Packing::Fragments,
+                packing: repacked(layer, target),
                 ..swapped(layer.form)
             },
             Self::Fixed(schedule) => schedule.clone(),
         }
+    }
+}
+
+/// The order of repacked weights. Tokens of 16 bits always take the swapped kernel on Hopper, which then needs no launch before.
+fn repacked(gemm: &GroupedGemm, target: Target) -> Packing {
+    match target.arch {
+        Arch::Sm90a if gemm.tokens.is_half() && has_one_depth(gemm) => Packing::Steps,
+        _ => Packing::Fragments,
     }
 }
 
@@ -346,6 +364,38 @@ mod tests {
         let schedule = Choice::Automatic.schedule(&gemm, target);
         let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, target).unwrap();
         assert_eq!(plan.variant().source, Source::Swapped);
+    }
+
+    /// The order of repacked weights follows from the layer alone.
+    #[test]
+    fn repacked_weights_are_in_steps_where_tokens_need_no_launch() {
+        let hopper = Target::hopper(PROCESSORS);
+        let before = Target::of(&Device::builtin("a100").unwrap()).unwrap();
+        for (tokens, depths, target, packing) in [
+            (TokenFormat::Bf16, [4096, 4096], hopper, Packing::Steps),
+            (TokenFormat::F16, [4096, 4096], hopper, Packing::Steps),
+            (TokenFormat::Bf16, [4096, 2048], hopper, Packing::Fragments),
+            (TokenFormat::Nvfp4, [4096, 4096], hopper, Packing::Fragments),
+            (TokenFormat::Bf16, [4096, 4096], before, Packing::Fragments),
+        ] {
+            let mut layer = GroupedGemm {
+                tokens,
+                ..gemm(&[1, 20], [4096, 4096], Form::Plain)
+            };
+            layer.groups[1].k = depths[1];
+            let operation = Operation::GroupedGemm(layer.clone());
+            assert_eq!(Choice::Automatic.packing(&layer, target), Packing::Canonical);
+            assert_eq!(Choice::Repacked.packing(&layer, target), packing);
+            let schedule = Choice::Repacked.schedule(&layer, target);
+            assert_eq!(schedule.packing, packing);
+            let plan = plan::plan(&operation, &schedule, target).unwrap();
+            if plan.variant().source == Source::Swapped {
+                assert_eq!(plan.preparation().is_none(), packing == Packing::Steps);
+            }
+            if target == hopper {
+                assert_eq!(Choice::Repacked.routed_schedule(&layer, target).packing, packing);
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Planning, which needs no device.
 
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
-use gauntlet_operations::{Schedule, Setup};
+use gauntlet_operations::{Packing, Schedule, Setup};
 
 use super::{Choice, ServeError};
 use crate::plan::swapped::RoutedPlan;
@@ -71,6 +71,13 @@ impl Planner {
         &self.shape
     }
 
+    /// How the layer's weights have to be laid out in memory, whatever the token counts of a call; see
+    /// [`pack_as`](crate::packing::pack_as).
+    pub fn packing(&self) -> Packing {
+        self.choice
+            .packing(&self.shape.gemm(&vec![0; self.shape.products.len()]), self.target)
+    }
+
     /// Plans a call with these token counts, one for each product; 0 is allowed.
     ///
     /// # Errors
@@ -101,7 +108,7 @@ impl Planner {
     pub fn plan_routed(&self, rows: usize) -> Result<ShapePlan, ServeError> {
         let layer = self.gemm(&vec![0; self.shape.products.len()])?;
         plan::validate(&layer)?;
-        let schedule = self.choice.routed_schedule(&layer);
+        let schedule = self.choice.routed_schedule(&layer, self.target);
         let plan = Box::new(RoutedPlan::new(&layer, rows, &schedule, self.target)?);
         Ok(ShapePlan {
             plan,
@@ -112,26 +119,28 @@ impl Planner {
     }
 
     fn gemm(&self, tokens: &[usize]) -> Result<GroupedGemm, ServeError> {
-        let LayerShape {
-            products,
-            form,
-            output,
-            tokens: format,
-        } = &self.shape;
-        if tokens.len() != products.len() {
+        let products = self.shape.products.len();
+        if tokens.len() != products {
             return Err(ServeError::Count {
                 what: "numbers of tokens",
-                expected: products.len(),
+                expected: products,
                 found: tokens.len(),
             });
         }
+        Ok(self.shape.gemm(tokens))
+    }
+}
+
+impl LayerShape {
+    /// The problem with a token count for each product.
+    fn gemm(&self, tokens: &[usize]) -> GroupedGemm {
         let shape = |(&m, &ProductShape { n, k }): (&usize, &ProductShape)| GemmShape { m, n, k };
-        Ok(GroupedGemm {
-            groups: tokens.iter().zip(products).map(shape).collect(),
-            form: *form,
-            output: *output,
-            tokens: *format,
-        })
+        GroupedGemm {
+            groups: tokens.iter().zip(&self.products).map(shape).collect(),
+            form: self.form,
+            output: self.output,
+            tokens: self.tokens,
+        }
     }
 }
 

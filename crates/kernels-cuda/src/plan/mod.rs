@@ -17,6 +17,7 @@ pub mod swapped;
 mod target;
 mod tiled;
 mod tiles;
+mod token_matrix;
 mod variant;
 
 use std::collections::BTreeMap;
@@ -28,7 +29,7 @@ use gauntlet_operations::{GroupedGemm, Operation, Roles, Schedule, TokenFormat};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
-pub(crate) use groups::{depth, matrices, table, token_columns};
+pub(crate) use groups::{depth, has_one_depth, matrices, table, token_columns};
 use narrow::NarrowPlan;
 use native::NativePlan;
 use rows::RowsPlan;
@@ -36,6 +37,7 @@ pub use scales::ScaleLayout;
 use swapped::SwappedPlan;
 pub use target::Target;
 pub use tiles::Tile;
+pub use token_matrix::TokenMatrix;
 
 /// Plans a problem under a schedule for a GPU. On Blackwell a GEMM takes the native kernel. On other GPUs a GEMM without
 /// swap-AB takes the rows kernel; with it the narrow kernel for tiles of at most 32 weight rows and 16 tokens, and for all
@@ -308,6 +310,8 @@ pub struct Launch {
     pub cluster: u32,
     /// The bytes of the parameter.
     pub parameter: Vec<u8>,
+    /// Tokens whose tensor maps the parameter has to end with.
+    pub tokens: Option<TokenMatrix>,
 }
 
 /// A problem under a schedule.
@@ -318,14 +322,22 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn preparation(&self) -> Option<&Variant> {
         None
     }
-    /// The kernel that plans each call on the device, if the host does not; then there is a [`preparation`](Self::preparation).
+    /// The kernel that plans each call on the device, if the host does not.
     fn routing(&self) -> Option<&Variant> {
         None
     }
-    /// All kernels, indexed by [`Pass`].
+    /// All kernels; [`place`](Self::place) says which is which.
     fn variants(&self) -> Vec<&Variant> {
         let others = self.preparation().into_iter().chain(self.routing());
         [self.variant()].into_iter().chain(others).collect()
+    }
+    /// The index of a pass's kernel among [`variants`](Self::variants).
+    fn place(&self, pass: Pass) -> usize {
+        match pass {
+            Pass::Main => 0,
+            Pass::Preparation => 1,
+            Pass::Routing => 1 + usize::from(self.preparation().is_some()),
+        }
     }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.
     fn memory(&self, weights: &[Weights]) -> Memory;
