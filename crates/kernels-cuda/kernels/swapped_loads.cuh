@@ -96,6 +96,12 @@ struct TokenCopies {
           row((u32)(SHAPE(tile.group, tokens) / 16) / (SHAPE(tile.group, columns) / 8) + tile.token),
           column(tile.first_chunk * CHUNK) {}
 
+    // The maps, while the launch before still writes tokens.
+    DEVICE static void prefetch(const Parameter& parameter) {
+        u32 lane = threadIdx.x % 32;
+        if (lane < TOKEN_MAPS) prefetch_tensor_map(parameter.token_maps + lane);
+    }
+
     DEVICE void chunk(u32 to, u32 width, u32 barrier) {
 #pragma unroll
         for (u32 half = 0; half < 2; half++) {
@@ -123,6 +129,8 @@ struct TokenCopies {
         from = parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)(tile.token / 8) * ITEM_BYTES;
     }
 
+    DEVICE static void prefetch(const Parameter&) {}
+
     DEVICE void chunk(u32 to, u32 width, u32 barrier) { copy_bulk(to, from, token_bytes(width), barrier, EVICT_LAST); }
 
     DEVICE void next_chunk() { from += stride; }
@@ -133,6 +141,7 @@ struct TokenCopies {
 DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& recorder) {
     Filling filling;
     Tile next = worker_tile(parameter, 0);
+    TokenCopies::prefetch(parameter);
     // Waits until the launch before is complete, that which converts tokens or, if there is none, any other, and with it all
     // earlier launches, because that launch waited for them. No other warp has to wait: none stores anything before tokens have arrived.
     grid_wait();

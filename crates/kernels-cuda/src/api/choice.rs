@@ -53,9 +53,9 @@ pub enum Choice {
     /// the compiler.
     #[default]
     Automatic,
-    /// The same for weights that were [repacked](crate::packing), as [`Planner::packing`](super::Planner::packing) says: in steps
-    /// for tokens of 16 bits on Hopper, if K is the same in all products, else in fragments.
-    Repacked,
+    /// The same for weights that lie in this order, made by [`pack_as`](crate::packing::pack_as);
+    /// [`LayerShape::packing`](super::LayerShape::packing) says which is best. A call whose kernel does not read it is refused.
+    Repacked(Packing),
     /// This one, always.
     Fixed(Schedule),
 }
@@ -65,29 +65,20 @@ impl Choice {
     pub(super) fn schedule(&self, gemm: &GroupedGemm, target: Target) -> Schedule {
         match self {
             Self::Automatic => automatic(gemm, target),
-            Self::Repacked => Schedule {
-                packing: repacked(gemm, target),
+            Self::Repacked(packing) => Schedule {
+                packing: *packing,
                 ..automatic(gemm, target)
             },
             Self::Fixed(schedule) => schedule.clone(),
         }
     }
 
-    /// How the weights of a layer have to be laid out; it does not depend on token counts.
-    pub(super) fn packing(&self, layer: &GroupedGemm, target: Target) -> Packing {
-        match self {
-            Self::Automatic => Packing::Canonical,
-            Self::Repacked => repacked(layer, target),
-            Self::Fixed(schedule) => schedule.packing,
-        }
-    }
-
     /// The schedule for a call of a layer that is planned on the device, which only the swapped kernel computes.
-    pub(super) fn routed_schedule(&self, layer: &GroupedGemm, target: Target) -> Schedule {
+    pub(super) fn routed_schedule(&self, layer: &GroupedGemm) -> Schedule {
         match self {
             Self::Automatic => swapped(layer.form),
-            Self::Repacked => Schedule {
-                packing: repacked(layer, target),
+            Self::Repacked(packing) => Schedule {
+                packing: *packing,
                 ..swapped(layer.form)
             },
             Self::Fixed(schedule) => schedule.clone(),
@@ -95,10 +86,11 @@ impl Choice {
     }
 }
 
-/// The order of repacked weights. Tokens of 16 bits always take the swapped kernel on Hopper, which then needs no launch before.
-fn repacked(gemm: &GroupedGemm, target: Target) -> Packing {
+/// The best order of repacked weights. Tokens of 16 bits always take the swapped kernel on Hopper, which then needs no launch
+/// before its own.
+pub(super) fn packing(layer: &GroupedGemm, target: Target) -> Packing {
     match target.arch {
-        Arch::Sm90a if gemm.tokens.is_half() && has_one_depth(gemm) => Packing::Steps,
+        Arch::Sm90a if layer.tokens.is_half() && has_one_depth(layer) => Packing::Steps,
         _ => Packing::Fragments,
     }
 }
@@ -366,7 +358,6 @@ mod tests {
         assert_eq!(plan.variant().source, Source::Swapped);
     }
 
-    /// The order of repacked weights follows from the layer alone.
     #[test]
     fn repacked_weights_are_in_steps_where_tokens_need_no_launch() {
         let hopper = Target::hopper(PROCESSORS);
@@ -383,17 +374,22 @@ mod tests {
                 ..gemm(&[1, 20], [4096, 4096], Form::Plain)
             };
             layer.groups[1].k = depths[1];
-            let operation = Operation::GroupedGemm(layer.clone());
-            assert_eq!(Choice::Automatic.packing(&layer, target), Packing::Canonical);
-            assert_eq!(Choice::Repacked.packing(&layer, target), packing);
-            let schedule = Choice::Repacked.schedule(&layer, target);
-            assert_eq!(schedule.packing, packing);
-            let plan = plan::plan(&operation, &schedule, target).unwrap();
-            if plan.variant().source == Source::Swapped {
-                assert_eq!(plan.preparation().is_none(), packing == Packing::Steps);
-            }
-            if target == hopper {
-                assert_eq!(Choice::Repacked.routed_schedule(&layer, target).packing, packing);
+            assert_eq!(super::packing(&layer, target), packing);
+            for other in [Packing::Steps, Packing::Fragments] {
+                let schedule = Choice::Repacked(other).schedule(&layer, target);
+                assert_eq!(schedule.packing, other);
+                let plan = plan::plan(&Operation::GroupedGemm(layer.clone()), &schedule, target);
+                // Fragments are read by every kernel, steps where they are best.
+                match plan {
+                    Ok(plan) if plan.variant().source == Source::Swapped => {
+                        assert_eq!(plan.preparation().is_none(), other == Packing::Steps);
+                    }
+                    Ok(_) => assert_eq!(other, Packing::Fragments),
+                    Err(error) => {
+                        assert_eq!((other, packing), (Packing::Steps, Packing::Fragments));
+                        assert!(error.to_string().starts_with("packing = steps: "), "{error}");
+                    }
+                }
             }
         }
     }
@@ -419,7 +415,7 @@ mod tests {
                             output,
                             ..gemm(&tokens, [4096, 7168], form)
                         };
-                        for choice in [Choice::Automatic, Choice::Repacked] {
+                        for choice in [Choice::Automatic, Choice::Repacked(Packing::Fragments)] {
                             let schedule = choice.schedule(&gemm, target);
                             let plan = plan::plan(&Operation::GroupedGemm(gemm.clone()), &schedule, target);
                             let plan = plan.unwrap_or_else(|error| panic!("{name}, {schedule}: {error}"));

@@ -3,7 +3,7 @@
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
 use gauntlet_operations::{Packing, Schedule, Setup};
 
-use super::{Choice, ServeError};
+use super::{Choice, ServeError, choice};
 use crate::plan::swapped::RoutedPlan;
 use crate::plan::{self, Plan, PlanError, Target};
 
@@ -71,13 +71,6 @@ impl Planner {
         &self.shape
     }
 
-    /// How the layer's weights have to be laid out in memory, whatever the token counts of a call; see
-    /// [`pack_as`](crate::packing::pack_as).
-    pub fn packing(&self) -> Packing {
-        self.choice
-            .packing(&self.shape.gemm(&vec![0; self.shape.products.len()]), self.target)
-    }
-
     /// Plans a call with these token counts, one for each product; 0 is allowed.
     ///
     /// # Errors
@@ -108,7 +101,7 @@ impl Planner {
     pub fn plan_routed(&self, rows: usize) -> Result<ShapePlan, ServeError> {
         let layer = self.gemm(&vec![0; self.shape.products.len()])?;
         plan::validate(&layer)?;
-        let schedule = self.choice.routed_schedule(&layer, self.target);
+        let schedule = self.choice.routed_schedule(&layer);
         let plan = Box::new(RoutedPlan::new(&layer, rows, &schedule, self.target)?);
         Ok(ShapePlan {
             plan,
@@ -132,6 +125,12 @@ impl Planner {
 }
 
 impl LayerShape {
+    /// The order of repacked weights that is best for this layer on a GPU, whatever the token counts of a call: in steps for
+    /// tokens of 16 bits on Hopper, if K is the same in all products, else in fragments.
+    pub fn packing(&self, target: Target) -> Packing {
+        choice::packing(&self.gemm(&vec![0; self.products.len()]), target)
+    }
+
     /// The problem with a token count for each product.
     fn gemm(&self, tokens: &[usize]) -> GroupedGemm {
         let shape = |(&m, &ProductShape { n, k }): (&usize, &ProductShape)| GemmShape { m, n, k };
@@ -224,7 +223,7 @@ mod tests {
         );
         let mut shape = planner(Choice::Automatic).shape;
         shape.products[1] = shape.products[0];
-        for choice in [Choice::Automatic, Choice::Repacked] {
+        for choice in [Choice::Automatic, Choice::Repacked(Packing::Fragments)] {
             let plan = Planner::new(shape.clone(), choice, Target::hopper(132))
                 .plan_routed(8)
                 .unwrap();

@@ -9,6 +9,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod groups;
+mod map;
 pub mod narrow;
 pub mod native;
 pub mod rows;
@@ -30,6 +31,7 @@ use gauntlet_operations::{GroupedGemm, Operation, Roles, Schedule, TokenFormat};
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
 pub(crate) use groups::{depth, has_one_depth, matrices, table, token_columns};
+pub use map::{Element, Map, Swizzle};
 use narrow::NarrowPlan;
 use native::NativePlan;
 use rows::RowsPlan;
@@ -199,70 +201,6 @@ pub struct Memory {
     pub workspace_bytes: usize,
     /// Bytes of counters: zero before the first call, and left zero by every call.
     pub counter_bytes: usize,
-}
-
-/// A tensor map over elements that lie without gaps, fetched in boxes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Map {
-    /// The matrix that it describes; the address is known when it is encoded.
-    pub matrix: Matrix,
-    /// The group or sequence it belongs to.
-    pub group: usize,
-    /// Bytes from the matrix's begin to the first element.
-    pub offset: u64,
-    /// The type of its elements.
-    pub element: Element,
-    /// Elements along each dimension, the innermost first.
-    pub sizes: Vec<u64>,
-    /// Elements of a box, likewise.
-    pub boxes: Vec<u32>,
-    /// How a box's rows lie in shared memory.
-    pub swizzle: Swizzle,
-}
-
-/// The element type of a tensor map; copies need only its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Element {
-    /// A byte.
-    Byte,
-    /// Two bytes.
-    Half,
-}
-
-/// The swizzle of a box in shared memory: the order of the 16-byte pieces of its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swizzle {
-    /// Not at all.
-    None,
-    /// Within the 64 bytes of a row.
-    Bytes64,
-    /// Within the 128 bytes of a row.
-    Bytes128,
-}
-
-impl Element {
-    /// Bytes of an element.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Byte => 1,
-            Self::Half => 2,
-        }
-    }
-}
-
-impl Map {
-    /// A map of a matrix of bytes: columns and rows of the matrix and of a box.
-    pub(crate) fn of_bytes(matrix: Matrix, group: usize, sizes: [u64; 2], boxes: [u32; 2]) -> Self {
-        Self {
-            matrix,
-            group,
-            offset: 0,
-            element: Element::Byte,
-            sizes: sizes.to_vec(),
-            boxes: boxes.to_vec(),
-            swizzle: Swizzle::None,
-        }
-    }
 }
 
 /// Operands that a call may get at addresses of its own.

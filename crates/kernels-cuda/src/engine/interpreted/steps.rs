@@ -53,7 +53,7 @@ fn every_kind_of_inputs() {
 fn depths_and_tokens_that_no_box_divides() {
     let groups = [(1, 8), (0, 8), (7, 24), (65, 136), (9, 200), (64, 8), (130, 72)];
     each(|compiler, one| {
-        [16, 48, 128, 176, 528].into_iter().find_map(|k| {
+        [16, 176, 528].into_iter().find_map(|k| {
             let problem = Operation::GroupedGemm(problem(one, &groups, k));
             wrong_on(compiler, Arch::Sm90a, one, problem, InputKind::Wide)
         })
