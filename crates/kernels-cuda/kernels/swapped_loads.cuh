@@ -83,11 +83,67 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
     }
 }
 
+#if REPACKED == 2
+
+// Asks for chunks of a tile's tokens as they lie in memory: 64 values of all of them, then the other 64. Tokens of the next group
+// that a tile's last eight columns take only make sums that are not stored.
+struct TokenCopies {
+    const TensorMap* maps;
+    u32 row, column;        // of the tile's first token among all groups', and of the next chunk
+
+    DEVICE TokenCopies(const Parameter& parameter, const Tile& tile)
+        : maps(parameter.token_maps),
+          row((u32)(SHAPE(tile.group, tokens) / 16) / (SHAPE(tile.group, columns) / 8) + tile.token),
+          column(tile.first_chunk * CHUNK) {}
+
+    // The maps, while the launch before still writes tokens.
+    DEVICE static void prefetch(const Parameter& parameter) {
+        u32 lane = threadIdx.x % 32;
+        if (lane < TOKEN_MAPS) prefetch_tensor_map(parameter.token_maps + lane);
+    }
+
+    DEVICE void chunk(u32 to, u32 width, u32 barrier) {
+#pragma unroll
+        for (u32 half = 0; half < 2; half++) {
+            u32 done = 0;
+#pragma unroll
+            for (u32 map = TOKEN_MAPS; map-- > 0;)
+                if (width & 8 << map) {
+                    copy_tensor(to + (half * width + done) * 128, maps + map, column + half * 64, row + done, barrier, EVICT_LAST);
+                    done += 8 << map;
+                }
+        }
+    }
+
+    DEVICE void next_chunk() { column += CHUNK; }
+};
+
+#else
+
+// Asks for chunks of a tile's converted tokens.
+struct TokenCopies {
+    const u8* from;
+    u64 stride;     // of a chunk: 16 million tokens take 4 GiB
+
+    DEVICE TokenCopies(const Parameter& parameter, const Tile& tile) : stride((u64)((SHAPE(tile.group, m) + 7) / 8) * ITEM_BYTES) {
+        from = parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)(tile.token / 8) * ITEM_BYTES;
+    }
+
+    DEVICE static void prefetch(const Parameter&) {}
+
+    DEVICE void chunk(u32 to, u32 width, u32 barrier) { copy_bulk(to, from, token_bytes(width), barrier, EVICT_LAST); }
+
+    DEVICE void next_chunk() { from += stride; }
+};
+
+#endif
+
 DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& recorder) {
     Filling filling;
     Tile next = worker_tile(parameter, 0);
-    // Waits until the launch that converts tokens is complete, and with it all earlier launches, because that launch
-    // waited for them. No other warp has to wait: none stores anything before tokens have arrived.
+    TokenCopies::prefetch(parameter);
+    // Waits until the launch before is complete, that which converts tokens or, if there is none, any other, and with it all
+    // earlier launches, because that launch waited for them. No other warp has to wait: none stores anything before tokens have arrived.
     grid_wait();
     fence_async_global();
     recorder.end(Activity::Wait, NO_TILE);
@@ -96,14 +152,13 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& rec
         if (tile.is_last()) next.chunks = 0;
         else next = worker_tile(parameter, i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width);
-        u64 stride = (u64)((SHAPE(tile.group, m) + 7) / 8) * ITEM_BYTES;        // of a chunk: 16 million tokens take 4 GiB
-        const u8* from = parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)(tile.token / 8) * ITEM_BYTES;
+        TokenCopies copies(parameter, tile);
 #pragma unroll 1
         for (u32 chunk = 0; chunk < tile.chunks; chunk += 2) {
 #pragma unroll
-            for (u32 half = 0; half < 2; half++, from += stride) {
+            for (u32 half = 0; half < 2; half++, copies.next_chunk()) {
                 u32 to = filling.acquire(bytes, ring_base);
-                if (elect()) copy_bulk(to, from, token_bytes(width), ring_base + filling.ring.full(half), EVICT_LAST);
+                if (elect()) copies.chunk(to, width, ring_base + filling.ring.full(half));
             }
             filling.ring.next_pair();
         }

@@ -14,6 +14,7 @@
 constexpr u32 CHUNK = 128;          // values of K that are loaded at a time
 constexpr u32 WEIGHT_ROWS = 128;    // of a tile, 64 for each warp group; in the dual form 64 of each of the two weights
 constexpr u32 ITEM_BYTES = 2048;    // of eight tokens by one chunk, converted
+constexpr u32 TOKEN_MAPS = 6;       // see src/plan/token_matrix.rs
 constexpr u32 INLINE_SHAPES = 16;   // groups that fit the parameter: a table in memory costs a microsecond at the start
 
 // The numbers of a group that all warps need; see Group.
@@ -56,6 +57,9 @@ struct Parameter {
     u32 weight_blocks;              // of a group; only if ROUTED, where all groups have the same sizes
     Shape shapes[INLINE_SHAPES];
     u32 item_offsets[INLINE_SHAPES + 1];
+#if REPACKED == 2
+    TensorMap token_maps[TOKEN_MAPS];       // of all groups' tokens, in boxes of 8, 16, … 256
+#endif
 };
 
 #define SHAPE(group, field) \

@@ -11,6 +11,7 @@
 #pragma once
 #include "swapped_problem.cuh"
 
+constexpr bool STEPS = REPACKED == 2;       // whether tokens come as they lie in memory
 constexpr u32 CONSUMER_THREADS = 256, CONSUMER_WARPS = 8;     // of both warp groups that multiply
 constexpr u32 SLOTS = 8;
 constexpr u32 WEIGHT_BYTES = WEIGHT_ROWS * CHUNK / 2;

@@ -9,11 +9,18 @@
 //! - values `[depth / 128, rows, 64]`: the part of a chunk that a block loads is contiguous.
 //! - scales `[depth / 128, rows / 16, 8, 4, 2, 2]`: for rows g and g + 8 of sixteen, the two scales of each of the
 //!   chunk's four quarters, so that a thread finds all of its scales in one word.
+//!
+//! [`pack_steps`] repacks weights for tokens of 16 bits on Hopper, for schedules with `packing = "steps"`; [`pack_as`] does what a
+//! schedule asks for.
+
+mod steps;
 
 use gauntlet_formats::BLOCK;
+use gauntlet_operations::{Packing, TokenFormat};
 use thiserror::Error;
 
 use crate::plan::DEPTH_STEP;
+pub use steps::pack_steps;
 
 /// Rows are filled up to a multiple of this.
 pub const ROWS: usize = 16;
@@ -23,12 +30,12 @@ pub const CHUNK: usize = 128;
 const VALUE_BYTES: usize = CHUNK / 2;
 const SCALE_BYTES: usize = CHUNK / 16;
 
-/// One matrix of weights, repacked.
+/// One matrix of weights as kernels read it; the function that made it says in which order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packed {
-    /// Values, `[depth / 128, rows, 64]` bytes.
+    /// Values, half a byte each.
     pub values: Vec<u8>,
-    /// Scales, `[depth / 128, rows / 16, 8, 4, 2, 2]` bytes.
+    /// Scales, a byte for 16 values.
     pub scales: Vec<u8>,
 }
 
@@ -66,6 +73,14 @@ pub enum PackingError {
         expected: usize,
         /// Bytes given.
         found: usize,
+    },
+    /// Tokens for which there is no such packing.
+    #[error(
+        "weights in steps for {format} tokens: they are for tokens of 16 bits; repack others with `pack`"
+    )]
+    Tokens {
+        /// Their format.
+        format: TokenFormat,
     },
 }
 
@@ -126,6 +141,28 @@ pub fn pack(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<P
         }
     }
     Ok(packed)
+}
+
+/// Lays a matrix out as a schedule's `packing` takes it for products with tokens of a format; see [`pad`], [`pack`] and
+/// [`pack_steps`].
+///
+/// # Errors
+/// If there is no such packing for these tokens, `depth` is not a multiple of 16, or the number of bytes is wrong.
+pub fn pack_as(
+    packing: Packing,
+    tokens: TokenFormat,
+    rows: usize,
+    depth: usize,
+    values: &[u8],
+    scales: &[u8],
+) -> Result<Packed, PackingError> {
+    match packing {
+        Packing::Canonical => {
+            pad(rows, depth, values, scales).map(|Padded { values, scales }| Packed { values, scales })
+        }
+        Packing::Fragments => pack(rows, depth, values, scales),
+        Packing::Steps => pack_steps(tokens, rows, depth, values, scales),
+    }
 }
 
 fn check(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<(), PackingError> {

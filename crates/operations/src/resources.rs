@@ -2,7 +2,7 @@
 
 mod attention;
 
-use crate::{Cluster, Epilogue, Form, GroupedGemm, Operation, Order, Roles, Schedule, Tile};
+use crate::{Cluster, Epilogue, Form, GroupedGemm, Operation, Order, Packing, Roles, Schedule, Tile};
 use gauntlet_device::Arch;
 
 pub use attention::{
@@ -50,11 +50,11 @@ pub fn is_unified(schedule: &Schedule, arch: Arch) -> bool {
 }
 
 /// Whether a separate kernel converts operands to fp16 once, because copies bring them directly to where the matrix unit
-/// reads them: tokens of a swapped GEMM on sm_90a and of the unified kernel, and 8-bit attention by `tcgen05` in fp16. (On
-/// sm_90a the blocks of attention convert their operands themselves.)
+/// reads them: tokens of a swapped GEMM on sm_90a, unless weights are in steps, and of the unified kernel, and 8-bit attention by
+/// `tcgen05` in fp16. (On sm_90a the blocks of attention convert their operands themselves.)
 pub fn converts_beforehand(schedule: &Schedule, problem: &Operation, arch: Arch) -> bool {
     match (problem, arch) {
-        (Operation::GroupedGemm(_), Arch::Sm90a) => schedule.swap_ab,
+        (Operation::GroupedGemm(_), Arch::Sm90a) => schedule.swap_ab && schedule.packing != Packing::Steps,
         (Operation::GroupedGemm(_), Arch::Sm80 | Arch::Sm89) => is_unified(schedule, arch),
         (Operation::Attention(attention), Arch::Sm100a) => {
             attention.format.bytes() < multiplied_bytes(schedule, attention)

@@ -129,7 +129,8 @@ schedule! {
     /// How a GEMM's weights are laid out in memory.
     packing: Packing = Packing::Canonical, "packing", Gemm, Changed,
         gpu: "weights in memory: canonical: row by row; fragments: repacked once, what a thread multiplies together and \
-              its bits in the order in which they are converted",
+              its bits in the order in which they are converted; steps: repacked once for tokens of 16 bits, which are then \
+              multiplied as they lie in memory",
         cpu: "only canonical";
     /// Where attention keeps scores and probabilities between its two products.
     scores: Scores = Scores::Registers, "scores", Attention, Changed,

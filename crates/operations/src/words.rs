@@ -163,6 +163,9 @@ choice! {
         /// Repacked once beforehand: values that one thread multiplies together are adjacent, with their bits in the
         /// order in which they are converted. Takes as many bytes, of rows padded to a multiple of 64.
         Fragments = "fragments",
+        /// Repacked once beforehand for tokens of 16 bits as the caller has them: what one thread multiplies in each step of
+        /// 16 values of the depth is adjacent. Takes as many bytes, of rows padded as before.
+        Steps = "steps",
     }
 }
 

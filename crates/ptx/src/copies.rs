@@ -5,7 +5,7 @@ use crate::fault::Problem;
 use crate::memory::{Memory, aligned, number};
 
 /// Bytes of an encoded map.
-const MAP_BYTES: usize = 128;
+pub(crate) const MAP_BYTES: usize = 128;
 
 /// How the 16-byte pieces of a box's rows are permuted in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,9 +102,9 @@ impl TensorMap {
         self.boxes.iter().product::<u32>() as usize * self.element_bytes
     }
 
-    /// Reads the map at `address`. It is a fault if the map has another number of dimensions than `dimensions`.
-    fn read(memory: &Memory, address: u64, dimensions: usize) -> Result<Self, Problem> {
-        let map = Self::decode(memory.read(address, MAP_BYTES)?)?;
+    /// Decodes a map. It is a fault if the map has another number of dimensions than `dimensions`.
+    pub(crate) fn of(bytes: &[u8], dimensions: usize) -> Result<Self, Problem> {
+        let map = Self::decode(bytes)?;
         match map.sizes.len() {
             found if found == dimensions => Ok(map),
             found => Err(format!("a box of {dimensions} dimensions of a map of {found}")),
@@ -171,7 +171,7 @@ pub(crate) enum Way {
     },
     Box {
         to: u32,
-        map: u64,
+        map: TensorMap,
         at: Vec<i32>,
     },
     Bytes {
@@ -185,7 +185,7 @@ pub(crate) enum Way {
     },
     BoxToGlobal {
         from: u32,
-        map: u64,
+        map: TensorMap,
         at: Vec<i32>,
     },
 }
@@ -241,7 +241,6 @@ impl Copy {
                 bytes.len()
             }
             Way::Box { to, map, at } => {
-                let map = TensorMap::read(memory, *map, at.len())?;
                 aligned(u64::from(*to), 128)?;
                 let bytes = map.fetch(memory, at)?;
                 for (index, piece) in bytes.chunks(16).enumerate() {
@@ -256,7 +255,6 @@ impl Copy {
                 *bytes
             }
             Way::BoxToGlobal { from, map, at } => {
-                let map = TensorMap::read(memory, *map, at.len())?;
                 aligned(u64::from(*from), 128)?;
                 let mut bytes = Vec::with_capacity(map.box_bytes());
                 for piece in (0..map.box_bytes() as u32).step_by(16) {
@@ -316,10 +314,9 @@ mod tests {
             swizzle: Swizzle::Bytes64,
             ..map
         };
-        let place = memory.allocate(swizzled.encode().to_vec());
         let way = Way::Box {
             to: 1024,
-            map: place,
+            map: swizzled,
             at: vec![0, 0],
         };
         block.initialise(1536, 1).unwrap();

@@ -68,7 +68,9 @@ fn unary(mnemonic: &str) -> Option<Function> {
     Some(match mnemonic {
         "mov.u16" | "mov.b16" | "cvt.u16.u32" | "cvt.u32.u16" | "cvt.u64.u16" => integer!(u16, |a| a),
         "mov.u32" | "mov.s32" | "mov.b32" | "mov.f32" | "cvt.u32.u64" | "cvt.u64.u32" => integer!(u32, |a| a),
-        "mov.u64" | "mov.s64" | "mov.b64" | "cvta.to.global.u64" | "cvta.global.u64" => |[a, ..]| a,
+        "mov.u64" | "mov.s64" | "mov.b64" | "cvta.to.global.u64" | "cvta.global.u64" | "cvta.param.u64" => {
+            |[a, ..]| a
+        }
         "cvta.shared.u64" => |[a, ..]| a & mask::<u32>() | SHARED_WINDOW,
         "cvta.to.shared.u64" => integer!(u32, |a| a),
         "cvt.s64.s32" => integer!(i32 => u64, |a| i64::from(a)),

@@ -264,11 +264,12 @@ impl Machine<'_> {
 }
 
 /// The memory and the address in it that a generic address means; any other address as it is.
-fn located(space: Space, address: u64) -> (Space, u64) {
+pub(crate) fn located(space: Space, address: u64) -> (Space, u64) {
     match space {
         Space::Generic if (SHARED_WINDOW..PARAMETER).contains(&address) => {
             (Space::Shared, address - SHARED_WINDOW)
         }
+        Space::Generic if address >= PARAMETER => (Space::Parameter, address),
         Space::Generic => (Space::Global, address),
         named => (named, address),
     }

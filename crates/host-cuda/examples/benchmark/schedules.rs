@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gauntlet_device::Arch;
 use gauntlet_kernels_cuda::plan::{Target, attention};
-use gauntlet_kernels_cuda::{Choice, LayerShape, Planner, ProductShape, ServeError};
+use gauntlet_kernels_cuda::{Choice, LayerShape, Planner, ProductShape};
 use gauntlet_operations::{Form, GroupedGemm, Operation, Schedule};
 use gauntlet_tournament::RoundFile;
 
@@ -61,8 +61,12 @@ pub fn all(problem: &Operation, target: Target) -> Result<Vec<Step>, Box<dyn Err
                 Arch::Sm90a => staircase(gemm.form)?,
                 _ => Vec::new(),
             };
-            for (name, choice) in [(AUTOMATIC, Choice::Automatic), (REPACKED, Choice::Repacked)] {
-                steps.push(step(name, chosen(gemm, choice, target)?));
+            let shape = layer(gemm);
+            let repacked = Choice::Repacked(shape.packing(target));
+            for (name, choice) in [(AUTOMATIC, Choice::Automatic), (REPACKED, repacked)] {
+                let tokens: Vec<usize> = gemm.groups.iter().map(|shape| shape.m).collect();
+                let plan = Planner::new(shape.clone(), choice, target).plan(&tokens)?;
+                steps.push(step(name, plan.schedule().clone()));
             }
             Ok(steps)
         }
@@ -98,8 +102,9 @@ pub fn named(wanted: &str, problem: &Operation, target: Target) -> Result<Step, 
     })
 }
 
-fn chosen(gemm: &GroupedGemm, choice: Choice, target: Target) -> Result<Schedule, ServeError> {
-    let shape = LayerShape {
+/// The layer of which a problem is a call.
+fn layer(gemm: &GroupedGemm) -> LayerShape {
+    LayerShape {
         products: gemm
             .groups
             .iter()
@@ -111,10 +116,7 @@ fn chosen(gemm: &GroupedGemm, choice: Choice, target: Target) -> Result<Schedule
         form: gemm.form,
         output: gemm.output,
         tokens: gemm.tokens,
-    };
-    let tokens: Vec<usize> = gemm.groups.iter().map(|shape| shape.m).collect();
-    let plan = Planner::new(shape, choice, target).plan(&tokens)?;
-    Ok(plan.schedule().clone())
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use gauntlet_device::Arch;
 use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Form, GroupedGemm};
 
-use crate::plan::Target;
+use crate::plan::{Target, has_one_depth};
 
 /// Most tokens of a group that the narrow kernel computes without reading weights twice.
 const NARROW: usize = 16;
@@ -53,8 +53,9 @@ pub enum Choice {
     /// the compiler.
     #[default]
     Automatic,
-    /// The same for weights that were [repacked](crate::packing).
-    Repacked,
+    /// The same for weights that lie in this order, made by [`pack_as`](crate::packing::pack_as);
+    /// [`LayerShape::packing`](super::LayerShape::packing) says which is best. A call whose kernel does not read it is refused.
+    Repacked(Packing),
     /// This one, always.
     Fixed(Schedule),
 }
@@ -64,8 +65,8 @@ impl Choice {
     pub(super) fn schedule(&self, gemm: &GroupedGemm, target: Target) -> Schedule {
         match self {
             Self::Automatic => automatic(gemm, target),
-            Self::Repacked => Schedule {
-                packing: Packing::Fragments,
+            Self::Repacked(packing) => Schedule {
+                packing: *packing,
                 ..automatic(gemm, target)
             },
             Self::Fixed(schedule) => schedule.clone(),
@@ -76,12 +77,21 @@ impl Choice {
     pub(super) fn routed_schedule(&self, layer: &GroupedGemm) -> Schedule {
         match self {
             Self::Automatic => swapped(layer.form),
-            Self::Repacked => Schedule {
-                packing: Packing::Fragments,
+            Self::Repacked(packing) => Schedule {
+                packing: *packing,
                 ..swapped(layer.form)
             },
             Self::Fixed(schedule) => schedule.clone(),
         }
+    }
+}
+
+/// The best order of repacked weights. Tokens of 16 bits always take the swapped kernel on Hopper, which then needs no launch
+/// before its own.
+pub(super) fn packing(layer: &GroupedGemm, target: Target) -> Packing {
+    match target.arch {
+        Arch::Sm90a if layer.tokens.is_half() && has_one_depth(layer) => Packing::Steps,
+        _ => Packing::Fragments,
     }
 }
 
@@ -349,6 +359,42 @@ mod tests {
     }
 
     #[test]
+    fn repacked_weights_are_in_steps_where_tokens_need_no_launch() {
+        let hopper = Target::hopper(PROCESSORS);
+        let before = Target::of(&Device::builtin("a100").unwrap()).unwrap();
+        for (tokens, depths, target, packing) in [
+            (TokenFormat::Bf16, [4096, 4096], hopper, Packing::Steps),
+            (TokenFormat::F16, [4096, 4096], hopper, Packing::Steps),
+            (TokenFormat::Bf16, [4096, 2048], hopper, Packing::Fragments),
+            (TokenFormat::Nvfp4, [4096, 4096], hopper, Packing::Fragments),
+            (TokenFormat::Bf16, [4096, 4096], before, Packing::Fragments),
+        ] {
+            let mut layer = GroupedGemm {
+                tokens,
+                ..gemm(&[1, 20], [4096, 4096], Form::Plain)
+            };
+            layer.groups[1].k = depths[1];
+            assert_eq!(super::packing(&layer, target), packing);
+            for other in [Packing::Steps, Packing::Fragments] {
+                let schedule = Choice::Repacked(other).schedule(&layer, target);
+                assert_eq!(schedule.packing, other);
+                let plan = plan::plan(&Operation::GroupedGemm(layer.clone()), &schedule, target);
+                // Fragments are read by every kernel, steps where they are best.
+                match plan {
+                    Ok(plan) if plan.variant().source == Source::Swapped => {
+                        assert_eq!(plan.preparation().is_none(), other == Packing::Steps);
+                    }
+                    Ok(_) => assert_eq!(other, Packing::Fragments),
+                    Err(error) => {
+                        assert_eq!((other, packing), (Packing::Steps, Packing::Fragments));
+                        assert!(error.to_string().starts_with("packing = steps: "), "{error}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
     fn gpus_before_hopper_have_a_kernel_for_every_call() {
         for name in ["a100", "l4"] {
             let target = Target::of(&Device::builtin(name).unwrap()).unwrap();
@@ -369,7 +415,7 @@ mod tests {
                             output,
                             ..gemm(&tokens, [4096, 7168], form)
                         };
-                        for choice in [Choice::Automatic, Choice::Repacked] {
+                        for choice in [Choice::Automatic, Choice::Repacked(Packing::Fragments)] {
                             let schedule = choice.schedule(&gemm, target);
                             let plan = plan::plan(&Operation::GroupedGemm(gemm.clone()), &schedule, target);
                             let plan = plan.unwrap_or_else(|error| panic!("{name}, {schedule}: {error}"));

@@ -35,7 +35,7 @@ pub struct Layer {
 /// work is done.
 pub struct CallPlan {
     shape: ShapePlan,
-    /// Indexed by [`Pass`].
+    /// As [`Plan::variants`](crate::plan::Plan::variants).
     kernels: Vec<Rc<Loaded>>,
     tables: DeviceMemory,
     maps: Rc<DeviceMemory>,
@@ -160,7 +160,7 @@ impl CallPlan {
 
     /// The kernel of a launch.
     pub(super) fn kernel(&self, pass: Pass) -> &Loaded {
-        &self.kernels[pass as usize]
+        &self.kernels[self.shape.plan().place(pass)]
     }
 
     pub(super) fn ordinal(&self) -> usize {

@@ -1,9 +1,9 @@
 //! Planning, which needs no device.
 
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
-use gauntlet_operations::{Schedule, Setup};
+use gauntlet_operations::{Packing, Schedule, Setup};
 
-use super::{Choice, ServeError};
+use super::{Choice, ServeError, choice};
 use crate::plan::swapped::RoutedPlan;
 use crate::plan::{self, Plan, PlanError, Target};
 
@@ -112,26 +112,34 @@ impl Planner {
     }
 
     fn gemm(&self, tokens: &[usize]) -> Result<GroupedGemm, ServeError> {
-        let LayerShape {
-            products,
-            form,
-            output,
-            tokens: format,
-        } = &self.shape;
-        if tokens.len() != products.len() {
+        let products = self.shape.products.len();
+        if tokens.len() != products {
             return Err(ServeError::Count {
                 what: "numbers of tokens",
-                expected: products.len(),
+                expected: products,
                 found: tokens.len(),
             });
         }
+        Ok(self.shape.gemm(tokens))
+    }
+}
+
+impl LayerShape {
+    /// The order of repacked weights that is best for this layer on a GPU, whatever the token counts of a call: in steps for
+    /// tokens of 16 bits on Hopper, if K is the same in all products, else in fragments.
+    pub fn packing(&self, target: Target) -> Packing {
+        choice::packing(&self.gemm(&vec![0; self.products.len()]), target)
+    }
+
+    /// The problem with a token count for each product.
+    fn gemm(&self, tokens: &[usize]) -> GroupedGemm {
         let shape = |(&m, &ProductShape { n, k }): (&usize, &ProductShape)| GemmShape { m, n, k };
-        Ok(GroupedGemm {
-            groups: tokens.iter().zip(products).map(shape).collect(),
-            form: *form,
-            output: *output,
-            tokens: *format,
-        })
+        GroupedGemm {
+            groups: tokens.iter().zip(&self.products).map(shape).collect(),
+            form: self.form,
+            output: self.output,
+            tokens: self.tokens,
+        }
     }
 }
 
@@ -215,7 +223,7 @@ mod tests {
         );
         let mut shape = planner(Choice::Automatic).shape;
         shape.products[1] = shape.products[0];
-        for choice in [Choice::Automatic, Choice::Repacked] {
+        for choice in [Choice::Automatic, Choice::Repacked(Packing::Fragments)] {
             let plan = Planner::new(shape.clone(), choice, Target::hopper(132))
                 .plan_routed(8)
                 .unwrap();

@@ -119,7 +119,7 @@ impl Queue {
         unsafe { self.launch(plan, buffers, 0) }
     }
 
-    /// Puts a call of a [routed plan](super::Layer::plan_routed) on the stream: three launches and nothing else, the same for
+    /// Puts a call of a [routed plan](super::Layer::plan_routed) on the stream: two or three launches and nothing else, the same for
     /// every routing. It may be captured; each replay reads `ends` again.
     ///
     /// `ends` is the address of an `i32` for each product in device memory: the row at which its tokens end, counted over all

@@ -10,6 +10,7 @@ mod native;
 mod routed;
 mod rules;
 mod small;
+mod steps;
 mod variants;
 
 use std::ops::Range;
@@ -29,7 +30,9 @@ use super::operands::repack;
 use super::setup::weight_address;
 use crate::compiler::Compiler;
 use crate::packing::PackingError;
-use crate::plan::{self, Addresses, Map, Matrix, OPERANDS, Plan, ScaleLayout, Swizzle, Target, Weights};
+use crate::plan::{
+    self, Addresses, Map, Matrix, OPERANDS, Plan, ScaleLayout, Swizzle, Target, TokenMatrix, Weights,
+};
 use crate::shipped::Shipped;
 
 /// Few enough multiprocessors that each block of a persistent kernel gets several tiles.
@@ -141,19 +144,31 @@ fn run(
     seed: u64,
 ) -> Result<(), Fault> {
     let variants = plan.variants();
-    let launches = queued.iter().map(|launch| {
-        let variant = variants[launch.pass as usize];
+    let parameters: Vec<_> = queued.iter().map(parameter).collect();
+    let launches = queued.iter().zip(&parameters).map(|(launch, parameter)| {
+        let place = plan.place(launch.pass);
+        let variant = variants[place];
         Launch {
-            kernel: &kernels[launch.pass as usize],
+            kernel: &kernels[place],
             grid: [launch.grid, 1, 1],
             block: [variant.threads, 1, 1],
             cluster: launch.cluster,
             shared_bytes: variant.shared_bytes,
-            parameter: &launch.parameter,
+            parameter,
             overlaps: variant.overlaps(),
         }
     });
     gauntlet_ptx::run(&launches.collect::<Vec<_>>(), memory, seed)
+}
+
+/// The parameter of a launch, with the maps of its tokens.
+fn parameter(launch: &plan::Launch) -> Vec<u8> {
+    let Some(tokens) = launch.tokens else {
+        return launch.parameter.clone();
+    };
+    let maps = tokens.maps();
+    let maps: Vec<u8> = maps.iter().flat_map(|map| encoded(map, tokens.address)).collect();
+    TokenMatrix::complete(&launch.parameter, &maps)
 }
 
 /// Where operands lie in the interpreter's memory.
@@ -189,9 +204,9 @@ fn of_gemm(
     let canonical = assembled(layout.weight_bytes, &pieces.weights);
     let base = memory.allocate(canonical.clone());
     let mut weights = layout.weights(inputs, base);
-    if packing == Packing::Fragments {
+    if packing != Packing::Canonical {
         let place = |bytes| Ok::<_, PackingError>(memory.allocate(bytes));
-        repack(gemm, &canonical, base, &mut weights, place).unwrap();
+        repack(gemm, packing, &canonical, base, &mut weights, place).unwrap();
     }
     Operands {
         rows: [tokens, 0, 0],
@@ -252,7 +267,7 @@ fn narrowed(schedule: &Schedule) -> Schedule {
 
 /// The error in a kernel's results, if any, after two consecutive calls, in two orders of events.
 fn wrong(compiler: &Compiler, arch: Arch, one: &Shipped, inputs: InputKind) -> Option<String> {
-    wrong_on(compiler, arch, one, small(&one.problem), inputs)
+    wrong_on(compiler, arch, one, small(one), inputs)
 }
 
 fn wrong_on(

@@ -19,7 +19,7 @@ pub struct Kernel {
     problem: Operation,
     schedule: Schedule,
     plan: Box<dyn Plan>,
-    /// Indexed by [`Pass`].
+    /// As [`Plan::variants`].
     loaded: Vec<Loaded>,
     resources: Resources,
     warnings: Vec<String>,
@@ -181,10 +181,10 @@ impl Kernel {
         self.copies.clear();
         for operands in copies {
             let operands = match (self.schedule.packing, &self.problem) {
-                (Packing::Fragments, Operation::GroupedGemm(gemm)) => {
-                    Rc::new(operands.repacked(&self.shared.stream, gemm)?)
+                (Packing::Canonical, _) | (_, Operation::Attention(_)) => Rc::clone(operands),
+                (packing, Operation::GroupedGemm(gemm)) => {
+                    Rc::new(operands.repacked(&self.shared.stream, gemm, packing)?)
                 }
-                _ => Rc::clone(operands),
             };
             let tables = match self.schedule.setup {
                 Setup::Once => {
@@ -273,7 +273,7 @@ impl Kernel {
             }
             // SAFETY: the plan made the parameter for this kernel and determined the sizes of the memory that it points
             // to.
-            unsafe { self.loaded[launch.pass as usize].launch(&launch, &self.shared.stream) }?;
+            unsafe { self.loaded[plan.place(launch.pass)].launch(&launch, &self.shared.stream) }?;
         }
         Ok(())
     }

@@ -1,14 +1,25 @@
 //! Kernels on the device.
 
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+
+use lru::LruCache;
+
+use super::encode_all;
 use crate::compiler::{Compiled, Compiler};
 use crate::driver::{Context, Device, DriverError, Function, LaunchShape, Stream};
 use crate::error::BuildError;
-use crate::plan::{Launch, Variant};
+use crate::plan::{Launch, TokenMatrix, Variant};
+
+/// Encoded maps of tokens that a kernel keeps: calls mostly come with the same few buffers.
+const KEPT: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
 
 /// A variant on the device.
 pub(crate) struct Loaded {
     pub function: Function,
     overlapping: bool,
+    /// The tensor maps of tokens that a launch brought last.
+    tokens: RefCell<LruCache<TokenMatrix, Vec<u8>>>,
 }
 
 impl Loaded {
@@ -35,6 +46,7 @@ impl Loaded {
             Self {
                 function,
                 overlapping,
+                tokens: RefCell::new(LruCache::new(KEPT)),
             },
         ))
     }
@@ -49,8 +61,15 @@ impl Loaded {
             cluster: launch.cluster,
             overlapping: self.overlapping,
         };
+        let Some(tokens) = launch.tokens else {
+            // SAFETY: the caller makes the same promise.
+            return unsafe { self.function.launch(shape, &launch.parameter, stream) };
+        };
+        let mut kept = self.tokens.borrow_mut();
+        let maps = kept.try_get_or_insert(tokens, || encode_all(&tokens.maps(), |_| tokens.address))?;
+        let parameter = TokenMatrix::complete(&launch.parameter, maps);
         // SAFETY: the caller makes the same promise.
-        unsafe { self.function.launch(shape, &launch.parameter, stream) }
+        unsafe { self.function.launch(shape, &parameter, stream) }
     }
 }
 

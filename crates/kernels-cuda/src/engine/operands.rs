@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use gauntlet_operations::{Attention, AttentionInputs, GroupedGemm, Inputs, InputsError, Operation};
+use gauntlet_operations::{Attention, AttentionInputs, GroupedGemm, Inputs, InputsError, Operation, Packing};
 
 use super::layout::Layout;
 use crate::driver::{Context, DeviceMemory, DriverError, Stream};
 use crate::error::RunError;
-use crate::packing::{PackingError, pack};
+use crate::packing::{PackingError, pack_as};
 use crate::plan::{self, OPERANDS, ScaleLayout, Weights};
 
 /// One copy of a problem's operands in device memory.
@@ -31,17 +31,29 @@ impl Operands {
     }
 
     /// The same tokens with a GEMM's weights repacked, beside the canonical ones.
-    pub(super) fn repacked(self: &Rc<Self>, stream: &Stream, gemm: &GroupedGemm) -> Result<Self, RunError> {
+    pub(super) fn repacked(
+        self: &Rc<Self>,
+        stream: &Stream,
+        gemm: &GroupedGemm,
+        packing: Packing,
+    ) -> Result<Self, RunError> {
         let Some(canonical) = self.memory.last() else {
             return Err(RunError::NoOperands);
         };
         let bytes = canonical.read(stream)?;
         let (mut memory, mut weights) = (Vec::new(), self.weights.clone());
-        repack(gemm, &bytes, canonical.address(), &mut weights, |bytes| {
-            let piece = DeviceMemory::from_bytes(stream.context(), &bytes)?;
-            memory.push(piece);
-            Ok::<_, RunError>(memory[memory.len() - 1].address())
-        })?;
+        repack(
+            gemm,
+            packing,
+            &bytes,
+            canonical.address(),
+            &mut weights,
+            |bytes| {
+                let piece = DeviceMemory::from_bytes(stream.context(), &bytes)?;
+                memory.push(piece);
+                Ok::<_, RunError>(memory[memory.len() - 1].address())
+            },
+        )?;
         Ok(Self {
             rows: self.rows,
             scales: self.scales,
@@ -56,6 +68,7 @@ impl Operands {
 /// repacked matrix and returns its new address.
 pub(super) fn repack<E: From<PackingError>>(
     gemm: &GroupedGemm,
+    packing: Packing,
     canonical: &[u8],
     base: u64,
     weights: &mut [Weights],
@@ -66,7 +79,9 @@ pub(super) fn repack<E: From<PackingError>>(
         let (rows, depth) = (shape.n, plan::depth(shape.k));
         let matrices = weights.packed.iter_mut().zip(&mut weights.scales);
         for (values, scales) in matrices.take(plan::matrices(gemm)) {
-            let packed = pack(
+            let packed = pack_as(
+                packing,
+                gemm.tokens,
                 rows,
                 depth,
                 of_matrix(*values, rows * depth / 2),

@@ -23,6 +23,14 @@ pub(crate) fn token_columns(gemm: &GroupedGemm, shape: &GemmShape) -> usize {
     }
 }
 
+/// Whether the tokens of all groups have the same number of values.
+pub(crate) fn has_one_depth(gemm: &GroupedGemm) -> bool {
+    let mut groups = gemm.groups.iter();
+    groups
+        .next()
+        .is_none_or(|first| groups.all(|shape| shape.k == first.k))
+}
+
 /// Matrices of weights a group.
 pub(crate) fn matrices(gemm: &GroupedGemm) -> usize {
     1 + usize::from(is_dual(gemm))

@@ -9,6 +9,7 @@ mod error;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod groups;
+mod map;
 pub mod narrow;
 pub mod native;
 pub mod rows;
@@ -17,6 +18,7 @@ pub mod swapped;
 mod target;
 mod tiled;
 mod tiles;
+mod token_matrix;
 mod variant;
 
 use std::collections::BTreeMap;
@@ -28,7 +30,8 @@ use gauntlet_operations::{GroupedGemm, Operation, Roles, Schedule, TokenFormat};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
-pub(crate) use groups::{depth, matrices, table, token_columns};
+pub(crate) use groups::{depth, has_one_depth, matrices, table, token_columns};
+pub use map::{Element, Map, Swizzle};
 use narrow::NarrowPlan;
 use native::NativePlan;
 use rows::RowsPlan;
@@ -36,6 +39,7 @@ pub use scales::ScaleLayout;
 use swapped::SwappedPlan;
 pub use target::Target;
 pub use tiles::Tile;
+pub use token_matrix::TokenMatrix;
 
 /// Plans a problem under a schedule for a GPU. On Blackwell a GEMM takes the native kernel. On other GPUs a GEMM without
 /// swap-AB takes the rows kernel; with it the narrow kernel for tiles of at most 32 weight rows and 16 tokens, and for all
@@ -199,70 +203,6 @@ pub struct Memory {
     pub counter_bytes: usize,
 }
 
-/// A tensor map over elements that lie without gaps, fetched in boxes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Map {
-    /// The matrix that it describes; the address is known when it is encoded.
-    pub matrix: Matrix,
-    /// The group or sequence it belongs to.
-    pub group: usize,
-    /// Bytes from the matrix's begin to the first element.
-    pub offset: u64,
-    /// The type of its elements.
-    pub element: Element,
-    /// Elements along each dimension, the innermost first.
-    pub sizes: Vec<u64>,
-    /// Elements of a box, likewise.
-    pub boxes: Vec<u32>,
-    /// How a box's rows lie in shared memory.
-    pub swizzle: Swizzle,
-}
-
-/// The element type of a tensor map; copies need only its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Element {
-    /// A byte.
-    Byte,
-    /// Two bytes.
-    Half,
-}
-
-/// The swizzle of a box in shared memory: the order of the 16-byte pieces of its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swizzle {
-    /// Not at all.
-    None,
-    /// Within the 64 bytes of a row.
-    Bytes64,
-    /// Within the 128 bytes of a row.
-    Bytes128,
-}
-
-impl Element {
-    /// Bytes of an element.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Byte => 1,
-            Self::Half => 2,
-        }
-    }
-}
-
-impl Map {
-    /// A map of a matrix of bytes: columns and rows of the matrix and of a box.
-    pub(crate) fn of_bytes(matrix: Matrix, group: usize, sizes: [u64; 2], boxes: [u32; 2]) -> Self {
-        Self {
-            matrix,
-            group,
-            offset: 0,
-            element: Element::Byte,
-            sizes: sizes.to_vec(),
-            boxes: boxes.to_vec(),
-            swizzle: Swizzle::None,
-        }
-    }
-}
-
 /// Operands that a call may get at addresses of its own.
 pub const OPERANDS: usize = 3;
 
@@ -308,6 +248,8 @@ pub struct Launch {
     pub cluster: u32,
     /// The bytes of the parameter.
     pub parameter: Vec<u8>,
+    /// Tokens whose tensor maps the parameter has to end with.
+    pub tokens: Option<TokenMatrix>,
 }
 
 /// A problem under a schedule.
@@ -318,14 +260,22 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn preparation(&self) -> Option<&Variant> {
         None
     }
-    /// The kernel that plans each call on the device, if the host does not; then there is a [`preparation`](Self::preparation).
+    /// The kernel that plans each call on the device, if the host does not.
     fn routing(&self) -> Option<&Variant> {
         None
     }
-    /// All kernels, indexed by [`Pass`].
+    /// All kernels; [`place`](Self::place) says which is which.
     fn variants(&self) -> Vec<&Variant> {
         let others = self.preparation().into_iter().chain(self.routing());
         [self.variant()].into_iter().chain(others).collect()
+    }
+    /// The index of a pass's kernel among [`variants`](Self::variants).
+    fn place(&self, pass: Pass) -> usize {
+        match pass {
+            Pass::Main => 0,
+            Pass::Preparation => 1,
+            Pass::Routing => 1 + usize::from(self.preparation().is_some()),
+        }
     }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.
     fn memory(&self, weights: &[Weights]) -> Memory;

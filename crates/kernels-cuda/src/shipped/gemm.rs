@@ -160,8 +160,37 @@ pub(super) fn swapped() -> Vec<Shipped> {
         (TokenFormat::Bf16, RESULTS[3], dual),
         (TokenFormat::Bf16, RESULTS[2], swapped(128, 64, Order::Static)),
         (TokenFormat::F16, PLAIN, swapped(128, 128, Order::Static)),
+        (
+            TokenFormat::Bf16,
+            RESULTS[1],
+            in_steps(swapped(128, 256, Order::Sorted)),
+        ),
+        (
+            TokenFormat::Bf16,
+            RESULTS[3],
+            in_steps(swapped(64, 256, Order::Sorted)),
+        ),
+        (
+            TokenFormat::Bf16,
+            RESULTS[2],
+            in_steps(swapped(128, 64, Order::Static)),
+        ),
+        (
+            TokenFormat::F16,
+            PLAIN,
+            in_steps(swapped(128, 128, Order::Static)),
+        ),
+        (
+            TokenFormat::F16,
+            RESULTS[3],
+            in_steps(swapped(64, 96, Order::Static)),
+        ),
     ] {
-        let name = format!("swapped, {}", schedule.order);
+        let packing = match schedule.packing {
+            Packing::Steps => ", in steps",
+            _ => "",
+        };
+        let name = format!("swapped, {}{packing}", schedule.order);
         shipped.push(with_tokens(&name, format, result, &MANY, schedule));
     }
     shipped
@@ -246,6 +275,13 @@ fn with_tokens(
 fn repacked(schedule: Schedule) -> Schedule {
     Schedule {
         packing: Packing::Fragments,
+        ..schedule
+    }
+}
+
+fn in_steps(schedule: Schedule) -> Schedule {
+    Schedule {
+        packing: Packing::Steps,
         ..schedule
     }
 }

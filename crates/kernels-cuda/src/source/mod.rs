@@ -78,6 +78,7 @@ const HEADERS: &[File] = &[
     file!("swapped_products.cuh"),
     file!("swapped_results.cuh"),
     file!("swapped_ring.cuh"),
+    file!("swapped_steps.cuh"),
     file!("tcgen05.cuh"),
     file!("trace.cuh"),
     file!("work.cuh"),

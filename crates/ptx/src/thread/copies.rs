@@ -1,11 +1,11 @@
 //! Executes instructions that start asynchronous copies and wait for them.
 
-use crate::copies::{Awaited, Copy, Kind, Way, bulk};
+use crate::copies::{Awaited, Copy, Kind, MAP_BYTES, TensorMap, Way, bulk};
 use crate::fault::Problem;
-use crate::instruction::{CopyOperation, Operand, Target};
+use crate::instruction::{CopyOperation, Operand, Space, Target};
 use crate::launch::Machine;
 use crate::memory::{aligned, local, ranks};
-use crate::thread::Who;
+use crate::thread::{Who, located};
 
 impl Machine<'_> {
     /// Requests a copy, or waits for some.
@@ -52,7 +52,7 @@ impl Machine<'_> {
             CopyOperation::Tensor { map, at, target } => {
                 let way = Way::Box {
                     to: local(self.address(who, target.to) as u32).0,
-                    map: self.value(who, *map),
+                    map: self.tensor_map(who, *map, at.len())?,
                     at: self.place_of_box(who, at),
                 };
                 return self.ask_targets(who, target, &way);
@@ -60,7 +60,7 @@ impl Machine<'_> {
             CopyOperation::TensorToGlobal { map, at, from } => {
                 let way = Way::BoxToGlobal {
                     from: self.shared_address(who, *from)?,
-                    map: self.value(who, *map),
+                    map: self.tensor_map(who, *map, at.len())?,
                     at: self.place_of_box(who, at),
                 };
                 (who.block, way, group(Kind::ToGlobal))
@@ -112,6 +112,12 @@ impl Machine<'_> {
         };
         self.ask(block, way, awaited);
         Ok(())
+    }
+
+    /// The map at a generic address: in memory, or in the launch's parameter.
+    fn tensor_map(&self, who: Who, map: Operand, dimensions: usize) -> Result<TensorMap, Problem> {
+        let (space, address) = located(Space::Generic, self.value(who, map));
+        TensorMap::of(self.read(who, space, address, MAP_BYTES)?, dimensions)
     }
 
     fn place_of_box(&self, who: Who, at: &[Operand]) -> Vec<i32> {

@@ -2,10 +2,12 @@
 
 use gauntlet_device::Arch;
 
-use super::lever::{ARITHMETIC, EXPONENTIAL, LAYOUT, PACKING, SCORES, SPLIT_K, SWAP_AB, TILE_K, VALUES};
+use super::lever::{
+    ARITHMETIC, EXPONENTIAL, LAYOUT, PACKING, ROLES, SCORES, SPLIT_K, SWAP_AB, TILE_K, VALUES,
+};
 use super::{Rule, Situation};
 use crate::resources::fewest_steps;
-use crate::{Choice, Packing};
+use crate::{Choice, Packing, Roles};
 
 const OF_ATTENTION: &str = "definition of the word: it says how attention's kernels compute on GPUs";
 
@@ -16,6 +18,9 @@ pub(super) const RULES: &[Rule] = rules! {
     [PACKING, SWAP_AB],
         "definition of the word: fragments are those of weights that are the rows of a product of the CUDA kernels",
         packing;
+    [PACKING, ROLES],
+        "definition of the word: steps are those of the swapped kernel, in which 16-bit tokens need no launch of their own",
+        steps;
     [SCORES], OF_ATTENTION, |s| of_attention(s, s.schedule.scores);
     [VALUES], OF_ATTENTION, |s| of_attention(s, s.schedule.values);
     [LAYOUT], OF_ATTENTION, |s| of_attention(s, s.schedule.layout);
@@ -47,6 +52,24 @@ fn packing(situation: &Situation) -> Option<String> {
             "tokens are the rows, so weights come to shared memory row by row"
         }
         (None, Arch::Cpu | Arch::Sm100a) => "repacked weights are read by the CUDA kernels alone",
+    };
+    Some(why.to_owned())
+}
+
+fn steps(situation: &Situation) -> Option<String> {
+    let (schedule, gemm) = (situation.schedule, situation.gemm()?);
+    if schedule.packing != Packing::Steps {
+        return None;
+    }
+    let first = gemm.groups.first().map_or(0, |shape| shape.k);
+    let why = if situation.arch() != Arch::Sm90a || schedule.roles != Roles::Specialised {
+        "only the swapped kernel, which has roles and needs a Hopper GPU, reads weights in steps"
+    } else if !gemm.tokens.is_half() {
+        "NVFP4 tokens are converted into the order of fragments"
+    } else if gemm.groups.iter().any(|shape| shape.k != first) {
+        "one tensor map describes the tokens of all groups, so K has to be the same"
+    } else {
+        return None;
     };
     Some(why.to_owned())
 }

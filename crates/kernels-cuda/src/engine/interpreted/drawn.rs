@@ -2,7 +2,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::is_narrow;
-use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Order, Sequence};
+use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Order, Packing, Sequence};
 use gauntlet_task::InputKind;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -31,8 +31,12 @@ fn of_gemm(one: &Shipped, gemm: &GroupedGemm) -> BoxedStrategy<(Shipped, Operati
     let parts = if splits { 1..5_usize } else { 1..2 };
     let (one, gemm) = (one.clone(), gemm.clone());
     (prop::collection::vec(shape, 1..6), parts)
-        .prop_map(move |(groups, parts)| {
+        .prop_map(move |(mut groups, parts)| {
             let mut one = one.clone();
+            if one.schedule.packing == Packing::Steps {
+                let k = groups[0].k;
+                groups.iter_mut().for_each(|shape| shape.k = k);
+            }
             if splits {
                 one.schedule.split_k = parts;
             }

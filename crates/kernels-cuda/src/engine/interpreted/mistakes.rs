@@ -1,4 +1,5 @@
-//! Mistakes put into the kernels that need nothing of Hopper, and into Blackwell's, one at a time: each has to be seen.
+//! Mistakes put into the kernels that need nothing of Hopper, into Blackwell's, and into what the swapped kernel does with weights
+//! in steps, one at a time: each has to be seen.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -57,6 +58,64 @@ const UNIFIED: [Mistake; 7] = [
         what: "rows beyond the last are stored",
         right: "token < tile.width && row + of < n",
         wrong: "token < tile.width",
+    },
+];
+
+const STEPS: [Mistake; 11] = [
+    Mistake {
+        what: "a box above another",
+        right: "(half * width + done) * 128",
+        wrong: "half * width * 128",
+    },
+    Mistake {
+        what: "both halves of a chunk are the first",
+        right: "column + half * 64",
+        wrong: "column",
+    },
+    Mistake {
+        what: "each group begins with the first token of all",
+        right: "row((u32)(SHAPE(tile.group, tokens) / 16) / (SHAPE(tile.group, columns) / 8) + tile.token)",
+        wrong: "row(tile.token)",
+    },
+    Mistake {
+        what: "chunks that overlap",
+        right: "next_chunk() { column += CHUNK; }",
+        wrong: "next_chunk() { column += CHUNK / 2; }",
+    },
+    Mistake {
+        what: "the stride of converted tokens",
+        right: "(STEPS ? 0 : (u64)(1024 >> 4) << 32)",
+        wrong: "((u64)(1024 >> 4) << 32)",
+    },
+    Mistake {
+        what: "the second half of tokens where converted ones have it",
+        right: "STEPS ? COLUMNS * 128 : 1024",
+        wrong: "1024",
+    },
+    Mistake {
+        what: "scales of the first four steps for all eight",
+        right: "scales.words[row][chunk][step / 4]",
+        wrong: "scales.words[row][chunk][0]",
+    },
+    Mistake {
+        what: "a step with the scale of its neighbour",
+        right: "return step % 2 == 1;",
+        wrong: "return step % 2 == 0;",
+    },
+    Mistake {
+        what: "a bit that both words have for the other pair",
+        right: "0x60306030u",
+        wrong: "0x60306020u",
+    },
+    Mistake {
+        what: "a bit of the exponent that all scales have",
+        right: "0x70007000u",
+        wrong: "0x70006000u",
+    },
+    Mistake {
+        what: "scales of rows eight too far up",
+        right: "from += at.row / 8 % 2 * 8;",
+        wrong: "",
     },
 ];
 
@@ -166,6 +225,8 @@ fn problem(arch: Arch, one: &Shipped) -> Operation {
             // On Blackwell all four warps of a block have rows of the last tile.
             let groups = match arch {
                 Arch::Sm100a => [(3, 300, 768), (0, 16, 256), (121, 136, 512)],
+                // Weights in steps are for one depth.
+                Arch::Sm90a => [(21, 136, 496), (0, 16, 496), (9, 75, 496)],
                 _ => [(21, 136, 512), (0, 16, 256), (9, 75, 496)],
             };
             Operation::GroupedGemm(GroupedGemm {
@@ -252,6 +313,15 @@ fn check(arch: Arch, names: &[&str], mistakes: &[Mistake]) {
 #[test]
 fn each_of_the_unified_gemm_is_seen() {
     check(Arch::Sm80, &["unified, sorted, dual", "unified, split"], &UNIFIED);
+}
+
+#[test]
+fn each_of_the_swapped_gemm_in_steps_is_seen() {
+    let names = [
+        "swapped, static, in steps, bf16 tokens, f32",
+        "swapped, static, in steps, f16 tokens, dual",
+    ];
+    check(Arch::Sm90a, &names, &STEPS);
 }
 
 #[test]

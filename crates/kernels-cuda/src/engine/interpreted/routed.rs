@@ -192,15 +192,31 @@ fn repacked_weights_in_tiles_of_one_width() {
     check(TokenFormat::F16, Form::Plain, &schedule);
 }
 
+#[test]
+fn tokens_as_they_lie_in_memory() {
+    for (tokens, form, order) in [
+        (TokenFormat::Bf16, Form::Plain, Order::Sorted),
+        (TokenFormat::F16, Form::Swiglu, Order::Static),
+    ] {
+        check(tokens, form, &schedule(form, 24, order, Packing::Steps));
+    }
+}
+
 /// Ends that no routing has read and write nothing outside of the call's memory.
 #[test]
 fn wrong_ends_stay_within_the_memory() {
+    for packing in [Packing::Canonical, Packing::Steps] {
+        wrong_ends(packing);
+    }
+}
+
+fn wrong_ends(packing: Packing) {
     let Some(compiler) = compiler() else { return };
     let mut all = vec![0; EXPERTS];
     all[0] = ROWS;
     let whole = layer(TokenFormat::Bf16, Form::Plain, &all);
     let inputs = generated(&whole);
-    let schedule = schedule(Form::Plain, 16, Order::Sorted, Packing::Canonical);
+    let schedule = schedule(Form::Plain, 16, Order::Sorted, packing);
     let mut prepared = Prepared::new(&compiler, &whole, &schedule, &inputs);
     let mut generator = ChaCha8Rng::seed_from_u64(9);
     for seed in 0..2 {

@@ -1,11 +1,23 @@
 //! Problems small enough to be interpreted, like those that variants are shipped for.
 
-use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Sequence};
+use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Packing, Sequence};
+
+use crate::shipped::Shipped;
+
+/// The depth of groups that have the same.
+const ONE_DEPTH: usize = 784;
 
 /// A problem like the one that a variant is shipped for, but small enough to be interpreted.
-pub(super) fn small(problem: &Operation) -> Operation {
-    match problem {
-        Operation::GroupedGemm(gemm) => Operation::GroupedGemm(small_gemm(gemm)),
+pub(super) fn small(one: &Shipped) -> Operation {
+    match &one.problem {
+        Operation::GroupedGemm(gemm) => {
+            let mut small = small_gemm(gemm);
+            if one.schedule.packing == Packing::Steps {
+                // One depth for all is what these weights are for.
+                small.groups.iter_mut().for_each(|shape| shape.k = ONE_DEPTH);
+            }
+            Operation::GroupedGemm(small)
+        }
         Operation::Attention(attention) => Operation::Attention(small_attention(attention)),
     }
 }

@@ -254,6 +254,7 @@ impl Work {
             grid: grid as u32,
             cluster: cluster as u32,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
+            tokens: None,
         }]
     }
 }

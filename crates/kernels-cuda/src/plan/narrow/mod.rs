@@ -138,6 +138,7 @@ impl Plan for NarrowPlan {
             grid: self.blocks.len() as u32,
             cluster: 1,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
+            tokens: None,
         }]
     }
 }
@@ -256,6 +257,14 @@ fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError>
             "blocks of the narrow kernel know their tiles beforehand";
         "split-k": schedule.split_k, 1, "warps of a block share out the depth; blocks do not";
         "cluster": cluster, alone, "blocks of the narrow kernel share no loads";
+    }
+    if schedule.packing == Packing::Steps {
+        return Err(PlanError::word(
+            "packing",
+            schedule.packing,
+            "the narrow kernel gives a lane 32 neighbouring values of the depth",
+            "choose fragments or canonical",
+        ));
     }
     Ok(())
 }

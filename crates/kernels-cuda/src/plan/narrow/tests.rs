@@ -118,6 +118,11 @@ fn what_the_kernel_cannot_do_is_refused_by_name() {
         "lookup = linear: ",
     );
     refused(Form::Plain, &|schedule| schedule.split_k = 2, "split-k = 2: ");
+    refused(
+        Form::Plain,
+        &|schedule| schedule.packing = Packing::Steps,
+        "packing = steps: ",
+    );
     refused(Form::Plain, &|schedule| schedule.cluster.m = 2, "cluster = 2×1: ");
 }
 

@@ -4,7 +4,7 @@ use crate::plan::error::require;
 use gauntlet_operations::GroupedGemm;
 use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
 
-use crate::plan::groups::is_dual;
+use crate::plan::groups::{has_one_depth, is_dual};
 use crate::plan::variant::{format_define, most_registers, output_define};
 use crate::plan::{PlanError, Source, Target, Variant};
 
@@ -54,8 +54,8 @@ pub(super) struct Geometry {
     unified: bool,
     /// Whether there are two products.
     pub dual: bool,
-    /// Whether weights are repacked.
-    pub repacked: bool,
+    /// How weights are laid out in memory.
+    pub packing: Packing,
 }
 
 impl Geometry {
@@ -68,6 +68,7 @@ impl Geometry {
         let unified = schedule.roles == Roles::Unified;
         check_words(schedule)?;
         check_tile(schedule, dual)?;
+        check_packing(gemm, schedule)?;
         let width = schedule.tile.n;
         let (unit, bytes_beside_ring) = match unified {
             true => (unit_bytes(width) + UNIFIED_SCALE_BYTES, 0),
@@ -104,13 +105,21 @@ impl Geometry {
             mixed: unified || mixes_widths(schedule.order),
             unified,
             dual,
-            repacked: schedule.packing == Packing::Fragments,
+            packing: schedule.packing,
         })
     }
 
-    /// Bytes of a chunk of the most tokens a tile may have, converted.
-    pub fn token_bytes(&self) -> usize {
-        self.width * CHUNK * 2
+    /// Whether a launch before the products brings tokens into their order.
+    pub fn prepares_tokens(&self) -> bool {
+        self.packing != Packing::Steps
+    }
+
+    /// Bytes beyond the last converted token that a copy of a whole tile may read: a chunk of the most tokens of a tile.
+    pub fn copied_beyond(&self) -> usize {
+        match self.prepares_tokens() {
+            true => self.width * CHUNK * 2,
+            false => 0,
+        }
     }
 
     /// Bytes of the partial sums of one part of a split tile.
@@ -125,7 +134,7 @@ impl Geometry {
             ("DUAL", usize::from(self.dual)),
             ("FORMAT", format_define(gemm.tokens)),
             ("OUTPUT", output_define(gemm.output)),
-            ("REPACKED", usize::from(self.repacked)),
+            ("REPACKED", packing_define(self.packing)),
             ("OVERLAP", usize::from(target.overlaps())),
         ];
         let (source, threads, own) = if self.unified {
@@ -167,6 +176,37 @@ pub(super) fn mixes_widths(order: Order) -> bool {
 /// Bytes of one stage: a chunk of tokens as fp16, and of packed weights.
 fn unit_bytes(width: usize) -> usize {
     width * CHUNK * 2 + ROWS * CHUNK / 2
+}
+
+/// The value of `REPACKED`.
+fn packing_define(packing: Packing) -> usize {
+    match packing {
+        Packing::Canonical => 0,
+        Packing::Fragments => 1,
+        Packing::Steps => 2,
+    }
+}
+
+/// Whether the kernel reads weights as they are laid out.
+fn check_packing(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError> {
+    if schedule.packing != Packing::Steps {
+        return Ok(());
+    }
+    let why = if schedule.roles == Roles::Unified {
+        "only the swapped kernel, which has roles, copies tokens by tensor maps"
+    } else if !gemm.tokens.is_half() {
+        "NVFP4 tokens are converted into the order of fragments"
+    } else if !has_one_depth(gemm) {
+        "one tensor map describes the tokens of all groups, so K has to be the same"
+    } else {
+        return Ok(());
+    };
+    Err(PlanError::word(
+        "packing",
+        schedule.packing,
+        why,
+        "choose fragments or canonical",
+    ))
 }
 
 fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {

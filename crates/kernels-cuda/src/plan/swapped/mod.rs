@@ -35,7 +35,7 @@ use work::{Cutter, Kind};
 #[derive(Debug)]
 pub struct SwappedPlan {
     variant: Variant,
-    preparation: Variant,
+    preparation: Option<Variant>,
     balance: Balance,
     tables: Tables,
 }
@@ -95,7 +95,7 @@ impl SwappedPlan {
         let dealt = Dealt::new(&kinds, &shares, &geometry)?;
         Ok(Self {
             variant: geometry.variant(gemm, schedule, target),
-            preparation: tokens::variant(gemm.tokens, target, false),
+            preparation: tokens::variant(gemm.tokens, &geometry, target, false),
             balance: Balance::of(&kinds, &shares, workers),
             tables: Tables::new(gemm, &geometry, dealt, target.processors as usize)?,
         })
@@ -143,7 +143,7 @@ impl Plan for SwappedPlan {
     }
 
     fn preparation(&self) -> Option<&Variant> {
-        Some(&self.preparation)
+        self.preparation.as_ref()
     }
 
     fn memory(&self, weights: &[Weights]) -> Memory {

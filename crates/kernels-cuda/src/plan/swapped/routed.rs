@@ -9,7 +9,7 @@ use gauntlet_operations::{GemmShape, GroupedGemm, Roles, Schedule};
 
 use super::abi::{Inline, Parameter, RouteParameter, TokenTile};
 use super::geometry::{CHUNK, Geometry};
-use super::tables::{ALIGNMENT, maps};
+use super::tables::{ALIGNMENT, direct_tokens, maps};
 use super::tokens;
 use crate::plan::error::require;
 use crate::plan::groups::{self, check_sizes, check_tiles, depth, token_columns, within};
@@ -26,7 +26,7 @@ const THREADS: usize = 1024;
 #[derive(Debug)]
 pub struct RoutedPlan {
     variant: Variant,
-    preparation: Variant,
+    preparation: Option<Variant>,
     routing: Variant,
     /// The groups, each without tokens.
     layer: GroupedGemm,
@@ -102,13 +102,16 @@ impl RoutedPlan {
         let token_tiles = (rows + (geometry.width - 1) * filled) / geometry.width;
         let weight_blocks = first.n.div_ceil(geometry.block_rows);
         check_tiles(token_tiles.saturating_mul(weight_blocks))?;
-        let items = eighths.saturating_mul(depth(first.k) / CHUNK);
+        let items = match geometry.prepares_tokens() {
+            true => eighths.saturating_mul(depth(first.k) / CHUNK),
+            false => 0,
+        };
         within("the items to convert", items, u32::MAX as usize)?;
 
-        let converted = items * 8 * CHUNK * 2 + geometry.token_bytes();
+        let converted = items * 8 * CHUNK * 2 + geometry.copied_beyond();
         Ok(Self {
             variant,
-            preparation: tokens::variant(layer.tokens, target, true),
+            preparation: tokens::variant(layer.tokens, &geometry, target, true),
             routing: routing(geometry.width),
             places: Places::new(converted, layer.groups.len(), token_tiles),
             layer,
@@ -158,7 +161,7 @@ impl Plan for RoutedPlan {
     }
 
     fn preparation(&self) -> Option<&Variant> {
-        Some(&self.preparation)
+        self.preparation.as_ref()
     }
 
     fn routing(&self) -> Option<&Variant> {
@@ -215,21 +218,22 @@ impl Plan for RoutedPlan {
             weight_blocks: self.weight_blocks as u32,
             inline: Inline::zeroed(),
         };
-        let launch = |pass, grid, parameter: &[u8]| Launch {
+        let launch = |pass, grid, parameter: &[u8], tokens| Launch {
             pass,
             grid,
             cluster: 1,
             parameter: parameter.to_vec(),
+            tokens,
         };
         let of_both = bytemuck::bytes_of(&parameter);
-        vec![
-            launch(Pass::Routing, 1, bytemuck::bytes_of(&route)),
-            launch(
-                Pass::Preparation,
-                tokens::blocks(self.items, self.workers),
-                of_both,
-            ),
-            launch(Pass::Main, self.workers.min(most_tiles) as u32, of_both),
-        ]
+        let tokens = direct_tokens(&self.layer, &self.geometry, self.rows, addresses);
+        let mut launches = vec![launch(Pass::Routing, 1, bytemuck::bytes_of(&route), None)];
+        if tokens.is_none() {
+            let blocks = tokens::blocks(self.items, self.workers);
+            launches.push(launch(Pass::Preparation, blocks, of_both, None));
+        }
+        let blocks = self.workers.min(most_tiles) as u32;
+        launches.push(launch(Pass::Main, blocks, of_both, tokens));
+        launches
     }
 }

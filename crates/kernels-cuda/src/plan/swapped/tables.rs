@@ -1,7 +1,7 @@
 //! The tables of the swapped kernel and where they lie.
 
 use bytemuck::Zeroable;
-use gauntlet_operations::{GemmShape, GroupedGemm};
+use gauntlet_operations::{GemmShape, GroupedGemm, Packing};
 
 use super::abi::{INLINE_GROUPS, Inline, Parameter, Shape, Tile};
 use super::dealt::Dealt;
@@ -9,7 +9,9 @@ use super::geometry::{CHUNK, CONSUMERS, Geometry};
 use super::tokens;
 use crate::packing;
 use crate::plan::groups::{self, depth, within};
-use crate::plan::{Addresses, Group, Launch, Map, Matrix, Memory, Pass, PlanError, ScaleLayout, Weights};
+use crate::plan::{
+    Addresses, Group, Launch, Map, Matrix, Memory, Pass, PlanError, ScaleLayout, TokenMatrix, Weights,
+};
 
 /// Where a table begins: at a multiple of a line of L2.
 pub(super) const ALIGNMENT: usize = 128;
@@ -53,7 +55,8 @@ impl Tables {
         let (mut workspace, mut item_offsets) = (vec![0], vec![0]);
         let (mut bytes, mut items) = (0, 0);
         for (index, shape) in gemm.groups.iter().enumerate() {
-            let (rows, depth) = (shape.m.next_multiple_of(8), depth(shape.k));
+            let converted = if geometry.prepares_tokens() { shape.m } else { 0 };
+            let (rows, depth) = (converted.next_multiple_of(8), depth(shape.k));
             bytes += (rows * depth * 2) as u64;
             items += rows / 8 * (depth / CHUNK);
             within(
@@ -90,9 +93,9 @@ impl Tables {
         Memory {
             tables,
             maps: maps(&self.gemm, &self.geometry),
-            // A tile that is computed at full width copies that many tokens, even where fewer remain.
+            // A tile that is computed at full width copies that many converted tokens, even where fewer remain.
             workspace_bytes: self.partials as usize
-                + (self.dealt.slots * self.geometry.partial_bytes()).max(self.geometry.token_bytes()),
+                + (self.dealt.slots * self.geometry.partial_bytes()).max(self.geometry.copied_beyond()),
             counter_bytes: 4 * self.dealt.slots * CONSUMERS,
         }
     }
@@ -120,17 +123,37 @@ impl Tables {
             weight_blocks: 0,
             inline: self.inline,
         };
-        let launch = |pass, grid| Launch {
+        let launch = |pass, grid, tokens| Launch {
             pass,
             grid,
             cluster: 1,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
+            tokens,
         };
-        vec![
-            launch(Pass::Preparation, self.token_blocks),
-            launch(Pass::Main, self.dealt.workers() as u32),
-        ]
+        let rows = self.gemm.groups.iter().map(|shape| shape.m).sum();
+        let tokens = direct_tokens(&self.gemm, &self.geometry, rows, addresses);
+        let preparation = launch(Pass::Preparation, self.token_blocks, None);
+        let products = launch(Pass::Main, self.dealt.workers() as u32, tokens);
+        match tokens {
+            None => vec![preparation, products],
+            Some(_) => vec![products],
+        }
     }
+}
+
+/// The tokens of `rows` rows together, if the kernel copies them as they are.
+pub(super) fn direct_tokens(
+    gemm: &GroupedGemm,
+    geometry: &Geometry,
+    rows: usize,
+    addresses: &Addresses,
+) -> Option<TokenMatrix> {
+    let shape = gemm.groups.first().filter(|_| !geometry.prepares_tokens())?;
+    Some(TokenMatrix {
+        address: addresses.operands[0],
+        columns: shape.k as u64,
+        rows: rows as u64,
+    })
 }
 
 /// The maps of all groups' weights.
@@ -145,9 +168,9 @@ pub(super) fn maps(gemm: &GroupedGemm, geometry: &Geometry) -> Vec<Map> {
     let groups = gemm.groups.iter().enumerate();
     groups
         .flat_map(|(group, shape)| {
-            matrices.into_iter().map(move |matrix| match geometry.repacked {
-                true => repacked_map(geometry, matrix, group, shape),
-                false => map(geometry, matrix, group, shape),
+            matrices.into_iter().map(move |matrix| match geometry.packing {
+                Packing::Canonical => map(geometry, matrix, group, shape),
+                Packing::Fragments | Packing::Steps => repacked_map(geometry, matrix, group, shape),
             })
         })
         .collect()

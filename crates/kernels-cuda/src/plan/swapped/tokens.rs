@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gauntlet_operations::TokenFormat;
 
+use super::geometry::Geometry;
 use crate::plan::variant::most_registers;
 use crate::plan::{Source, Target, Variant};
 
@@ -15,9 +16,17 @@ const USED_BYTES: usize = WARPS * 2 * 8 * 128 * 2;
 /// Programming Guide, technical specifications), so that two blocks never share one. `kernels/tokens.cu` gives the reason.
 const ALONE_BYTES: usize = 120 << 10;
 
-/// The kernel's variant for a format of tokens: one for NVFP4, and one for both formats of 16 bits, which it only moves.
-/// Those of `routed` plans read sizes from memory.
-pub(super) fn variant(format: TokenFormat, target: Target, routed: bool) -> Variant {
+/// The kernel's variant for a format of tokens, if they are not multiplied as they are: one for NVFP4, and one for both formats
+/// of 16 bits, which it only moves. Those of `routed` plans read sizes from memory.
+pub(super) fn variant(
+    format: TokenFormat,
+    geometry: &Geometry,
+    target: Target,
+    routed: bool,
+) -> Option<Variant> {
+    if !geometry.prepares_tokens() {
+        return None;
+    }
     let half = usize::from(format.is_half());
     let mut defines = BTreeMap::from([
         ("OVERLAP", usize::from(target.overlaps()).to_string()),
@@ -26,7 +35,7 @@ pub(super) fn variant(format: TokenFormat, target: Target, routed: bool) -> Vari
     if routed {
         defines.insert("ROUTED", "1".to_owned());
     }
-    Variant {
+    Some(Variant {
         source: Source::Tokens,
         defines,
         threads: 32 * WARPS as u32,
@@ -36,7 +45,7 @@ pub(super) fn variant(format: TokenFormat, target: Target, routed: bool) -> Vari
             USED_BYTES
         } as u32,
         registers: most_registers(32 * WARPS),
-    }
+    })
 }
 
 /// Blocks for this many items: as many as run at the same time, if each of their warps has an item.

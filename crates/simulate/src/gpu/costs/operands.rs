@@ -89,7 +89,7 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     let rate = match setting.problem {
         Operation::GroupedGemm(_) => match setting.schedule.packing {
             Packing::Canonical => setting.machine.conversion_rate,
-            Packing::Fragments => setting.machine.conversion_rate * assumed::REPACKED,
+            Packing::Fragments | Packing::Steps => setting.machine.conversion_rate * assumed::REPACKED,
         },
         Operation::Attention(_) => assumed::CONVERTED_E4M3,
     };

@@ -1,13 +1,14 @@
 //! The kernel's input: its parameter, the tables that it points to, and the maps.
 
 use bytemuck::Zeroable;
+use gauntlet_operations::TokenFormat;
 
 use super::coverage::check;
 use super::*;
 use crate::packing::pack;
 use crate::plan::fixture::{ADDRESSES, collect};
 use crate::plan::swapped::abi::{INLINE_GROUPS, Inline, LAST, Parameter, Shape, Tile, WHOLE};
-use crate::plan::{Group, Matrix, Memory, Pass, Plan, Source, Weights};
+use crate::plan::{Group, Matrix, Memory, Pass, Plan, Source, TokenMatrix, Weights};
 
 fn parameter(plan: &SwappedPlan) -> (u32, Parameter) {
     let [tokens, products] = plan.launches(&ADDRESSES).try_into().unwrap();
@@ -238,4 +239,35 @@ fn maps_describe_repacked_weights() {
             assert!(sixteen.is_multiple_of(columns as usize));
         }
     }
+}
+
+/// A launch alone, with the maps of all groups' tokens at the end of its parameter, and no room for converted tokens.
+#[test]
+fn tokens_that_are_copied_as_they_are_need_no_launch() {
+    let problem = GroupedGemm {
+        tokens: TokenFormat::Bf16,
+        ..gemm(&[[20, 300, 272], [0, 64, 272], [7, 129, 272]], Form::Plain)
+    };
+    let schedule = Schedule {
+        packing: Packing::Steps,
+        ..schedule([128, 16], 4, Order::Sorted, 1)
+    };
+    let plan = SwappedPlan::new(&problem, &schedule, hopper()).unwrap();
+    assert_eq!(plan.variant().defines["REPACKED"], "2");
+    assert_eq!(plan.variants().len(), 1);
+    assert_eq!(plan.memory(&[]).workspace_bytes, 0);
+    let [products] = plan.launches(&ADDRESSES).try_into().unwrap();
+    let tokens = products.tokens.unwrap();
+    let expected = TokenMatrix {
+        address: ADDRESSES.operands[0],
+        columns: 272,
+        rows: 27,
+    };
+    assert_eq!((products.pass, tokens), (Pass::Main, expected));
+    let boxes: Vec<_> = tokens.maps().into_iter().map(|map| map.boxes).collect();
+    assert_eq!(boxes, [8, 16, 32, 64, 128, 256].map(|rows| vec![64, rows]));
+    assert_eq!(
+        TokenMatrix::complete(&products.parameter, &[1; 768]).len(),
+        960 + 768
+    );
 }

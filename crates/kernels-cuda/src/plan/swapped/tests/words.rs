@@ -1,8 +1,8 @@
 //! How a schedule's values become definitions, and which are refused.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::Operation;
 use gauntlet_operations::resources::block_bytes;
+use gauntlet_operations::{Operation, TokenFormat};
 
 use super::*;
 use crate::plan::swapped::dealt::Dealt;
@@ -197,4 +197,38 @@ fn more_tiles_than_a_table_holds_are_refused_before_it_is_made() {
     assert_eq!(deal(1 << 10), Ok(1 << 10));
     let refused = deal(1 << 22).unwrap_err();
     assert!(refused.to_string().contains("number of tiles"), "{refused}");
+}
+
+#[test]
+fn weights_in_steps_are_for_tokens_of_sixteen_bits_of_one_depth() {
+    let refused = |tokens, roles, depths: [usize; 2]| {
+        let problem = GroupedGemm {
+            tokens,
+            ..gemm(&depths.map(|k| [20, 300, k]), Form::Plain)
+        };
+        let schedule = Schedule {
+            packing: Packing::Steps,
+            roles,
+            ..schedule([128, 16], 2, Order::Sorted, 1)
+        };
+        SwappedPlan::new(&problem, &schedule, hopper())
+            .err()
+            .map(|error| error.to_string())
+    };
+    let (bf16, nvfp4) = (TokenFormat::Bf16, TokenFormat::Nvfp4);
+    assert_eq!(refused(bf16, Roles::Specialised, [272, 272]), None);
+    for (refusal, why) in [
+        (refused(bf16, Roles::Unified, [272, 272]), "which has roles"),
+        (refused(nvfp4, Roles::Specialised, [272, 272]), "NVFP4 tokens"),
+        (
+            refused(bf16, Roles::Specialised, [272, 288]),
+            "K has to be the same",
+        ),
+    ] {
+        let refusal = refusal.unwrap();
+        assert!(
+            refusal.starts_with("packing = steps: ") && refusal.contains(why),
+            "{refusal}"
+        );
+    }
 }

@@ -1,0 +1,121 @@
+//! Weights in steps, and 16-bit tokens that are multiplied as they lie in memory.
+
+use gauntlet_device::Arch;
+use gauntlet_operations::{
+    GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, OutputFormat, Packing, Tokens,
+};
+use gauntlet_task::InputKind;
+use rayon::prelude::*;
+
+use super::{Kernels, compiler, narrowed, operations, wrong, wrong_on};
+use crate::compiler::Compiler;
+use crate::shipped::{Shipped, shipped};
+
+/// The variants that are shipped.
+fn in_steps() -> Vec<Shipped> {
+    let mut shipped = shipped(Arch::Sm90a);
+    shipped.retain(|one| one.schedule.packing == Packing::Steps);
+    assert!(shipped.len() > 3);
+    shipped
+}
+
+fn problem(one: &Shipped, groups: &[(usize, usize)], k: usize) -> GroupedGemm {
+    let Operation::GroupedGemm(gemm) = &one.problem else {
+        panic!("{} is no GEMM", one.name);
+    };
+    GroupedGemm {
+        groups: groups.iter().map(|&(m, n)| GemmShape { m, n, k }).collect(),
+        ..gemm.clone()
+    }
+}
+
+fn each(check: impl Fn(&Compiler, &Shipped) -> Option<String> + Sync) {
+    let Some(compiler) = compiler() else { return };
+    let wrong: Vec<_> = in_steps()
+        .par_iter()
+        .filter_map(|one| check(&compiler, one))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_kind_of_inputs() {
+    let kinds = [InputKind::Wide, InputKind::Outliers, InputKind::Adversarial];
+    each(|compiler, one| {
+        kinds
+            .into_iter()
+            .find_map(|inputs| wrong(compiler, Arch::Sm90a, one, inputs))
+    });
+}
+
+/// Depths below half a chunk, at its edges and beyond, and token counts next to those of tiles and of boxes.
+#[test]
+fn depths_and_tokens_that_no_box_divides() {
+    let groups = [(1, 8), (0, 8), (7, 24), (65, 136), (9, 200), (64, 8), (130, 72)];
+    each(|compiler, one| {
+        [16, 176, 528].into_iter().find_map(|k| {
+            let problem = Operation::GroupedGemm(problem(one, &groups, k));
+            wrong_on(compiler, Arch::Sm90a, one, problem, InputKind::Wide)
+        })
+    });
+}
+
+/// Numbers that are none in the tokens of one group, the last values of a row among them, change nothing in the results of those
+/// beside it, whose tiles and boxes reach into its tokens.
+#[test]
+fn numbers_that_are_none_stay_in_their_group() {
+    let groups = [(3, 72), (5, 72), (67, 72), (1, 72)];
+    each(|compiler, one| {
+        [48, 272].into_iter().find_map(|k| {
+            let problem = problem(one, &groups, k);
+            let operation = Operation::GroupedGemm(problem.clone());
+            let kernels = Kernels::new(compiler, &operation, &narrowed(&one.schedule), Arch::Sm90a);
+            let Inputs::GroupedGemm(inputs) = operations::generate(&operation, InputKind::Wide, 3) else {
+                panic!("the problem is a GEMM");
+            };
+            let expected = results(&kernels, &problem, &inputs);
+            (0..groups.len()).find_map(|poisoned| {
+                let mut inputs = inputs.clone();
+                poison(&mut inputs[poisoned]);
+                let found = results(&kernels, &problem, &inputs);
+                (0..groups.len()).find_map(|group| {
+                    let is_kept = found[group] == expected[group];
+                    (is_kept == (group == poisoned))
+                        .then(|| format!("{}, K {k}: group {group} with {poisoned} poisoned", one.name))
+                })
+            })
+        })
+    });
+}
+
+/// Makes every value of a group's tokens an infinity or none.
+fn poison(inputs: &mut GroupInputs) {
+    let Tokens::Floats(tokens) = &mut inputs.a else {
+        panic!("tokens have 16 bits");
+    };
+    let infinity: u16 = match tokens.format {
+        OutputFormat::Bf16 => 0x7F80,
+        _ => 0x7C00,
+    };
+    for (index, value) in tokens.bytes.chunks_exact_mut(2).enumerate() {
+        value.copy_from_slice(&(infinity | (index % 2) as u16).to_le_bytes());
+    }
+}
+
+/// The bytes of each group's results.
+fn results(kernels: &Kernels, problem: &GroupedGemm, inputs: &[GroupInputs]) -> Vec<Vec<u8>> {
+    let outputs = kernels.run(&[Inputs::GroupedGemm(inputs.to_vec())], 0).unwrap();
+    let mut rest = outputs[0].bytes.as_slice();
+    let bytes = rest.len()
+        / problem
+            .groups
+            .iter()
+            .map(|shape| shape.m * shape.n)
+            .sum::<usize>();
+    let of_group = |shape: &GemmShape| {
+        let (own, after) = rest.split_at(shape.m * shape.n * bytes);
+        rest = after;
+        own.to_vec()
+    };
+    problem.groups.iter().map(of_group).collect()
+}
