@@ -2,8 +2,10 @@
 
 use super::lever::{ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, SPLIT_K, STAGES, TILE_M, TILE_N};
 use super::{Rule, Situation};
-use crate::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
-use crate::{Arithmetic, Epilogue, Order};
+use crate::resources::{
+    FEW_QUERIES, HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups,
+};
+use crate::{Arithmetic, Cluster, Epilogue, Order};
 
 const UNIFIED: &str =
     "the CUDA kernels, without roles: a warp owns 16 queries, and its products are mma.sync.m16n8k16";
@@ -32,6 +34,7 @@ pub(super) const RULES: &[Rule] = rules! {
     [EPILOGUE, ROLES], BUILT, epilogue;
     [ORDER, ROLES], BUILT, order;
     [SPLIT_K, CLUSTER], CLUSTERS, parts;
+    [CLUSTER], "the CUDA kernels, without roles: parts of a tile's keys meet in memory", alone;
     [SPLIT_K, ROLES, TILE_M], CLUSTERS, merging;
     [TILE_N, SPLIT_K, TILE_M], RESIDENT, held;
 };
@@ -62,7 +65,7 @@ fn listed(numbers: &[usize]) -> String {
 
 fn queries(situation: &Situation) -> Option<String> {
     let allowed: &[usize] = match kernel(situation)? {
-        HopperAttention::Unified => &[64, 128],
+        HopperAttention::Unified => &[FEW_QUERIES, 64, 128],
         HopperAttention::Specialised | HopperAttention::Resident => &[64, 128, 192, 256],
     };
     (!allowed.contains(&situation.schedule.tile.m)).then(|| {
@@ -134,8 +137,17 @@ fn order(situation: &Situation) -> Option<String> {
     }
 }
 
+/// Blocks of the unified kernel leave their parts in the workspace.
+fn alone(situation: &Situation) -> Option<String> {
+    let cluster = situation.schedule.cluster;
+    (kernel(situation)? == HopperAttention::Unified && cluster != Cluster { m: 1, n: 1 })
+        .then(|| "blocks of unified attention on sm_90a are no clusters".to_owned())
+}
+
 fn parts(situation: &Situation) -> Option<String> {
-    kernel(situation)?;
+    if kernel(situation)? == HopperAttention::Unified {
+        return None;
+    }
     let (split, cluster) = (situation.schedule.split_k, situation.schedule.cluster);
     (split != cluster.n || cluster.m != 1).then(|| {
         format!(
@@ -148,19 +160,18 @@ fn parts(situation: &Situation) -> Option<String> {
 fn merging(situation: &Situation) -> Option<String> {
     let kernel = kernel(situation)?;
     let allowed: &[usize] = match kernel {
-        HopperAttention::Unified | HopperAttention::Specialised => &[1],
+        HopperAttention::Unified => return None,
+        HopperAttention::Specialised => &[1],
         HopperAttention::Resident => &[1, 2, 4],
     };
-    (!allowed.contains(&situation.schedule.split_k)).then(|| match kernel {
-        HopperAttention::Unified | HopperAttention::Specialised => {
-            format!("{} on sm_90a does not split keys", name(kernel))
+    (!allowed.contains(&situation.schedule.split_k)).then(|| {
+        if kernel == HopperAttention::Specialised {
+            return format!("{} on sm_90a does not split keys", name(kernel));
         }
-        HopperAttention::Resident => {
-            format!(
-                "each block of a cluster owns whole slots of 16 of a tile's rows: split-k {}",
-                listed(allowed)
-            )
-        }
+        format!(
+            "each block of a cluster owns whole slots of 16 of a tile's rows: split-k {}",
+            listed(allowed)
+        )
     })
 }
 

@@ -1,9 +1,9 @@
 //! Which schedule is fastest for a problem, of those tried on an H200; on GPUs before Hopper, which one to begin with.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::warp_groups;
+use gauntlet_operations::resources::{FEW_QUERIES, block_bytes, head_sets, warp_groups};
 use gauntlet_operations::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
-use gauntlet_operations::{Attention, AttentionFormat};
+use gauntlet_operations::{Attention, AttentionFormat, Operation};
 
 use crate::plan::Target;
 
@@ -19,8 +19,18 @@ const RESIDENT_KEYS: [usize; 2] = [64, 128];
 /// multiprocessors would be idle.
 const WAVES_FOR_WIDE: usize = 3;
 
-/// The fastest schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time,
-/// else the specialised one. With e4m3 both multiply queries by keys without conversion, with sums of about 14 bits, and
+/// Keys of a step of the unified kernel.
+const STEP_KEYS: usize = 64;
+/// Stages of its ring: as many of these as leave room for two blocks on a multiprocessor.
+const STAGES: [usize; 3] = [4, 3, 2];
+/// Steps of a part at least: fewer take as long, because a block has this many under way at a time.
+const PART_STEPS: usize = 2;
+/// Parts at most: merging takes longer with more.
+const MOST_PARTS: usize = 32;
+
+/// The fastest schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time; the
+/// unified kernel, with keys split over as many blocks as run at once, where all heads that share a key head have few
+/// queries; else the specialised one. With e4m3 both multiply queries by keys without conversion, with sums of about 14 bits, and
 /// the resident kernel multiplies values by rounded weights. For exact products choose fp16 arithmetic.
 ///
 /// On GPUs before Hopper the unified kernel, in a schedule that follows from sizes alone: nothing of it has been measured
@@ -28,13 +38,16 @@ const WAVES_FOR_WIDE: usize = 3;
 pub fn automatic(attention: &Attention, target: Target) -> Schedule {
     match target.arch {
         Arch::Sm80 | Arch::Sm89 => before_hopper(attention, target),
-        _ => hopper(attention, target.processors),
+        _ => hopper(attention, target),
     }
 }
 
 /// Tiles of 128 queries read keys and values half as often, where there are enough of them for all multiprocessors. Two
 /// stages of 16-bit keys and values of long heads are what an L4's block has room for; of 8 bits there is room for three.
 fn before_hopper(attention: &Attention, target: Target) -> Schedule {
+    if let Some(schedule) = few_queries(attention, target) {
+        return schedule;
+    }
     let eight_bits = attention.format.bytes() == 1;
     let wide = tiles(attention, NARROW_QUERIES) >= target.processors as usize;
     let eights = attention.format == AttentionFormat::E4m3 && target.arch == Arch::Sm89;
@@ -52,7 +65,48 @@ fn before_hopper(attention: &Attention, target: Target) -> Schedule {
     }
 }
 
-fn hopper(attention: &Attention, processors: u32) -> Schedule {
+/// The unified kernel where the queries of all heads that share a key head are at most a tile's rows: the time of such a
+/// problem is that of reading its keys and values once, by as many blocks as run at once.
+fn few_queries(attention: &Attention, target: Target) -> Option<Schedule> {
+    let shared = attention.heads / attention.kv_heads.max(1);
+    let queries = attention.sequences.iter().map(|lengths| lengths.queries);
+    let rows = shared * queries.max()?;
+    let most = if shared > 1 { NARROW_QUERIES } else { RESIDENT_QUERIES };
+    let tile = [FEW_QUERIES, RESIDENT_QUERIES, NARROW_QUERIES].into_iter();
+    let queries = tile.into_iter().find(|&queries| rows <= queries && queries <= most)?;
+    let eights = attention.format == AttentionFormat::E4m3 && target.arch != Arch::Sm80;
+    let mut schedule = Schedule {
+        tile: Tile {
+            m: queries,
+            n: STEP_KEYS,
+            k: attention.head_size,
+        },
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        arithmetic: if eights { Arithmetic::Fp8 } else { Arithmetic::Fp16 },
+        ..Schedule::baseline()
+    };
+    let problem = Operation::Attention(attention.clone());
+    let blocks = |schedule: &Schedule| target.blocks_with(block_bytes(schedule, &problem, target.arch));
+    let with_stages = |stages| Schedule {
+        stages,
+        ..schedule.clone()
+    };
+    let roomy = STAGES.map(with_stages).into_iter().find(|one| blocks(one) >= 2);
+    schedule = roomy.unwrap_or_else(|| with_stages(2));
+    let sets = head_sets(&schedule, attention, target.arch);
+    let of_a_set = |lengths: &gauntlet_operations::Sequence| (lengths.queries * sets.heads).div_ceil(queries);
+    let tiles = sets.count * attention.sequences.iter().map(of_a_set).sum::<usize>();
+    // Registers and threads leave room for two blocks of tiles up to 64 queries.
+    let at_once = target.processors as usize * if queries < NARROW_QUERIES { blocks(&schedule).min(2) } else { 1 };
+    let longest = attention.sequences.iter().map(|lengths| lengths.keys).max()?;
+    let most_parts = (longest.div_ceil(STEP_KEYS) / PART_STEPS).clamp(1, MOST_PARTS);
+    schedule.split_k = (at_once / tiles.max(1)).clamp(1, most_parts);
+    Some(schedule)
+}
+
+fn hopper(attention: &Attention, target: Target) -> Schedule {
+    let processors = target.processors;
     let size = attention.head_size;
     let eights = attention.format == AttentionFormat::E4m3;
     let base = Schedule {
@@ -74,6 +128,9 @@ fn hopper(attention: &Attention, processors: u32) -> Schedule {
             cluster: Cluster { m: 1, n: SPLIT },
             ..base
         };
+    }
+    if let Some(schedule) = few_queries(attention, target) {
+        return schedule;
     }
     let mut schedule = Schedule {
         tile: Tile {
@@ -189,6 +246,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn few_queries_split_their_keys_over_the_blocks_that_run_at_once() {
+        let decode = |batch, heads, kv_heads, queries, keys| {
+            let attention = Attention {
+                sequences: vec![Sequence { queries, keys }; batch],
+                heads,
+                kv_heads,
+                head_size: 128,
+                ..attention(1, heads, 1, AttentionFormat::F16)
+            };
+            let (source, schedule) = chosen(&attention);
+            (source, schedule.tile.m, schedule.stages, schedule.split_k)
+        };
+        let unified = Source::AttentionUnified;
+        assert_eq!(decode(1, 32, 8, 1, 8192), (unified, 16, 3, 32));
+        assert_eq!(decode(8, 32, 8, 1, 8192), (unified, 16, 3, 4));
+        assert_eq!(decode(1, 8, 8, 1, 1024), (unified, 16, 3, 8));
+        assert_eq!(decode(64, 32, 8, 1, 8192), (unified, 16, 3, 1));
+        assert_eq!(decode(1, 32, 8, 16, 4096), (unified, 64, 3, 32));
+        assert_eq!(decode(1, 32, 8, 32, 4096), (unified, 128, 2, 16));
+        assert_eq!(decode(1, 8, 8, 128, 8192).0, Source::AttentionSpecialised);
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod unified;
 use crate::plan::error::require;
 use std::collections::BTreeMap;
 
+use gauntlet_operations::resources::{HeadSets, most_visible};
 use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Order, Packing, Roles, Schedule};
 use gauntlet_operations::{Attention, AttentionFormat, Sequence as Lengths};
 
@@ -106,6 +107,9 @@ fn check_heads(attention: &Attention) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// Numbers that a part of a tile's keys leaves of each row beside its sums: `Statistics` in `kernels/attention_parts.cuh`.
+const STATISTICS: usize = 2;
+
 /// The common part of attention plans: the sequences, and the tiles in the order in which blocks take them.
 #[derive(Debug, Clone)]
 struct Work {
@@ -114,15 +118,28 @@ struct Work {
     tiles: Vec<Tile>,
     /// The first scales of each sequence; empty unless blocks have scales of their own.
     first_scales: Vec<FirstScales>,
+    /// Parts of each tile's keys, and bytes that each leaves in the workspace where there are several.
+    parts: usize,
+    part_bytes: usize,
 }
 
 impl Work {
-    /// Cuts heads into tiles of `rows` queries.
-    fn new(attention: &Attention, schedule: &Schedule, rows: usize) -> Result<Self, PlanError> {
+    /// Cuts heads into tiles of `rows` queries; with `sets`, the rows of each set of heads. The keys of a tile are split
+    /// into `parts`, each a block's.
+    fn new(
+        attention: &Attention,
+        schedule: &Schedule,
+        rows: usize,
+        sets: HeadSets,
+        parts: usize,
+    ) -> Result<Self, PlanError> {
         let most = i32::MAX as usize;
         within("the rows of Q", attention.query_rows(), most)?;
         within("the rows of K", attention.key_rows(), most)?;
-        let tiles = |lengths: &Lengths| lengths.queries.div_ceil(rows).saturating_mul(attention.heads);
+        let tiles = |lengths: &Lengths| {
+            let of_a_set = (lengths.queries * sets.heads).div_ceil(rows);
+            of_a_set.saturating_mul(sets.count).saturating_mul(parts)
+        };
         check_tiles(
             attention
                 .sequences
@@ -132,8 +149,10 @@ impl Work {
         )?;
         Ok(Self {
             sequences: sequences(attention),
-            tiles: cut(attention, schedule.order, rows),
+            tiles: cut(attention, schedule.order, rows, sets),
             first_scales: first_scales(attention),
+            parts,
+            part_bytes: rows * (attention.head_size + STATISTICS) * size_of::<f32>(),
             attention: attention.clone(),
         })
     }
@@ -182,10 +201,12 @@ impl Work {
         let mut tables = bytemuck::cast_slice(&self.sequences).to_vec();
         tables.extend_from_slice(bytemuck::cast_slice(&self.tiles));
         tables.extend_from_slice(bytemuck::cast_slice(&self.first_scales));
+        let split = if self.parts > 1 { self.tiles.len() } else { 0 };
         Memory {
             tables,
             maps: box_rows.map_or_else(Vec::new, |rows| self.maps(rows)),
-            ..Memory::default()
+            workspace_bytes: split * self.parts * self.part_bytes,
+            counter_bytes: split * size_of::<u32>(),
         }
     }
 
@@ -241,6 +262,7 @@ impl Work {
             tiles,
             maps: addresses.maps,
             counters: addresses.counters,
+            workspace: addresses.workspace,
             tile_count: self.tiles.len() as u32,
             heads: self.attention.heads as u32,
             kv_heads: self.attention.kv_heads as u32,
@@ -248,6 +270,8 @@ impl Work {
             queries: if uniform { first.queries } else { 0 },
             keys: if uniform { first.keys } else { 0 },
             first_scales: tiles + size_of_val(self.tiles.as_slice()) as u64,
+            parts: self.parts as u32,
+            reserved: 0,
         };
         vec![Launch {
             pass: Pass::Main,
@@ -295,24 +319,25 @@ fn is_sorted(order: Order) -> bool {
     matches!(order, Order::Sorted | Order::Dynamic)
 }
 
-/// The tiles, head after head; sorted and dynamic orders begin with the tiles that see the most keys.
-fn cut(attention: &Attention, order: Order, rows: usize) -> Vec<Tile> {
+/// The tiles, one set of heads after another; sorted and dynamic orders begin with the tiles that see the most keys.
+fn cut(attention: &Attention, order: Order, rows: usize, sets: HeadSets) -> Vec<Tile> {
     let mut tiles = Vec::new();
     for (sequence, lengths) in attention.sequences.iter().enumerate() {
-        for head in 0..attention.heads {
-            tiles.extend((0..lengths.queries).step_by(rows).map(|query| Tile {
+        let of_a_set = lengths.queries * sets.heads;
+        for head in 0..sets.count {
+            tiles.extend((0..of_a_set).step_by(rows).map(|query| Tile {
                 sequence: sequence as u32,
                 head: head as u32,
                 query: query as u32,
-                queries: rows.min(lengths.queries - query) as u32,
+                queries: rows.min(of_a_set - query) as u32,
             }));
         }
     }
     if is_sorted(order) {
         let seen = |tile: &Tile| {
             let lengths = attention.sequences[tile.sequence as usize];
-            let last = (tile.query as usize + rows).min(lengths.queries) - 1;
-            attention.visible_keys(lengths, last)
+            let first = tile.query as usize;
+            most_visible(attention, lengths, first..first + tile.queries as usize)
         };
         tiles.sort_by_key(|tile| std::cmp::Reverse(seen(tile)));
     }

@@ -2,7 +2,7 @@
 //! more warps, all of them or the values alone.
 
 use crate::plan::error::require;
-use gauntlet_operations::resources::{MOST_SPECIALISED_STAGES, WarpGroups, warp_groups};
+use gauntlet_operations::resources::{HeadSets, MOST_SPECIALISED_STAGES, WarpGroups, warp_groups};
 use gauntlet_operations::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat};
 
@@ -51,7 +51,7 @@ impl SpecialisedPlan {
         let way = way(attention, schedule);
         check_words(attention, schedule)?;
         let (queries, keys) = (schedule.tile.m, schedule.tile.n);
-        let work = Work::new(attention, schedule, queries)?;
+        let work = Work::new(attention, schedule, queries, HeadSets::alone(attention), 1)?;
         check_shared_bytes(shared_bytes(&work, schedule, way), schedule)?;
         let grid = match schedule.order {
             Order::PerTile => work.tiles.len(),
