@@ -38,7 +38,7 @@ struct Parameter {
     const Sequence* sequences;
     const Tile* tiles;              // in the order in which blocks take them
     const TensorMap* maps;          // three a sequence: of Q, K and V
-    u32* counters;                  // of each tile whose keys are split, parts that have arrived; zero between calls
+    u32* counters;                  // parts of tiles that have arrived (attention_parts.cuh); zero between calls
     float* workspace;               // what parts of tiles leave (attention_parts.cuh)
     u32 tile_count, heads, kv_heads;
     float scale;                    // log₂ e / √(head size): exponentials are powers of two

@@ -149,9 +149,12 @@ attention_unified(const __grid_constant__ Parameter parameter) {
         add_step(softmax, sums, scores, memory + VALUES_AT + slot, StepScales{blocks, first_key});
     }
 
-    if constexpr (IN_PARTS) {
-        finish_parts(parameter, work, softmax, sums, memory, warp, lane);
+    if constexpr (KEY_WARPS > 1) {
+        finish_shared_rows(parameter, work, softmax, sums, memory, warp, lane);
     } else {
+        if constexpr (SPLIT) {
+            if (warp_row >= work.rows || work.parts > 1 && !merge_own_rows(parameter, work, softmax, sums, warp)) return;
+        }
         finish_sums(softmax, sums, work, visible, scales.value);
         Results results = {parameter, work.first_row() + warp_row, work.rows - min(work.rows, warp_row),
                            memory + RESULTS_AT + warp_row * RESULT_ROW, lane};

@@ -39,7 +39,7 @@ constexpr u32 END = RESULTS_AT + (STAGED ? TILE_M * RESULT_ROW : 0);
 constexpr u32 PART_ROW = (HEAD + 8) * 4, PART_BYTES = KEY_WARPS == 1 ? 0 : TILE_M * (PART_ROW + 8);
 constexpr u32 PARTS_END = KEY_WARPS * PART_BYTES;
 constexpr u32 LAST_AT = END > PARTS_END ? END : PARTS_END;             // a word: whether this is a tile's last part
-static_assert(LAST_AT + (SPLIT ? 16 : 0) == SHARED_BYTES, "the host counts shared memory as the device does");
+static_assert(LAST_AT + (SPLIT && KEY_WARPS > 1 ? 16 : 0) == SHARED_BYTES, "the host counts shared memory as the device does");
 
 // Byte of a 16-byte piece in an area whose rows have `ROW` bytes.
 template <u32 ROW>

@@ -171,7 +171,7 @@ fn words_that_no_kernel_takes_are_refused_by_name() {
         refused(|schedule| schedule.arithmetic = Arithmetic::Fp8),
         "arithmetic = fp8",
     );
-    begins(refused(|schedule| schedule.split_k = 2), "split-k = 2");
+    begins(refused(|schedule| schedule.split_k = 0), "split-k = 0");
     begins(refused(|schedule| schedule.cluster.n = 2), "cluster = 1×2");
     begins(
         refused(|schedule| schedule.layout = Layout::Plain),

@@ -66,7 +66,7 @@ pub const FEW_QUERIES: usize = 16;
 const FEW_QUERIES_WARPS: usize = 4;
 /// Padding of a row of sums that such warps leave for one another.
 const MERGED_PADDING: usize = 32;
-/// Bytes of the knowledge of whether a block's part of a tile is the last.
+/// A word, with room for what lies at multiples of 16 bytes.
 const LAST: usize = 16;
 
 /// Warps of the unified kernel that have the same queries.
@@ -82,6 +82,14 @@ pub fn merged_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     match key_warps(schedule) {
         1 => 0,
         warps => warps * schedule.tile.m * (attention.head_size * SUM + MERGED_PADDING + STATISTICS),
+    }
+}
+
+/// Bytes of a block's knowledge of whether its part of a tile is the last; warps with queries of their own need none.
+pub fn last_bytes(schedule: &Schedule) -> usize {
+    match (key_warps(schedule), schedule.split_k) {
+        (1, _) | (_, ..=1) => 0,
+        _ => LAST,
     }
 }
 
@@ -238,8 +246,7 @@ fn staged_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize
     if !by_mma_sync(schedule, arch) {
         return computed;
     }
-    let last = if schedule.split_k > 1 { LAST } else { 0 };
-    computed.max(merged_bytes(schedule, attention)) + last
+    computed.max(merged_bytes(schedule, attention)) + last_bytes(schedule)
 }
 
 /// Queries as copied, the ring of multiplied operands, the ring of operands not converted yet, and the data that warp

@@ -2,9 +2,7 @@
 
 use super::lever::{ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, SPLIT_K, STAGES, TILE_M, TILE_N};
 use super::{Rule, Situation};
-use crate::resources::{
-    FEW_QUERIES, HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups,
-};
+use crate::resources::{FEW_QUERIES, HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
 use crate::{Arithmetic, Cluster, Epilogue, Order};
 
 const UNIFIED: &str =
@@ -34,7 +32,7 @@ pub(super) const RULES: &[Rule] = rules! {
     [EPILOGUE, ROLES], BUILT, epilogue;
     [ORDER, ROLES], BUILT, order;
     [SPLIT_K, CLUSTER], CLUSTERS, parts;
-    [CLUSTER], "the CUDA kernels, without roles: parts of a tile's keys meet in memory", alone;
+    [CLUSTER], "the CUDA kernels: parts of the keys of a tile that is no cluster's meet in memory", alone;
     [SPLIT_K, ROLES, TILE_M], CLUSTERS, merging;
     [TILE_N, SPLIT_K, TILE_M], RESIDENT, held;
 };
@@ -137,15 +135,15 @@ fn order(situation: &Situation) -> Option<String> {
     }
 }
 
-/// Blocks of the unified kernel leave their parts in the workspace.
+/// Blocks of the other two kernels leave their parts in the workspace.
 fn alone(situation: &Situation) -> Option<String> {
-    let cluster = situation.schedule.cluster;
-    (kernel(situation)? == HopperAttention::Unified && cluster != Cluster { m: 1, n: 1 })
-        .then(|| "blocks of unified attention on sm_90a are no clusters".to_owned())
+    let (kernel, cluster) = (kernel(situation)?, situation.schedule.cluster);
+    (kernel != HopperAttention::Resident && cluster != Cluster { m: 1, n: 1 })
+        .then(|| format!("blocks of {} on sm_90a are no clusters", name(kernel)))
 }
 
 fn parts(situation: &Situation) -> Option<String> {
-    if kernel(situation)? == HopperAttention::Unified {
+    if kernel(situation)? != HopperAttention::Resident {
         return None;
     }
     let (split, cluster) = (situation.schedule.split_k, situation.schedule.cluster);
@@ -158,16 +156,11 @@ fn parts(situation: &Situation) -> Option<String> {
 }
 
 fn merging(situation: &Situation) -> Option<String> {
-    let kernel = kernel(situation)?;
-    let allowed: &[usize] = match kernel {
-        HopperAttention::Unified => return None,
-        HopperAttention::Specialised => &[1],
+    let allowed: &[usize] = match kernel(situation)? {
+        HopperAttention::Unified | HopperAttention::Specialised => return None,
         HopperAttention::Resident => &[1, 2, 4],
     };
     (!allowed.contains(&situation.schedule.split_k)).then(|| {
-        if kernel == HopperAttention::Specialised {
-            return format!("{} on sm_90a does not split keys", name(kernel));
-        }
         format!(
             "each block of a cluster owns whole slots of 16 of a tile's rows: split-k {}",
             listed(allowed)

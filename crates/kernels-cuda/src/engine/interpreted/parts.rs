@@ -2,8 +2,8 @@
 
 use gauntlet_device::Arch;
 use gauntlet_operations::{
-    Arithmetic, Attention, AttentionFormat, Epilogue, Exponential, Lookup, Operation, OutputFormat, Scaling,
-    Schedule, Sequence, Setup,
+    Arithmetic, Attention, AttentionFormat, Exponential, Lookup, Operation, Order, OutputFormat, Roles,
+    Scaling, Schedule, Sequence, Setup,
 };
 use gauntlet_task::InputKind;
 use rayon::prelude::*;
@@ -42,7 +42,6 @@ fn schedule(tile: [usize; 3], stages: usize, parts: usize) -> Schedule {
         split_k: parts,
         lookup: Lookup::Precomputed,
         setup: Setup::Once,
-        epilogue: Epilogue::Direct,
         ..Schedule::baseline()
     }
 }
@@ -79,6 +78,32 @@ fn parts_of_keys_are_merged_whatever_their_number() {
 }
 
 #[test]
+fn parts_of_warp_groups_keys_are_merged_too() {
+    let formats = [
+        (AttentionFormat::F16, Scaling::PerHead, 128, 4),
+        (AttentionFormat::E4m3, Scaling::PerBlock, 64, 3),
+        (AttentionFormat::Bf16, Scaling::PerHead, 64, 2),
+    ];
+    let mut cases = Vec::new();
+    for (turn, (format, scaling, head_size, parts)) in formats.into_iter().enumerate() {
+        for (causal, lengths) in [(true, [[130, 700], [3, 40], [1, 513]]), (false, [[70, 530]; 3])] {
+            let case = Attention {
+                head_size,
+                ..attention(format, scaling, lengths, causal)
+            };
+            let schedule = Schedule {
+                roles: Roles::Specialised,
+                order: Order::Sorted,
+                exponential: [Exponential::Hardware, Exponential::Polynomial, Exponential::Table][turn],
+                ..schedule([128, 64, head_size], 2, parts)
+            };
+            cases.push((case, schedule));
+        }
+    }
+    check(cases);
+}
+
+#[test]
 fn every_format_and_scaling_is_split_and_packed() {
     let mut cases = Vec::new();
     let formats = [
@@ -89,7 +114,11 @@ fn every_format_and_scaling_is_split_and_packed() {
         (AttentionFormat::Int8, Scaling::PerBlock, Arithmetic::Fp16),
     ];
     for (turn, (format, scaling, arithmetic)) in formats.into_iter().enumerate() {
-        for (tile, lengths) in [([16, 128], LENGTHS[turn % 3]), ([64, 64], LENGTHS[1]), ([16, 64], LENGTHS[3])] {
+        for (tile, lengths) in [
+            ([16, 128], LENGTHS[turn % 3]),
+            ([64, 64], LENGTHS[1]),
+            ([16, 64], LENGTHS[3]),
+        ] {
             let head_size = if turn % 2 == 0 { 128 } else { 64 };
             let case = Attention {
                 head_size,

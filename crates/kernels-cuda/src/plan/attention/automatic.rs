@@ -25,8 +25,10 @@ const STEP_KEYS: usize = 64;
 const STAGES: [usize; 3] = [4, 3, 2];
 /// Steps of a part at least: fewer take as long, because a block has this many under way at a time.
 const PART_STEPS: usize = 2;
-/// Parts at most: merging takes longer with more.
-const MOST_PARTS: usize = 32;
+/// Parts at most, of tiles of 16 queries and of larger ones: merging takes longer with more parts and with more rows.
+const MOST_PARTS: [usize; 2] = [32, 8];
+/// Steps of a part of the specialised kernel at least.
+const SPECIALISED_PART_STEPS: usize = 8;
 
 /// The fastest schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time; the
 /// unified kernel, with keys split over as many blocks as run at once, where all heads that share a key head have few
@@ -71,9 +73,15 @@ fn few_queries(attention: &Attention, target: Target) -> Option<Schedule> {
     let shared = attention.heads / attention.kv_heads.max(1);
     let queries = attention.sequences.iter().map(|lengths| lengths.queries);
     let rows = shared * queries.max()?;
-    let most = if shared > 1 { NARROW_QUERIES } else { RESIDENT_QUERIES };
+    let most = if shared > 1 {
+        NARROW_QUERIES
+    } else {
+        RESIDENT_QUERIES
+    };
     let tile = [FEW_QUERIES, RESIDENT_QUERIES, NARROW_QUERIES].into_iter();
-    let queries = tile.into_iter().find(|&queries| rows <= queries && queries <= most)?;
+    let queries = tile
+        .into_iter()
+        .find(|&queries| rows <= queries && queries <= most)?;
     let eights = attention.format == AttentionFormat::E4m3 && target.arch != Arch::Sm80;
     let mut schedule = Schedule {
         tile: Tile {
@@ -97,12 +105,16 @@ fn few_queries(attention: &Attention, target: Target) -> Option<Schedule> {
     let sets = head_sets(&schedule, attention, target.arch);
     let of_a_set = |lengths: &gauntlet_operations::Sequence| (lengths.queries * sets.heads).div_ceil(queries);
     let tiles = sets.count * attention.sequences.iter().map(of_a_set).sum::<usize>();
-    // Registers and threads leave room for two blocks of tiles up to 64 queries.
-    let at_once = target.processors as usize * if queries < NARROW_QUERIES { blocks(&schedule).min(2) } else { 1 };
-    let longest = attention.sequences.iter().map(|lengths| lengths.keys).max()?;
-    let most_parts = (longest.div_ceil(STEP_KEYS) / PART_STEPS).clamp(1, MOST_PARTS);
-    schedule.split_k = (at_once / tiles.max(1)).clamp(1, most_parts);
+    let most_parts = MOST_PARTS[usize::from(queries > FEW_QUERIES)];
+    schedule.split_k = parts(attention, target, tiles, STEP_KEYS * PART_STEPS).min(most_parts);
     Some(schedule)
+}
+
+/// Parts into which keys are split so that tiles make a block for each multiprocessor, of `keys` keys at least.
+fn parts(attention: &Attention, target: Target, tiles: usize, keys: usize) -> usize {
+    let longest = attention.sequences.iter().map(|lengths| lengths.keys).max();
+    let most = (longest.unwrap_or(0) / keys).max(1);
+    (target.processors as usize / tiles.max(1)).clamp(1, most)
 }
 
 fn hopper(attention: &Attention, target: Target) -> Schedule {
@@ -150,6 +162,8 @@ fn hopper(attention: &Attention, target: Target) -> Schedule {
         // Groups that split the keys drift apart by more than a step.
         schedule.stages = 3;
     }
+    let least = schedule.tile.n * SPECIALISED_PART_STEPS;
+    schedule.split_k = parts(attention, target, tiles(attention, schedule.tile.m), least).min(MOST_PARTS[1]);
     schedule
 }
 
@@ -262,13 +276,16 @@ mod tests {
             (source, schedule.tile.m, schedule.stages, schedule.split_k)
         };
         let unified = Source::AttentionUnified;
-        assert_eq!(decode(1, 32, 8, 1, 8192), (unified, 16, 3, 32));
-        assert_eq!(decode(8, 32, 8, 1, 8192), (unified, 16, 3, 4));
+        assert_eq!(decode(1, 32, 8, 1, 8192), (unified, 16, 3, 16));
+        assert_eq!(decode(8, 32, 8, 1, 8192), (unified, 16, 3, 2));
         assert_eq!(decode(1, 8, 8, 1, 1024), (unified, 16, 3, 8));
         assert_eq!(decode(64, 32, 8, 1, 8192), (unified, 16, 3, 1));
-        assert_eq!(decode(1, 32, 8, 16, 4096), (unified, 64, 3, 32));
-        assert_eq!(decode(1, 32, 8, 32, 4096), (unified, 128, 2, 16));
-        assert_eq!(decode(1, 8, 8, 128, 8192).0, Source::AttentionSpecialised);
+        assert_eq!(decode(1, 1, 1, 1, 8192), (unified, 16, 3, 32));
+        assert_eq!(decode(1, 32, 8, 16, 4096), (unified, 64, 3, 8));
+        assert_eq!(decode(1, 32, 8, 32, 4096), (unified, 128, 2, 8));
+        let specialised = Source::AttentionSpecialised;
+        assert_eq!(decode(1, 32, 8, 128, 8192), (specialised, 128, 2, 4));
+        assert_eq!(decode(1, 8, 8, 1024, 1024), (specialised, 128, 2, 1));
     }
 
     #[test]

@@ -86,15 +86,27 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
     Ok(())
 }
 
-/// Blocks of the specialised kernel share nothing, and its rows are swizzled.
+/// Blocks of the specialised kernel do not wait for one another, and its rows are swizzled.
 fn check_alone(schedule: &Schedule) -> Result<(), PlanError> {
-    let why = "with roles only tiles of 64 queries split their keys, over the blocks of a cluster";
+    let why = "with roles only the blocks of tiles of 64 queries are a cluster";
     require! {
-        "split-k": schedule.split_k, 1, why;
         "cluster": schedule.cluster, Cluster { m: 1, n: 1 }, why;
     }
     let why = "wgmma reads these rows swizzled from shared memory";
     PlanError::unless("layout", schedule.layout, Layout::Swizzled, why)
+}
+
+/// A tile's keys are one part at least.
+fn check_split(schedule: &Schedule) -> Result<(), PlanError> {
+    if schedule.split_k > 0 {
+        return Ok(());
+    }
+    Err(PlanError::word(
+        "split-k",
+        0,
+        "a tile's keys are one part at least",
+        "choose 1 or more",
+    ))
 }
 
 /// Heads that no kernel here takes are refused by name.
@@ -107,8 +119,8 @@ fn check_heads(attention: &Attention) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// Numbers that a part of a tile's keys leaves of each row beside its sums: `Statistics` in `kernels/attention_parts.cuh`.
-const STATISTICS: usize = 2;
+/// Rows of a tile that a warp has: those of `mma.sync.m16n8k16`, and a quarter of those of `wgmma` (PTX ISA).
+const WARP_ROWS: usize = 16;
 
 /// The common part of attention plans: the sequences, and the tiles in the order in which blocks take them.
 #[derive(Debug, Clone)]
@@ -118,27 +130,66 @@ struct Work {
     tiles: Vec<Tile>,
     /// The first scales of each sequence; empty unless blocks have scales of their own.
     first_scales: Vec<FirstScales>,
-    /// Parts of each tile's keys, and bytes that each leaves in the workspace where there are several.
-    parts: usize,
-    part_bytes: usize,
+    /// Of each tile's keys.
+    parts: Parts,
+}
+
+/// How the keys of a tile are split over blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parts {
+    count: usize,
+    /// Bytes that a part leaves in the workspace.
+    bytes: usize,
+    /// Counters of arrived parts, of a tile.
+    counters: usize,
+}
+
+impl Parts {
+    /// All keys together.
+    const ONE: Self = Self {
+        count: 1,
+        bytes: 0,
+        counters: 0,
+    };
+
+    /// Blocks merge whole rows: `BlockParts` in `kernels/attention_parts.cuh`.
+    fn of_blocks(attention: &Attention, rows: usize, count: usize) -> Self {
+        Self::several(count, rows * (attention.head_size + 2), 1)
+    }
+
+    /// Warps merge their own sixteen rows, of which each of 32 lanes has two statistics: `WarpParts` there.
+    fn of_warps(attention: &Attention, rows: usize, count: usize) -> Self {
+        let warps = rows / WARP_ROWS;
+        Self::several(count, warps * 32 * (attention.head_size / 2 + 4), warps)
+    }
+
+    fn several(count: usize, floats: usize, counters: usize) -> Self {
+        match count {
+            ..=1 => Self::ONE,
+            _ => Self {
+                count,
+                bytes: floats * size_of::<f32>(),
+                counters,
+            },
+        }
+    }
 }
 
 impl Work {
-    /// Cuts heads into tiles of `rows` queries; with `sets`, the rows of each set of heads. The keys of a tile are split
-    /// into `parts`, each a block's.
+    /// Cuts the rows of each set of heads into tiles of `rows`.
     fn new(
         attention: &Attention,
         schedule: &Schedule,
         rows: usize,
         sets: HeadSets,
-        parts: usize,
+        parts: Parts,
     ) -> Result<Self, PlanError> {
         let most = i32::MAX as usize;
         within("the rows of Q", attention.query_rows(), most)?;
         within("the rows of K", attention.key_rows(), most)?;
         let tiles = |lengths: &Lengths| {
             let of_a_set = (lengths.queries * sets.heads).div_ceil(rows);
-            of_a_set.saturating_mul(sets.count).saturating_mul(parts)
+            of_a_set.saturating_mul(sets.count).saturating_mul(parts.count)
         };
         check_tiles(
             attention
@@ -152,7 +203,6 @@ impl Work {
             tiles: cut(attention, schedule.order, rows, sets),
             first_scales: first_scales(attention),
             parts,
-            part_bytes: rows * (attention.head_size + STATISTICS) * size_of::<f32>(),
             attention: attention.clone(),
         })
     }
@@ -201,12 +251,12 @@ impl Work {
         let mut tables = bytemuck::cast_slice(&self.sequences).to_vec();
         tables.extend_from_slice(bytemuck::cast_slice(&self.tiles));
         tables.extend_from_slice(bytemuck::cast_slice(&self.first_scales));
-        let split = if self.parts > 1 { self.tiles.len() } else { 0 };
+        let tiles = self.tiles.len();
         Memory {
             tables,
             maps: box_rows.map_or_else(Vec::new, |rows| self.maps(rows)),
-            workspace_bytes: split * self.parts * self.part_bytes,
-            counter_bytes: split * size_of::<u32>(),
+            workspace_bytes: tiles * self.parts.count * self.parts.bytes,
+            counter_bytes: tiles * self.parts.counters * size_of::<u32>(),
         }
     }
 
@@ -270,7 +320,7 @@ impl Work {
             queries: if uniform { first.queries } else { 0 },
             keys: if uniform { first.keys } else { 0 },
             first_scales: tiles + size_of_val(self.tiles.as_slice()) as u64,
-            parts: self.parts as u32,
+            parts: self.parts.count as u32,
             reserved: 0,
         };
         vec![Launch {

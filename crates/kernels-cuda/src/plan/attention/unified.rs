@@ -4,22 +4,18 @@
 use crate::plan::error::require;
 use gauntlet_device::Arch;
 use gauntlet_operations::Attention;
-use gauntlet_operations::resources::{FEW_QUERIES, HeadSets, head_sets, key_warps, merged_bytes};
+use gauntlet_operations::resources::{FEW_QUERIES, HeadSets, head_sets, key_warps, last_bytes, merged_bytes};
 use gauntlet_operations::{
     Arithmetic, Cluster, Epilogue, Layout, Lookup, Order, Roles, Schedule, Scores, Values,
 };
 
-use super::Work;
+use super::{Parts, WARP_ROWS, Work, check_split};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Target, Variant, Weights};
 
-/// Queries of a warp: the rows of `mma.sync.m16n8k16` (PTX ISA).
-const WARP_ROWS: usize = 16;
 /// Keys of a step, and queries of a tile, that there is a kernel for.
 const KEYS: [usize; 2] = [64, 128];
 const QUERIES: [usize; 3] = [FEW_QUERIES, 64, 128];
-/// Bytes for the block's knowledge of whether its part of a tile is the last.
-const LAST_BYTES: usize = 16;
 /// Bytes of a score, and of what a query's sums are multiplied by.
 const SCORE_BYTES: usize = 4;
 
@@ -39,7 +35,11 @@ impl UnifiedPlan {
         check_words(schedule)?;
         check_arithmetic(schedule, target.arch)?;
         let sets = head_sets(schedule, attention, target.arch);
-        let work = Work::new(attention, schedule, schedule.tile.m, sets, schedule.split_k)?;
+        let parts = match key_warps(schedule) {
+            1 => Parts::of_warps(attention, schedule.tile.m, schedule.split_k),
+            _ => Parts::of_blocks(attention, schedule.tile.m, schedule.split_k),
+        };
+        let work = Work::new(attention, schedule, schedule.tile.m, sets, parts)?;
         let bytes = shared_bytes(&work, schedule);
         let most = target.block_shared_bytes;
         if bytes > most {
@@ -68,7 +68,7 @@ impl Plan for UnifiedPlan {
 
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
         self.work
-            .launch(addresses, self.work.tiles.len() * self.work.parts, 1)
+            .launch(addresses, self.work.tiles.len() * self.work.parts.count, 1)
     }
 }
 
@@ -128,8 +128,7 @@ fn shared_bytes(work: &Work, schedule: &Schedule) -> usize {
         Epilogue::Staged => work.attention.head_size * work.attention.output.bytes(),
     };
     let computed = operands + queries * (keys * key_bytes + factor_bytes + result_bytes);
-    let merged = merged_bytes(schedule, &work.attention);
-    computed.max(merged) + if schedule.split_k > 1 { LAST_BYTES } else { 0 }
+    computed.max(merged_bytes(schedule, &work.attention)) + last_bytes(schedule)
 }
 
 fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
@@ -191,14 +190,7 @@ fn check_tile(schedule: &Schedule) -> Result<(), PlanError> {
 
 /// Parts of keys, of warps or of blocks, are merged from registers to the output.
 fn check_parts(schedule: &Schedule) -> Result<(), PlanError> {
-    if schedule.split_k == 0 {
-        return Err(PlanError::word(
-            "split-k",
-            0,
-            "a tile's keys are one part at least",
-            "choose 1 or more",
-        ));
-    }
+    check_split(schedule)?;
     if schedule.split_k == 1 && key_warps(schedule) == 1 {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use gauntlet_operations::resources::HeadSets;
 use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Layout, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat, OutputFormat};
 
-use super::{SHARED_BYTES, Work};
+use super::{Parts, SHARED_BYTES, Work};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -47,7 +47,7 @@ impl ResidentPlan {
     pub fn new(attention: &Attention, schedule: &Schedule) -> Result<Self, PlanError> {
         check_words(attention, schedule)?;
         let joined = joined(attention);
-        let work = Work::new(&joined, schedule, ROWS, HeadSets::alone(&joined), 1)?;
+        let work = Work::new(&joined, schedule, ROWS, HeadSets::alone(&joined), Parts::ONE)?;
         check_keys(attention, schedule)?;
         Ok(Self {
             variant: variant(&work, schedule)?,
