@@ -1,7 +1,7 @@
 //! Which schedule is fastest for a problem, of those tried on an H200; on GPUs before Hopper, which one to begin with.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{FEW_QUERIES, block_bytes, head_sets, warp_groups};
+use gauntlet_operations::resources::{FEW_QUERIES, block_bytes, warp_groups};
 use gauntlet_operations::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Attention, AttentionFormat, Operation};
 
@@ -30,10 +30,11 @@ const MOST_PARTS: [usize; 2] = [32, 8];
 /// Steps of a part of the specialised kernel at least.
 const SPECIALISED_PART_STEPS: usize = 8;
 
-/// The fastest schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time; the
-/// unified kernel, with keys split over as many blocks as run at once, where all heads that share a key head have few
-/// queries; else the specialised one. With e4m3 both multiply queries by keys without conversion, with sums of about 14 bits, and
-/// the resident kernel multiplies values by rounded weights. For exact products choose fp16 arithmetic.
+/// The schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time; the unified
+/// kernel where all heads that share a key head have few queries; else the specialised one. The last two split keys where
+/// tiles are fewer than multiprocessors, into numbers of parts that follow from sizes and have not been measured. With e4m3
+/// all multiply queries by keys without conversion, with sums of about 14 bits, and the resident kernel multiplies values by
+/// rounded weights. For exact products choose fp16 arithmetic.
 ///
 /// On GPUs before Hopper the unified kernel, in a schedule that follows from sizes alone: nothing of it has been measured
 /// there. On sm_89 it multiplies e4m3 queries by keys without conversion too.
@@ -68,46 +69,43 @@ fn before_hopper(attention: &Attention, target: Target) -> Schedule {
 }
 
 /// The unified kernel where the queries of all heads that share a key head are at most a tile's rows: the time of such a
-/// problem is that of reading its keys and values once, by as many blocks as run at once.
+/// problem is that of reading its keys and values once.
 fn few_queries(attention: &Attention, target: Target) -> Option<Schedule> {
     let shared = attention.heads / attention.kv_heads.max(1);
     let queries = attention.sequences.iter().map(|lengths| lengths.queries);
     let rows = shared * queries.max()?;
-    let most = if shared > 1 {
-        NARROW_QUERIES
-    } else {
-        RESIDENT_QUERIES
+    // The specialised kernel is for tiles of 128 queries of one head.
+    let sizes: &[usize] = match shared {
+        ..=1 => &[FEW_QUERIES, RESIDENT_QUERIES],
+        _ => &[FEW_QUERIES, RESIDENT_QUERIES, NARROW_QUERIES],
     };
-    let tile = [FEW_QUERIES, RESIDENT_QUERIES, NARROW_QUERIES].into_iter();
-    let queries = tile
-        .into_iter()
-        .find(|&queries| rows <= queries && queries <= most)?;
+    let size = *sizes.iter().find(|&&size| rows <= size)?;
     let eights = attention.format == AttentionFormat::E4m3 && target.arch != Arch::Sm80;
-    let mut schedule = Schedule {
+    let with_stages = |stages| Schedule {
         tile: Tile {
-            m: queries,
+            m: size,
             n: STEP_KEYS,
             k: attention.head_size,
         },
+        stages,
         lookup: Lookup::Precomputed,
         setup: Setup::Once,
         arithmetic: if eights { Arithmetic::Fp8 } else { Arithmetic::Fp16 },
         ..Schedule::baseline()
     };
     let problem = Operation::Attention(attention.clone());
-    let blocks = |schedule: &Schedule| target.blocks_with(block_bytes(schedule, &problem, target.arch));
-    let with_stages = |stages| Schedule {
-        stages,
-        ..schedule.clone()
-    };
-    let roomy = STAGES.map(with_stages).into_iter().find(|one| blocks(one) >= 2);
-    schedule = roomy.unwrap_or_else(|| with_stages(2));
-    let sets = head_sets(&schedule, attention, target.arch);
-    let of_a_set = |lengths: &gauntlet_operations::Sequence| (lengths.queries * sets.heads).div_ceil(queries);
-    let tiles = sets.count * attention.sequences.iter().map(of_a_set).sum::<usize>();
-    let most_parts = MOST_PARTS[usize::from(queries > FEW_QUERIES)];
-    schedule.split_k = parts(attention, target, tiles, STEP_KEYS * PART_STEPS).min(most_parts);
-    Some(schedule)
+    let is_roomy =
+        |schedule: &Schedule| target.blocks_with(block_bytes(schedule, &problem, target.arch)) >= 2;
+    let roomy = STAGES.map(with_stages).into_iter().find(is_roomy);
+    let schedule = roomy.unwrap_or_else(|| with_stages(2));
+    // All rows of a set of heads are one tile.
+    let queried = attention.sequences.iter().filter(|lengths| lengths.queries > 0);
+    let tiles = queried.count() * attention.kv_heads;
+    let most_parts = MOST_PARTS[usize::from(size > FEW_QUERIES)];
+    Some(Schedule {
+        split_k: parts(attention, target, tiles, STEP_KEYS * PART_STEPS).min(most_parts),
+        ..schedule
+    })
 }
 
 /// Parts into which keys are split so that tiles make a block for each multiprocessor, of `keys` keys at least.
