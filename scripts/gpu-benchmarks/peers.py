@@ -12,6 +12,7 @@ import statistics
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention, silu
 
 import operands
@@ -120,31 +121,46 @@ def humming(groups, inputs, dual):
 def attention(problem, inputs):
     """A batch of equal sequences, operands N(0, 1) or, if `inputs` are wide, as Gauntlet draws those."""
     lengths = {(sequence["queries"], sequence["keys"]) for sequence in problem["sequences"]}
-    if len(lengths) != 1 or problem["heads"] != problem["kv_heads"]:
-        raise ValueError("PyTorch is asked only for equal sequences whose heads have keys of their own")
+    if len(lengths) != 1:
+        raise ValueError("PyTorch is asked only for equal sequences")
     if inputs == "outliers":
         raise ValueError("attention's operands are drawn for PyTorch as wide ones or N(0, 1), not with outliers")
     [(queries, keys)] = lengths
-    batch, heads, size, causal = (
+    batch, heads, kv_heads, size, causal = (
         len(problem["sequences"]),
         problem["heads"],
+        problem["kv_heads"],
         problem["head_size"],
         problem["causal"],
     )
-    def operand(positions, exponents):
+
+    def operand(heads, positions, exponents):
         tensors = random(batch, heads, positions, size)
         return [(widened(tensor, *exponents) if inputs == "wide" else tensor).half() for tensor in tensors]
 
-    query, key, value = (operand(queries, (-2, 1)), operand(keys, (-2, 1)), operand(keys, (-4, 4)))
+    query = operand(heads, queries, (-2, 1))
+    key, value = operand(kv_heads, keys, (-2, 1)), operand(kv_heads, keys, (-4, 4))
 
-    def by(backend):
+    # Gauntlet's mask ends where queries and keys end. `is_causal` begins where they begin, which is the same for equally
+    # many; for others PyTorch's bias of that name is for flash alone, and cuDNN takes the mask itself.
+    for_cudnn = for_flash = {"is_causal": causal}
+    if causal and queries != keys:
+        for_cudnn = {"attn_mask": torch.ones(queries, keys, dtype=torch.bool, device="cuda").tril(keys - queries)}
+        for_flash = {"attn_mask": causal_lower_right(queries, keys)}
+
+    def by(backend, mask):
+        options = {**mask, **({"enable_gqa": True} if heads != kv_heads else {})}
+
         def call(index):
             with sdpa_kernel(backend):
-                return scaled_dot_product_attention(query[index], key[index], value[index], is_causal=causal)
+                return scaled_dot_product_attention(query[index], key[index], value[index], **options)
 
         return call
 
-    return {"cudnn fp16": by(SDPBackend.CUDNN_ATTENTION), "flash fp16": by(SDPBackend.FLASH_ATTENTION)}
+    return {
+        "cudnn fp16": by(SDPBackend.CUDNN_ATTENTION, for_cudnn),
+        "flash fp16": by(SDPBackend.FLASH_ATTENTION, for_flash),
+    }
 
 
 def widened(tensor, least, most):

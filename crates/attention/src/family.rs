@@ -1,7 +1,7 @@
 //! The attention task's implementation of the judge's interface.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::resources::resident_keys;
+use gauntlet_operations::resources::{FEW_QUERIES, resident_keys};
 use gauntlet_operations::{
     Arithmetic, Attention, Choice, Epilogue, Field, Inputs, Lookup, Operation, Order, Roles, Schedule,
     Sequence, Setup,
@@ -21,6 +21,9 @@ pub const ATTENTION: &dyn Task = &AttentionFamily;
 /// Attention on quantised operands.
 #[derive(Debug)]
 pub struct AttentionFamily;
+
+/// Queries of a sequence up to which keys are worth splitting into many parts.
+const MOST_SPLIT_QUERIES: usize = 128;
 
 /// The suites that come with the task.
 const SUITES: [(&str, &str); 1] = [("attention", include_str!("../suites/attention.toml"))];
@@ -149,10 +152,13 @@ impl TiledFamily for AttentionFamily {
     /// cost nothing.
     fn tuning_space(sizes: &Attention, device: &Device) -> Space {
         let most = |size: fn(&Sequence) -> usize| sizes.sequences.iter().map(size).max().unwrap_or(1);
-        let splits: &[usize] = if device.arch == Arch::Cpu {
-            &[1, 2]
-        } else {
-            &[1, 2, 4]
+        let queries = most(|sequence| sequence.queries);
+        let rows_of_few = queries * sizes.heads / sizes.kv_heads.max(1);
+        let splits: &[usize] = match device.arch {
+            Arch::Cpu => &[1, 2],
+            // Few queries have fewer tiles than a GPU has multiprocessors.
+            Arch::Sm80 | Arch::Sm89 | Arch::Sm90a if queries <= MOST_SPLIT_QUERIES => &[1, 2, 4, 8, 16],
+            _ => &[1, 2, 4],
         };
         let (rows, columns, stages): (&[usize], &[usize], &[usize]) = match device.arch {
             Arch::Cpu => (&[16, 32, 64, 128, 256], &[32, 64, 128, 256], &[1, 2, 3, 4]),
@@ -163,16 +169,19 @@ impl TiledFamily for AttentionFamily {
                 (&[64, 128, 256], &[16, 32, 64, 128, 256], &[2, 3, 4, 6, 8])
             }
         };
-        let (rows, columns) = (
-            up_to(rows, most(|sequence| sequence.queries)),
+        let (mut rows, columns) = (
+            up_to(rows, queries),
             up_to(columns, most(|sequence| sequence.keys)),
         );
+        if matches!(device.arch, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a) && rows_of_few <= FEW_QUERIES {
+            rows.insert(0, FEW_QUERIES);
+        }
         let of_rows = |&m: &usize| columns.iter().map(move |&n| [m, n, sizes.head_size]);
         let tiles: Vec<[usize; 3]> = rows.iter().flat_map(of_rows).collect();
         let clusters = match device.arch {
             Arch::Cpu | Arch::Sm80 | Arch::Sm89 => vec![[1, 1]],
-            // On sm_90a, keys are split over the blocks of a cluster.
-            Arch::Sm90a => splits.iter().map(|&n| [1, n]).collect(),
+            // On sm_90a, keys that are all in shared memory are split over the blocks of a cluster.
+            Arch::Sm90a => vec![[1, 1], [1, 2], [1, 4]],
             Arch::Sm100a => vec![[1, 1], [2, 1]],
         };
         let arithmetic = match device.arch {

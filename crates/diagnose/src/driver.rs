@@ -89,8 +89,8 @@ pub(super) struct Amounts {
 impl Amounts {
     pub(super) fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Self {
         let processors = device.processors.get() as usize;
-        let classes = tiles::classes(problem, schedule);
-        let totals = Counts::of(problem, schedule, processors);
+        let classes = tiles::classes(problem, schedule, device.arch);
+        let totals = Counts::of(problem, schedule, device.arch, processors);
         let bytes = count::bytes(problem);
         let count = |driver| match driver {
             Driver::Constant => 1.0,

@@ -20,7 +20,8 @@ struct Sequence {
     u32 queries, keys;
 };
 
-// A unit of work: `queries` queries of a head, from `query` on.
+// A unit of work: `queries` queries of a head, from `query` on. Of packed heads, rows of all queries of those heads that
+// share a key head, whose number is in `head`.
 struct Tile {
     u32 sequence, head;
     u32 query, queries;
@@ -37,11 +38,13 @@ struct Parameter {
     const Sequence* sequences;
     const Tile* tiles;              // in the order in which blocks take them
     const TensorMap* maps;          // three a sequence: of Q, K and V
-    u32* counters;                  // the next tile, and blocks that are done
+    u32* counters;                  // parts of tiles that have arrived (attention_parts.cuh); zero between calls
+    float* workspace;               // what parts of tiles leave (attention_parts.cuh)
     u32 tile_count, heads, kv_heads;
     float scale;                    // log₂ e / √(head size): exponentials are powers of two
     u32 queries, keys;              // of every sequence, if all have as many; else 0
     const uint2* first_scales;      // of each sequence's first head, of Q and of K; only if BY_BLOCK
+    u32 parts, reserved;            // of a tile's keys, at most
 };
 
 struct Scales {

@@ -7,7 +7,7 @@
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; PARTS of the keys, 1 or 2; KEYS of a
 // step; STAGES of the rings; ARITHMETIC, for e4m3: 0 converted to fp16, 1 Q·Kᵀ of what was copied; UNIFORM 1, all sequences
 // are equal; DESCENDING 1, they are to be computed from their last queries down; FEW 1, some have fewer than 64 queries;
-// SHARED bytes.
+// SPLIT 1, a tile's keys are split over Parameter::parts blocks; SHARED bytes.
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_merge.cuh"
 
@@ -19,7 +19,7 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
     const Job job = locate(parameter, tile_of_round(round));
     Scales scales = load_scales(parameter, job.index, job.head);
     if (job.steps == 0) {
-        if (me.part == 0) store(parameter, job, me, Outputs{}, {0.0f, 0.0f});
+        if (me.part == 0 && job.part == 0) store(parameter, job, me, Outputs{}, {0.0f, 0.0f});
         return;
     }
     if (MAY_IDLE && me.group() * 64 >= job.queries) return idle(job, me);
@@ -49,7 +49,7 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
     // some queries see none.
     int keys = job.sequence.keys, seen = CAUSAL ? (int)(job.query + me.group() * 64 + 1 - job.sequence.queries) + keys : keys;
     // The first key of number `number` of the tile's runs, the `run`th of a step, and the scales of its keys and values.
-    auto first_key = [&](u32 run, u32 number) { return number / RUNS * KEYS + (me.part * RUNS + run) * RUN; };
+    auto first_key = [&](u32 run, u32 number) { return (job.first_step + number / RUNS) * KEYS + (me.part * RUNS + run) * RUN; };
     auto scales_of_run = [&](u32 run, u32 number) { return BY_BLOCK ? blocks.at(first_key(run, number)) : scales; };
     auto finish_scores = [&](u32 stage, u32 run, u32 number, bool flip) {
         pin(scores);
@@ -126,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attentio
         registers_increase<CONSUMER_REGISTERS>();
         Consumer me(base);
         float table = power_table();
-        for (u32 round = 0; tile_of_round(round) < parameter.tile_count; round++)
+        for (u32 round = 0; tile_of_round(round) < tile_count(parameter); round++)
             compute(parameter, round, me, table);
     }
 }

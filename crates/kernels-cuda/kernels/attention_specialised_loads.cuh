@@ -39,7 +39,7 @@ DEVICE void load(const Parameter& parameter, u32 base) {
     Uses keys, values;
     RawPlace raw;
     u32 filled = 0;
-    for (u32 round = 0; tile_of_round(round) < parameter.tile_count; round++) {
+    for (u32 round = 0; tile_of_round(round) < tile_count(parameter); round++) {
         Job job = locate(parameter, tile_of_round(round));
         if (job.steps == 0) continue;
         const TensorMap* maps = parameter.maps + 3 * job.index;
@@ -47,7 +47,7 @@ DEVICE void load(const Parameter& parameter, u32 base) {
         barrier_wait(base + QUERY_EMPTY, filled++ & 1 ^ 1);
         copy_rows(base + QUERIES_AT, maps, job.query, job.head, QUERIES, base + QUERY_FULL);
         for (u32 step = 0; step < job.steps; step++) {
-            u32 stage = step % STAGES, row = step * KEYS;
+            u32 stage = step % STAGES, row = (job.first_step + step) * KEYS;
             if constexpr (BY_CONVERTERS_KEYS) copy_raw(base, raw, maps + 1, row, head);
             else copy_to_ring(base, KEYS_AT, KEY_BYTES, KEY_FULL, KEY_EMPTY, keys, stage, maps + 1, row, head);
             if constexpr (BY_CONVERTERS_VALUES) copy_raw(base, raw, maps + 2, row, head);
@@ -100,7 +100,7 @@ DEVICE void prepare(u32 base, Uses& uses, u32 stage, RawPlace& raw, u32 thread) 
 DEVICE void convert(const Parameter& parameter, u32 base, u32 thread) {
     Uses keys, values;
     RawPlace raw;
-    for (u32 round = 0; tile_of_round(round) < parameter.tile_count; round++) {
+    for (u32 round = 0; tile_of_round(round) < tile_count(parameter); round++) {
         u32 steps = locate(parameter, tile_of_round(round)).steps;
         for (u32 step = 0; step < steps; step++) {
             if constexpr (BY_CONVERTERS_KEYS) prepare<false>(base, keys, step % STAGES, raw, thread);

@@ -102,10 +102,28 @@ DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me
     }
 }
 
+// Of a warp whose tile's keys are split over blocks: whether it has the last part. Then its sums are those of all parts.
+DEVICE bool merge_blocks(const Parameter& parameter, const Job& job, Outputs& sums, float (&totals)[2], const float (&shifts)[2], bool (&seen)[2]) {
+    constexpr u32 WARPS = 4 * QUERY_GROUPS;
+    WarpParts parts(parameter, job.number * WARPS + threadIdx.x / 32 % WARPS);
+    auto sum = [&](u32 index) -> float& { return sums[index]; };
+    Statistics rows[2];
+#pragma unroll
+    for (u32 row = 0; row < 2; row++) rows[row] = {seen[row] ? -shifts[row] : -INFINITE, totals[row]};
+    if (!parts.leave(job.part, job.parts, sum, rows)) return false;
+    parts.merge<1>(job.parts, sum, rows);
+#pragma unroll
+    for (u32 row = 0; row < 2; row++) {
+        totals[row] = rows[row].total;
+        seen[row] = rows[row].base != -INFINITE;
+    }
+    return true;
+}
+
 // Ends a tile: the sums of all parts together become results. The second part stores its sums in shared memory, one
 // float of all threads after another, and the first part adds them: always in this order, so results are reproducible.
 DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& me, const Scales& scales, const Softmax& softmax, Outputs& sums) {
-    float totals[2] = {softmax.sum(0), softmax.sum(1)}, factors[2];
+    float totals[2] = {softmax.sum(0), softmax.sum(1)}, shifts[2] = {softmax.shift[0], softmax.shift[1]}, factors[2];
     if constexpr (PARTS == 2) {
         Merging merging(me);
         u32 at = me.base + MERGED_AT + (me.group() * MERGED_FLOATS * 128 + threadIdx.x % 128) * 4;
@@ -131,6 +149,7 @@ DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& m
             factors[row] = power_by_hardware(least - softmax.shift[row]);
             others[row] = power_by_hardware(least - shift);
             totals[row] = fmaf(left(2 + row), others[row], totals[row] * factors[row]);
+            shifts[row] = least;
         }
 #pragma unroll
         for (u32 i = 0; i < HEAD / 2; i++) {
@@ -140,8 +159,12 @@ DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& m
         merging.give_room();
     }
     // A row that sees no key has the result 0, though its weights may have a nonzero sum: the polynomial and the table
-    // do not return 0 for −∞. The first part has key 0, which every row sees that sees any key.
+    // do not return 0 for −∞. The first part has the first key, which every row sees that sees any key.
+    bool seen[2] = {softmax.has_seen(0), softmax.has_seen(1)};
+    if constexpr (SPLIT) {
+        if (job.parts > 1 && !merge_blocks(parameter, job, sums, totals, shifts, seen)) return;
+    }
 #pragma unroll
-    for (u32 row = 0; row < 2; row++) factors[row] = softmax.has_seen(row) ? scales.value / totals[row] : 0.0f;
+    for (u32 row = 0; row < 2; row++) factors[row] = seen[row] ? scales.value / totals[row] : 0.0f;
     store(parameter, job, me, sums, factors);
 }

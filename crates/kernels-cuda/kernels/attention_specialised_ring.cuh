@@ -5,6 +5,7 @@
 // Rows of 16-bit operands lie in panels of 64 elements, 128 bytes a row, swizzled; e4m3 rows of a head in one panel.
 #pragma once
 #include "attention_operands.cuh"
+#include "attention_parts.cuh"
 
 constexpr u32 QUERIES = 64 * CONSUMERS / PARTS;             // of a tile
 constexpr u32 QUERY_GROUPS = CONSUMERS / PARTS;             // warp groups that share out the queries
@@ -67,6 +68,11 @@ struct Uses {
     DEVICE void count(u32 stage) { bits ^= 1u << stage; }
 };
 
+// What blocks take one after another: tiles, or, if SPLIT, parts of their keys, those of a tile side by side.
+DEVICE u32 tile_count(const Parameter& parameter) {
+    return SPLIT ? parameter.tile_count * parameter.parts : parameter.tile_count;
+}
+
 // The block's tile of each round; beyond the last tile there is none. Every other round runs backward, so that blocks
 // get about equal work from tiles in descending order.
 DEVICE u32 tile_of_round(u32 round) {
@@ -77,15 +83,18 @@ DEVICE u32 tile_of_round(u32 round) {
 struct Job {
     Sequence sequence;
     u32 index, head, query, queries;
-    u32 steps;          // of KEYS keys, up to the last that any of its queries sees
+    u32 steps;          // of KEYS keys, up to the last that any of its queries sees; if SPLIT, those of the part
+    u32 first_step;
+    u32 number, part, parts;        // of the tile among all, and of its keys; without a step the first part is there alone
 
     DEVICE u32 kv_head(const Parameter& parameter) const { return head / (parameter.heads / parameter.kv_heads); }
 };
 
 // Equal sequences need no table: reading it would take a microsecond before the first copy. With DESCENDING, the
 // queries that see the most keys come first: a head's last.
-DEVICE Job locate(const Parameter& parameter, u32 tile) {
+DEVICE Job locate(const Parameter& parameter, u32 unit) {
     Job job;
+    u32 tile = SPLIT ? unit / parameter.parts : unit;
     if (UNIFORM) {
         u32 tiles = (parameter.queries + QUERIES - 1) / QUERIES, slices = parameter.tile_count / tiles, slice;
         if (DESCENDING) {
@@ -111,5 +120,13 @@ DEVICE Job locate(const Parameter& parameter, u32 tile) {
     }
     u32 last = (UNIFORM ? min(job.query + QUERIES, job.sequence.queries) : job.query + job.queries) - 1;
     job.steps = (visible_keys(job.sequence, last) + KEYS - 1) / KEYS;
+    job.number = tile;
+    job.part = SPLIT ? unit % parameter.parts : 0;
+    job.parts = SPLIT ? max(min(parameter.parts, job.steps), 1u) : 1;
+    job.first_step = 0;
+    if (SPLIT) {
+        job.first_step = min((u32)((u64)job.steps * job.part / job.parts), job.steps);
+        job.steps = min((u32)((u64)job.steps * (job.part + 1) / job.parts), job.steps) - job.first_step;
+    }
     return job;
 }

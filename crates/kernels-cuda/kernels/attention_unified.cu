@@ -7,66 +7,33 @@
 // the values (the same, or attention_unified_scalar.cuh), and the results' way out (attention_unified_results.cuh).
 // The words of a schedule are definitions, so each step of the staircase is this file compiled once more.
 //
-// Definitions beside those of attention.cuh: TILE_M, TILE_N, STAGES; SCORES: 0 stay in registers, 1 go to shared
-// memory and weights overwrite them, 2 weights lie apart; VALUES, P·V: 0 on the matrix unit, 1 scalar; LAYOUT: 0
-// plain, 1 swizzled; EPILOGUE: 0 direct, 1 staged; ARITHMETIC of e4m3 queries and keys: 0 fp16, 1 as they are; OVERLAP 1, the launch may begin before the one before it has
-// ended.
+// Few queries have fewer tiles than a GPU has multiprocessors, and their time is that of reading keys and values. Tiles
+// of 16 queries give each of four warps its keys of every step; a tile's keys are split over several blocks; and heads
+// that share a key head are rows of the same tile, so that keys are read once. Parts are merged at the end
+// (attention_unified_parts.cuh).
+//
+// Definitions beside those of attention.cuh: TILE_M, TILE_N, STAGES; SPLIT 1, a tile's keys are split over
+// Parameter::parts blocks; PACKED 1, a tile's rows are of all heads that share a key head; SCORES: 0 stay in registers, 1
+// go to shared memory and weights overwrite them, 2 weights lie apart; VALUES, P·V: 0 on the matrix unit, 1 scalar;
+// LAYOUT: 0 plain, 1 swizzled; EPILOGUE: 0 direct, 1 staged; ARITHMETIC of e4m3 queries and keys: 0 fp16, 1 as they are;
+// OVERLAP 1, the launch may begin before the one before it has ended.
+#include "attention_unified_parts.cuh"
 #include "attention_unified_results.cuh"
 #include "attention_unified_scalar.cuh"
-
-// ---- The work of a block.
-
-struct Work {
-    Sequence sequence;
-    Tile tile;
-    u32 rows, steps;                // queries, and steps of keys that they see
-    const u8 *key, *value;          // the head's
-
-    // Entries of both tables are 16 bytes, and so are their loads.
-    DEVICE Work(const Parameter& parameter) {
-        uint4 words = __ldg((const uint4*)parameter.tiles + blockIdx.x);
-        tile = {words.x, words.y, words.z, words.w};
-        words = __ldg((const uint4*)parameter.sequences + tile.sequence);
-        sequence = {words.x, words.y, words.z, words.w};
-        rows = min(sequence.queries - tile.query, (u32)TILE_M);
-        steps = (visible_keys(sequence, tile.query + rows - 1) + TILE_N - 1) / TILE_N;
-        u32 head = tile.head / (parameter.heads / parameter.kv_heads);
-        u64 first = ((u64)sequence.key_row + (u64)head * sequence.keys) * ROW_BYTES;
-        key = parameter.key + first;
-        value = parameter.value + first;
-    }
-
-    // Of Q and of the output.
-    DEVICE u64 first_row() const {
-        return (u64)sequence.query_row + (u64)tile.head * sequence.queries + tile.query;
-    }
-
-    // Starts the copies of a step, if there is one more; commits a group of copies in either case, so that all threads
-    // count alike.
-    DEVICE void load_step(u32 memory, u32 step) const {
-        if (step < steps) {
-            u32 first = step * TILE_N, slot = step % STAGES * STEP_BYTES;
-            load_rows<TILE_N>(memory + KEYS_AT + slot, key + (u64)first * ROW_BYTES, sequence.keys - first);
-            load_rows<TILE_N>(memory + VALUES_AT + slot, value + (u64)first * ROW_BYTES, sequence.keys - first);
-        }
-        copy_commit();
-    }
-};
 
 // ---- A step, from scores to sums, and how sums become results: a function for each way.
 
 DEVICE void add_step(RegisterSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values, const StepScales& scales) {
-    u32 lane = threadIdx.x % 32, weights[TILE_N / 16][4];
+    u32 lane = threadIdx.x % 32, weights[WARP_KEYS / 16][4];
     float corrections[2];
     softmax.weigh(scores, weights, corrections);
     sums.correct(corrections[0], corrections[1]);
     if constexpr (BY_BLOCK) {
 #pragma unroll
-        for (u32 block = 0; block < TILE_N / SCALE_BLOCK; ++block)
-            sums.add_block(weights + block * (SCALE_BLOCK / 16), values, block * SCALE_BLOCK, scales.of_values(block * SCALE_BLOCK), lane);
+        for (u32 key = 0; key < WARP_KEYS; key += RUN) sums.add_block(weights + key / 16, values, key, scales.of_values(key), lane);
     } else {
 #pragma unroll
-        for (u32 block = 0; block < TILE_N / 16; ++block) sums.add(weights[block], values, 16 * block, lane);
+        for (u32 block = 0; block < WARP_KEYS / 16; ++block) sums.add(weights[block], values, 16 * block, lane);
     }
 }
 
@@ -119,7 +86,7 @@ DEVICE void finish_sums(SharedSoftmax& softmax, ScalarSums& sums, const Work& wo
 // Steps that may still be on their way when one is awaited.
 constexpr u32 LATER_STEPS = STAGES > 1 ? STAGES - 2 : 0;
 // With the most sums and scores there are no registers left for queries, and every step reads them again.
-constexpr bool READ_AGAIN = HEAD == 128 && TILE_N == 128;
+constexpr bool READ_AGAIN = HEAD == 128 && WARP_KEYS == 128;
 
 template <bool, typename First, typename Second>
 struct Either {
@@ -137,29 +104,32 @@ attention_unified(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 dynamic[];
     u32 memory = shared_address(dynamic), lane = threadIdx.x % 32;
     // Broadcast, so that the compiler knows that a warp takes one branch.
-    u32 warp = __shfl_sync(~0u, threadIdx.x / 32, 0), warp_row = 16 * warp;
-    if constexpr (OVERLAP) {
-        grid_launch_dependents();
-        grid_wait();
-    }
+    u32 warp = __shfl_sync(~0u, threadIdx.x / 32, 0), warp_row = 16 * (warp % ROW_WARPS);
+    u32 warp_key = warp / ROW_WARPS * WARP_KEYS, warp_bytes = warp_key * ROW_BYTES;
+    if constexpr (OVERLAP) grid_launch_dependents();
+    // Tables are not written by launches, so they are read while the one before is still running.
     Work work(parameter);
+    if constexpr (OVERLAP) grid_wait();
+    if (SPLIT && work.part >= work.parts) return;
     load_rows<TILE_M>(memory + QUERIES_AT, parameter.query + work.first_row() * ROW_BYTES, work.rows);
     copy_commit();
-    for (u32 step = 1; step < STAGES; ++step) work.load_step(memory, step - 1);
+    for (u32 step = 1; step < STAGES; ++step) work.load_step(memory, work.first_step + step - 1);
 
-    Scales scales = load_scales(parameter, work.tile.sequence, work.tile.head);
-    BlockScales blocks(parameter, work.tile.sequence, work.sequence, work.tile.head, work.tile.query + warp_row);
-    u32 query = work.tile.query + warp_row, visible_to_all = visible_keys(work.sequence, query);
-    query += lane / 4;
-    Visible visible = {visible_keys(work.sequence, query), visible_keys(work.sequence, query + 8)};
-    Softmax softmax(scales.score, memory, warp_row);
+    u32 row = warp_row + lane / 4;
+    Scales scales = work.scales(parameter, row), scales_below = PACKED ? work.scales(parameter, row + 8) : scales;
+    BlockScales blocks = work.block_scales(parameter, PACKED ? row : warp_row);
+    BlockScales blocks_below = PACKED ? work.block_scales(parameter, row + 8) : blocks;
+    u32 visible_to_all = work.fewest_visible(warp_row);
+    Visible visible = {work.visible(row), work.visible(row + 8)};
+    Softmax softmax(scales.score, scales_below.score, memory, warp_row);
     Sums sums;
 
     copy_wait<STAGES - 1>();
     __syncthreads();
     Queries queries;
-    if constexpr (!READ_AGAIN) read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, lane);
-    for (u32 step = 0; step < work.steps; ++step) {
+    auto read_again = [&] { read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, scales_below.flip, lane); };
+    if constexpr (!READ_AGAIN) read_again();
+    for (u32 step = work.first_step; step < work.end_step; ++step) {
         // With a ring, one barrier serves two purposes: the step has landed for all threads, and all are done with the
         // previous step, whose slot is loaded next. Without a ring, the only slot is loaded after the barrier and then
         // awaited.
@@ -170,20 +140,27 @@ attention_unified(const __grid_constant__ Parameter parameter) {
             copy_wait<0>();
             __syncthreads();
         }
-        u32 slot = step % STAGES * STEP_BYTES;
-        if constexpr (READ_AGAIN) read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, lane);
+        u32 slot = step % STAGES * STEP_BYTES + warp_bytes, first_key = step * TILE_N + warp_key;
+        if constexpr (READ_AGAIN) read_again();
         RawScores scores;
         multiply_keys(scores, queries, memory + KEYS_AT + slot, lane);
-        if constexpr (BY_BLOCK) scale_by_block(scores, blocks, step * TILE_N);
-        if ((step + 1) * TILE_N > visible_to_all) mask(scores, visible, step * TILE_N, lane);
-        add_step(softmax, sums, scores, memory + VALUES_AT + slot, StepScales{blocks, step * TILE_N});
+        if constexpr (BY_BLOCK) scale_by_block(scores, blocks, blocks_below, first_key);
+        if (first_key + WARP_KEYS > visible_to_all) mask(scores, visible, first_key, lane);
+        add_step(softmax, sums, scores, memory + VALUES_AT + slot, StepScales{blocks, first_key});
     }
 
-    finish_sums(softmax, sums, work, visible, scales.value);
-    Results results = {parameter, work.first_row() + warp_row, work.rows - min(work.rows, warp_row),
-                       memory + RESULTS_AT + warp_row * RESULT_ROW, lane};
-    sums.element_pairs(lane, [&](u32 row, u32 element, float low, float high) {
-        results.put(row, element, low, high);
-    });
-    results.finish();
+    if constexpr (KEY_WARPS > 1) {
+        finish_shared_rows(parameter, work, softmax, sums, memory, warp, lane);
+    } else {
+        if constexpr (SPLIT) {
+            if (warp_row >= work.rows || work.parts > 1 && !merge_own_rows(parameter, work, softmax, sums, warp)) return;
+        }
+        finish_sums(softmax, sums, work, visible, scales.value);
+        Results results = {parameter, work.first_row() + warp_row, work.rows - min(work.rows, warp_row),
+                           memory + RESULTS_AT + warp_row * RESULT_ROW, lane};
+        sums.element_pairs(lane, [&](u32 row, u32 element, float low, float high) {
+            results.put(row, element, low, high);
+        });
+        results.finish();
+    }
 }

@@ -15,7 +15,7 @@
 #pragma once
 #include "attention_unified_memory.cuh"
 
-constexpr u32 HEAD_BLOCKS = HEAD / 8, KEY_BLOCKS = TILE_N / 8;
+constexpr u32 HEAD_BLOCKS = HEAD / 8, KEY_BLOCKS = WARP_KEYS / 8;
 // Two 16-byte pieces of each row are read at a time: this many blocks of 16 elements.
 constexpr u32 PIECE_PAIRS = ROW_BYTES / 32, PAIR_DEPTHS = HEAD / 16 / PIECE_PAIRS;
 
@@ -59,21 +59,22 @@ DEVICE u32 two_pieces(u32 area, u32 row, u32 piece, u32 lane) {
 
 typedef u32 Queries[HEAD / (EIGHTS ? 32 : 16)][4];
 
-// If raw scores change their sign (only for 8 bits: Scales), the queries are negated.
-DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, u32 lane) {
-    u32 signs = !flip ? 0 : EIGHTS ? 0x80808080u : 0x80008000u;
+// If raw scores of the lane's rows g and g + 8 change their sign (only for 8 bits: Scales), their queries are negated.
+DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, bool flip_below, u32 lane) {
+    constexpr u32 SIGNS = EIGHTS ? 0x80808080u : 0x80008000u;
+    u32 signs = flip ? SIGNS : 0, below = flip_below ? SIGNS : 0;
 #pragma unroll
     for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
         uint4 words = load_matrices(sixteen_rows<ROW_BYTES>(area, first_row, 2 * pair, lane));
         u32(&low)[4] = queries[EIGHTS ? pair : pair * PAIR_DEPTHS];
         if constexpr (EIGHTS) {
-            low[0] = words.x ^ signs, low[1] = words.y ^ signs, low[2] = words.z ^ signs, low[3] = words.w ^ signs;
+            low[0] = words.x ^ signs, low[1] = words.y ^ below, low[2] = words.z ^ signs, low[3] = words.w ^ below;
         } else if constexpr (EIGHT_BITS) {
             u32(&high)[4] = queries[pair * PAIR_DEPTHS + 1];
             low[0] = lower_halves(words.x) ^ signs, low[2] = upper_halves(words.x) ^ signs;
-            low[1] = lower_halves(words.y) ^ signs, low[3] = upper_halves(words.y) ^ signs;
+            low[1] = lower_halves(words.y) ^ below, low[3] = upper_halves(words.y) ^ below;
             high[0] = lower_halves(words.z) ^ signs, high[2] = upper_halves(words.z) ^ signs;
-            high[1] = lower_halves(words.w) ^ signs, high[3] = upper_halves(words.w) ^ signs;
+            high[1] = lower_halves(words.w) ^ below, high[3] = upper_halves(words.w) ^ below;
         } else {
             low[0] = words.x, low[1] = words.y, low[2] = words.z, low[3] = words.w;
         }
@@ -114,6 +115,9 @@ DEVICE void multiply_keys(RawScores& scores, const Queries& queries, u32 keys, u
 // ---- P·V: keys are the depth, head elements columns. A column of ones beside them sums the weights as they were
 // rounded, in the same order, so values of 1 give 1.
 
+// Keys of a warp's step that share a scale, if blocks have their own.
+constexpr u32 RUN = WARP_KEYS < SCALE_BLOCK ? WARP_KEYS : SCALE_BLOCK;
+
 struct MatrixSums {
     float sums[HEAD_BLOCKS][4];
     float totals[4];        // of row g: 0, of row g + 8: 2
@@ -146,10 +150,10 @@ struct MatrixSums {
             multiply_pair(sums + 2 * PAIR_DEPTHS * pair, weights, values, first_key, pair, lane);
     }
 
-    // Adds SCALE_BLOCK keys, four fragments of weights, whose values are multiplied by a scale: in fp32, because
-    // weights and values are already rounded.
+    // Adds RUN keys, of a block whose values are multiplied by a scale: in fp32, because weights and values are already
+    // rounded.
     DEVICE void add_block(const u32 (*weights)[4], u32 values, u32 first_key, float scale, u32 lane) {
-        constexpr u32 FRAGMENTS = SCALE_BLOCK / 16, BLOCKS = 2 * PAIR_DEPTHS;
+        constexpr u32 FRAGMENTS = RUN / 16, BLOCKS = 2 * PAIR_DEPTHS;
 #pragma unroll
         for (u32 index = 0; index < FRAGMENTS; ++index) add_rows<false>(totals, weights[index]);
 #pragma unroll

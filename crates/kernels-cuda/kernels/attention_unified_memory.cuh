@@ -7,11 +7,13 @@
 #pragma once
 #include "attention.cuh"
 
-static_assert(TILE_M == 64 || TILE_M == 128, "warps have 16 queries each");
+static_assert(TILE_M == 16 || TILE_M == 64 || TILE_M == 128, "warps have 16 queries each");
 static_assert(TILE_N == 64 || TILE_N == 128, "rows of scores are whole groups of 128 bytes");
 static_assert(SCORES != 0 || VALUES == 0, "scalar products read weights from shared memory");
 
-constexpr u32 WARPS = TILE_M / 16, THREADS = 32 * WARPS;
+// With 16 queries, four warps have the same ones, each with its keys of every step.
+constexpr u32 ROW_WARPS = TILE_M / 16, KEY_WARPS = TILE_M == 16 ? 4 : 1, WARPS = ROW_WARPS * KEY_WARPS, THREADS = 32 * WARPS;
+constexpr u32 WARP_KEYS = TILE_N / KEY_WARPS;
 constexpr bool SCORES_IN_REGISTERS = SCORES == 0, WEIGHTS_APART = SCORES == 2, SCALAR = VALUES == 1;
 constexpr bool SWIZZLED = LAYOUT == 1, STAGED = EPILOGUE == 1;
 
@@ -31,7 +33,13 @@ constexpr u32 WEIGHTS_AT = WEIGHTS_APART ? SCORES_AT + TILE_M * SCORE_ROW : SCOR
 constexpr u32 FACTORS_AT = SCORES_IN_REGISTERS ? SCORES_AT : WEIGHTS_AT + TILE_M * WEIGHT_ROW;  // fp32, one a query
 constexpr u32 RESULTS_AT = SCORES_IN_REGISTERS ? SCORES_AT : FACTORS_AT + TILE_M * 4;
 constexpr u32 END = RESULTS_AT + (STAGED ? TILE_M * RESULT_ROW : 0);
-static_assert(END == SHARED_BYTES, "the host counts shared memory as the device does");
+
+// What warps with the same queries leave for one another takes the place of all the above, when that is done with: of
+// each warp, rows of sums with padding, so that the lanes of a fragment meet all banks, and the rows' statistics.
+constexpr u32 PART_ROW = (HEAD + 8) * 4, PART_BYTES = KEY_WARPS == 1 ? 0 : TILE_M * (PART_ROW + 8);
+constexpr u32 PARTS_END = KEY_WARPS * PART_BYTES;
+constexpr u32 LAST_AT = END > PARTS_END ? END : PARTS_END;             // a word: whether this is a tile's last part
+static_assert(LAST_AT + (SPLIT && KEY_WARPS > 1 ? 16 : 0) == SHARED_BYTES, "the host counts shared memory as the device does");
 
 // Byte of a 16-byte piece in an area whose rows have `ROW` bytes.
 template <u32 ROW>
@@ -44,11 +52,11 @@ DEVICE u32 place(u32 row, u32 piece) {
 
 template <u32 ROWS>
 DEVICE void load_rows(u32 to, const u8* from, u32 there) {
-    constexpr u32 PIECES = ROW_BYTES / 16;
-    static_assert(ROWS * PIECES % THREADS == 0, "threads copy equally many pieces");
+    constexpr u32 PIECES = ROW_BYTES / 16, TURNS = (ROWS * PIECES + THREADS - 1) / THREADS;
 #pragma unroll
-    for (u32 turn = 0; turn < ROWS * PIECES / THREADS; ++turn) {
+    for (u32 turn = 0; turn < TURNS; ++turn) {
         u32 index = turn * THREADS + threadIdx.x, row = index / PIECES;
+        if (ROWS * PIECES % THREADS != 0 && index >= ROWS * PIECES) break;
         bool copied = row < there;
         copy_16(to + place<ROW_BYTES>(row, index % PIECES), from + (copied ? index * 16 : 0), copied ? 16 : 0);
     }

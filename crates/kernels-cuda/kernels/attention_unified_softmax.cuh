@@ -6,16 +6,19 @@
 // scores and reading them by the lanes of their row; in place, between reading a row's scores and overwriting them with
 // weights; and between storing weights and reading them for the product.
 #pragma once
+#include "attention_parts.cuh"
 #include "attention_unified_fragments.cuh"
 
 // ---- Where each block of keys has a scale of its own: raw scores become exponents of two.
 
-DEVICE void scale_by_block(RawScores& scores, const BlockScales& scales, u32 first_key) {
+// `scales` and `below` are of the lane's rows g and g + 8.
+DEVICE void scale_by_block(RawScores& scores, const BlockScales& scales, const BlockScales& below, u32 first_key) {
 #pragma unroll
     for (u32 block = 0; block < KEY_BLOCKS; ++block) {
-        float factor = scales.of_scores(first_key + block * 8 / SCALE_BLOCK * SCALE_BLOCK);
+        u32 key = first_key + block * 8 / SCALE_BLOCK * SCALE_BLOCK;
+        float factors[2] = {scales.of_scores(key), below.of_scores(key)};
 #pragma unroll
-        for (u32 index = 0; index < 4; ++index) scores[block][index] *= factor;
+        for (u32 index = 0; index < 4; ++index) scores[block][index] *= factors[index / 2];
     }
 }
 
@@ -64,6 +67,11 @@ struct Row {
         return power_by_hardware(__fsub_rn(before, base));
     }
 
+    // What a part of the keys leaves of the row, with its sum of weights.
+    DEVICE Statistics statistics(float total) const {
+        return {maximum == -INFINITE ? -INFINITE : base, total};
+    }
+
     DEVICE float weight(float score, float scale, u32 index, float table) const {
         return power(fmaf(score, scale, -base), index, table);
     }
@@ -78,27 +86,28 @@ DEVICE float row_share(u32 visible, float total, float value_scale) {
 
 struct RegisterSoftmax {
     Row rows[2];
-    float scale, table;
+    float scales[2], table;
 
-    DEVICE RegisterSoftmax(float scale, u32, u32) : scale(scale), table(EXPONENTIAL == 2 ? power_table() : 0.0f) {}
+    // `scale` and `below` are of rows g and g + 8.
+    DEVICE RegisterSoftmax(float scale, float below, u32, u32) : scales{scale, below}, table(EXPONENTIAL == 2 ? power_table() : 0.0f) {}
 
     // Corrections are of rows g and g + 8.
-    DEVICE void weigh(const RawScores& scores, u32 (&weights)[TILE_N / 16][4], float (&corrections)[2]) {
+    DEVICE void weigh(const RawScores& scores, u32 (&weights)[WARP_KEYS / 16][4], float (&corrections)[2]) {
 #pragma unroll
         for (u32 half = 0; half < 2; ++half) {
             float largest = -INFINITE;
 #pragma unroll
             for (u32 block = 0; block < KEY_BLOCKS; ++block)
                 largest = fmaxf(largest, fmaxf(scores[block][2 * half], scores[block][2 * half + 1]));
-            corrections[half] = rows[half].raise(maximum_of_four(largest), scale);
+            corrections[half] = rows[half].raise(maximum_of_four(largest), scales[half]);
         }
 #pragma unroll
         for (u32 block = 0; block < KEY_BLOCKS; ++block)
 #pragma unroll
             for (u32 half = 0; half < 2; ++half) {
                 u32 index = 4 * block + 2 * half;
-                float low = rows[half].weight(scores[block][2 * half], scale, index, table);
-                float high = rows[half].weight(scores[block][2 * half + 1], scale, index + 1, table);
+                float low = rows[half].weight(scores[block][2 * half], scales[half], index, table);
+                float high = rows[half].weight(scores[block][2 * half + 1], scales[half], index + 1, table);
                 weights[block / 2][block % 2 * 2 + half] = pair_of_weights(low, high);
             }
     }
@@ -113,8 +122,8 @@ struct SharedSoftmax {
     float scale, table;
     u32 memory, first_row, lane;
 
-    // `first_row` is the warp's in the tile.
-    DEVICE SharedSoftmax(float scale, u32 memory, u32 first_row)
+    // `first_row` is the warp's in the tile, whose rows have one scale.
+    DEVICE SharedSoftmax(float scale, float, u32 memory, u32 first_row)
         : totals{},
           scale(scale),
           table(EXPONENTIAL == 2 ? power_table() : 0.0f),

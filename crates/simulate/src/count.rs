@@ -2,8 +2,9 @@
 
 mod occupancy;
 
+use gauntlet_device::Arch;
 use gauntlet_operations::Schedule;
-use gauntlet_operations::resources::weights;
+use gauntlet_operations::resources::{head_sets, weights};
 use gauntlet_operations::{Attention, GroupedGemm, Operation, Sequence};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -35,8 +36,8 @@ pub struct Counts {
 
 impl Counts {
     /// Counts for `processors` tiles at the same time.
-    pub fn of(problem: &Operation, schedule: &Schedule, processors: usize) -> Self {
-        let classes = tiles::classes(problem, schedule);
+    pub fn of(problem: &Operation, schedule: &Schedule, arch: Arch, processors: usize) -> Self {
+        let classes = tiles::classes(problem, schedule, arch);
         let tiles: usize = classes.iter().map(|class| class.count).sum();
         let padded: f64 = classes.iter().map(|class| class.count as f64 * class.flops).sum();
         let useful = flops(problem);
@@ -44,7 +45,7 @@ impl Counts {
             tiles,
             waves: tiles.div_ceil(processors.max(1)),
             steps: classes.iter().map(|class| class.steps).max().unwrap_or(0),
-            useful_rows: useful_rows(problem, schedule),
+            useful_rows: useful_rows(problem, schedule, arch),
             padding: if useful > 0.0 { padded / useful } else { 1.0 },
         }
     }
@@ -134,7 +135,7 @@ fn visible_pairs(attention: &Attention, sequence: Sequence) -> f64 {
     seeing * keys - seeing * (seeing - 1.0) / 2.0
 }
 
-fn useful_rows(problem: &Operation, schedule: &Schedule) -> f64 {
+fn useful_rows(problem: &Operation, schedule: &Schedule, arch: Arch) -> f64 {
     let (step, rows): (usize, Vec<usize>) = match problem {
         Operation::GroupedGemm(gemm) => {
             let step = if schedule.swap_ab {
@@ -149,7 +150,7 @@ fn useful_rows(problem: &Operation, schedule: &Schedule) -> f64 {
             attention
                 .sequences
                 .iter()
-                .map(|sequence| sequence.queries)
+                .map(|sequence| sequence.queries * head_sets(schedule, attention, arch).heads)
                 .collect(),
         ),
     };

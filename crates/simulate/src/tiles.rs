@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use gauntlet_operations::resources::weights;
+use gauntlet_device::Arch;
+use gauntlet_operations::resources::{head_sets, most_visible, weights};
 use gauntlet_operations::{Attention, GroupedGemm, Operation};
 use gauntlet_operations::{Order, Schedule, Tile};
 
@@ -21,10 +22,10 @@ pub struct Class {
 }
 
 /// The tiles, in the order of their groups or sequences.
-pub fn classes(problem: &Operation, schedule: &Schedule) -> Vec<Class> {
+pub fn classes(problem: &Operation, schedule: &Schedule, arch: Arch) -> Vec<Class> {
     match problem {
         Operation::GroupedGemm(gemm) => gemm_classes(gemm, schedule),
-        Operation::Attention(attention) => attention_classes(attention, schedule),
+        Operation::Attention(attention) => attention_classes(attention, schedule, arch),
     }
 }
 
@@ -100,21 +101,18 @@ fn gemm_classes(gemm: &GroupedGemm, schedule: &Schedule) -> Vec<Class> {
         .collect()
 }
 
-fn attention_classes(attention: &Attention, schedule: &Schedule) -> Vec<Class> {
+fn attention_classes(attention: &Attention, schedule: &Schedule, arch: Arch) -> Vec<Class> {
     let Tile { m, n, .. } = schedule.tile;
+    let sets = head_sets(schedule, attention, arch);
     let mut classes: Vec<Class> = Vec::new();
     for sequence in &attention.sequences {
-        for block in 0..sequence.queries.div_ceil(m) {
-            let last = ((block + 1) * m).min(sequence.queries);
-            let visible = if attention.causal {
-                (sequence.keys + last).saturating_sub(sequence.queries)
-            } else {
-                sequence.keys
-            };
+        let rows = sequence.queries * sets.heads;
+        for block in 0..rows.div_ceil(m) {
+            let visible = most_visible(attention, *sequence, block * m..((block + 1) * m).min(rows));
             let steps = visible.div_ceil(n).div_ceil(schedule.split_k);
             let pairs = (m * n) as f64 * steps as f64;
             let class = Class {
-                count: attention.heads * schedule.split_k,
+                count: sets.count * schedule.split_k,
                 steps,
                 flops: 4.0 * attention.head_size as f64 * pairs,
                 exponentials: pairs,

@@ -1,6 +1,6 @@
 //! Counts and estimates compared with figures that were recorded or worked out by hand.
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
 use gauntlet_operations::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
 };
@@ -65,7 +65,7 @@ fn percent(share: f64) -> u32 {
 
 #[test]
 fn tiles_steps_and_useful_rows_of_the_recorded_cases() {
-    let counts = plain().map(|problem| Counts::of(&problem, &Schedule::baseline(), 148));
+    let counts = plain().map(|problem| Counts::of(&problem, &Schedule::baseline(), Arch::Sm100a, 148));
     assert_eq!(counts.each_ref().map(|counts| counts.tiles), [352, 728, 120, 128]);
     assert_eq!(counts.each_ref().map(|counts| counts.waves), [3, 5, 1, 1]);
     assert_eq!(counts.each_ref().map(|counts| counts.steps), [28, 8, 16, 6]);
@@ -81,13 +81,16 @@ fn tiles_steps_and_useful_rows_of_the_recorded_cases() {
 
 #[test]
 fn swapping_the_operands_makes_nearly_all_rows_useful() {
-    let useful = plain().map(|problem| Counts::of(&problem, &swapped(), 148).useful_rows);
+    let useful = plain().map(|problem| Counts::of(&problem, &swapped(), Arch::Sm100a, 148).useful_rows);
     assert_eq!(
         useful.map(|useful| (useful * 1000.0).round() as u32),
         [1000, 985, 1000, 1000]
     );
     // 4096 / 128 = 32 blocks of weights, and 1024 / 8 = 128 blocks of tokens.
-    assert_eq!(Counts::of(&plain()[0], &swapped(), 148).tiles, 32 * 128);
+    assert_eq!(
+        Counts::of(&plain()[0], &swapped(), Arch::Sm100a, 148).tiles,
+        32 * 128
+    );
 }
 
 #[test]
@@ -96,7 +99,7 @@ fn splitting_the_depth_multiplies_tiles_and_shortens_them() {
         split_k: 4,
         ..Schedule::baseline()
     };
-    let counts = Counts::of(&plain()[0], &split, 148);
+    let counts = Counts::of(&plain()[0], &split, Arch::Sm100a, 148);
     assert_eq!((counts.tiles, counts.steps), (352 * 4, 7));
     // 4 partial results of 1024 × 4096 in 4 bytes, written and read.
     assert_eq!(
@@ -167,7 +170,7 @@ fn attention_counts_by_hand() {
         tile: Tile { m: 64, n: 64, k: 64 },
         ..Schedule::baseline()
     };
-    let counts = Counts::of(&attention(500, 512, true), &schedule, 58);
+    let counts = Counts::of(&attention(500, 512, true), &schedule, Arch::Sm89, 58);
     assert_eq!((counts.tiles, counts.waves, counts.steps), (8 * 8, 2, 8));
 }
 

@@ -35,11 +35,41 @@ const ATTENTION: [(&str, usize, usize, usize, usize, bool); 5] = [
     ("large-128-causal", 4, 16, 4096, 128, true),
 ];
 
-/// The families of mixtures of experts, whose weights take gigabytes, and of dense products: timed only on request. So are
-/// cases with bf16 tokens, whose names begin with [`BRAIN`].
+/// Attention with few queries and many keys, as in decoding and in prefill by chunks: family and format.
+const DECODE_ATTENTION_OPERANDS: [(&str, AttentionFormat); 3] = [
+    (DECODE_ATTENTION_F16, AttentionFormat::F16),
+    (DECODE_ATTENTION_E4M3, AttentionFormat::E4m3),
+    (DECODE_ATTENTION_INT8, AttentionFormat::Int8),
+];
+const DECODE_ATTENTION_F16: &str = "decode-attention-f16";
+const DECODE_ATTENTION_E4M3: &str = "decode-attention-e4m3";
+const DECODE_ATTENTION_INT8: &str = "decode-attention-int8";
+
+/// Its shapes, with heads of 128: name, batch, heads, key heads, queries, keys, and whether with a causal mask.
+const DECODE_ATTENTION: [DecodeShape; 9] = [
+    ("b1-h8-1x8192", 1, 8, 8, 1, 8192, false),
+    ("b1-h32-kv8-1x8192", 1, 32, 8, 1, 8192, false),
+    ("b8-h8-1x8192", 8, 8, 8, 1, 8192, false),
+    ("b8-h32-kv8-1x8192", 8, 32, 8, 1, 8192, false),
+    ("b1-h8-1x1024", 1, 8, 8, 1, 1024, false),
+    ("b1-h32-kv8-1x1024", 1, 32, 8, 1, 1024, false),
+    ("b1-h8-16x4096", 1, 8, 8, 16, 4096, false),
+    ("b1-h32-kv8-16x4096", 1, 32, 8, 16, 4096, false),
+    ("b1-h32-kv8-128x8192-causal", 1, 32, 8, 128, 8192, true),
+];
+type DecodeShape = (&'static str, usize, usize, usize, usize, usize, bool);
+
+/// The families of mixtures of experts, whose weights take gigabytes, of dense products, and of attention with few queries:
+/// timed only on request. So are cases with bf16 tokens, whose names begin with [`BRAIN`].
 const MOE: &str = "moe";
 const DENSE: &str = "dense";
-const ON_REQUEST: [&str; 2] = [MOE, DENSE];
+const ON_REQUEST: [&str; 5] = [
+    MOE,
+    DENSE,
+    DECODE_ATTENTION_F16,
+    DECODE_ATTENTION_E4M3,
+    DECODE_ATTENTION_INT8,
+];
 const BRAIN: &str = "bf16-";
 
 /// Weights (N, K) of dense models, and numbers of tokens.
@@ -92,7 +122,7 @@ impl Case {
 }
 
 /// The benchmark cases of both GEMM suites, the grouped ones in the dual form too; then decoding, plain and dual; then
-/// attention with each kind of operands; then mixtures of experts.
+/// attention with each kind of operands, also with few queries; then mixtures of experts.
 pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
     let mut cases = Vec::new();
     for suite in ["group-gemm", "dual-gemm"] {
@@ -119,6 +149,9 @@ pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
     }
     for operands in ATTENTION_OPERANDS {
         cases.extend(ATTENTION.map(|shape| attention(operands, shape)));
+    }
+    for operands in DECODE_ATTENTION_OPERANDS {
+        cases.extend(DECODE_ATTENTION.map(|shape| decode_attention(operands, shape)));
     }
     for (product, totals) in ROUTED {
         cases.extend(totals.iter().map(|&total| routed(product, total)));
@@ -265,6 +298,25 @@ fn attention(
     }
 }
 
+fn decode_attention(
+    (family, format): (&str, AttentionFormat),
+    (name, batch, heads, kv_heads, queries, keys, causal): DecodeShape,
+) -> Case {
+    Case {
+        name: format!("{family}/{name}"),
+        problem: Operation::Attention(Attention {
+            sequences: vec![Sequence { queries, keys }; batch],
+            heads,
+            kv_heads,
+            head_size: 128,
+            causal,
+            format,
+            scaling: Scaling::PerHead,
+            output: OutputFormat::F16,
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -282,7 +334,8 @@ mod tests {
         let all = all().unwrap();
         let on_request = 16 + EVEN_EXPERTS.len() + DENSE_WEIGHTS.len() * DENSE_TOKENS.len();
         let with_brains = 18 + on_request;
-        assert_eq!(all.len(), UNNAMED + on_request + with_brains);
+        let few_queries = 3 * DECODE_ATTENTION.len();
+        assert_eq!(all.len(), UNNAMED + on_request + with_brains + few_queries);
         for case in &all {
             let dual = match &case.problem {
                 Operation::GroupedGemm(gemm) => gemm.form == Form::Swiglu,
@@ -297,6 +350,7 @@ mod tests {
         assert_eq!(names(&[]).len(), UNNAMED);
         assert_eq!(names(&["moe"]).len(), 16 + EVEN_EXPERTS.len());
         assert_eq!(names(&["attention-e4m3"]).len(), ATTENTION.len());
+        assert_eq!(names(&["decode-attention-int8"]).len(), DECODE_ATTENTION.len());
         assert_eq!(names(&["decode"]), ["decode/m1", "decode/m8", "decode/m16"]);
         assert_eq!(
             names(&["decode/m8", "group-gemm/case-2"]),

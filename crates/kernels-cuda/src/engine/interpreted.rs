@@ -7,6 +7,7 @@ mod drawn;
 mod gemm;
 mod mistakes;
 mod native;
+mod parts;
 mod routed;
 mod rules;
 mod small;

@@ -14,6 +14,9 @@ const EQUAL: &[[usize; 2]] = &[[512, 512]; 2];
 /// Sequences of unequal lengths, none a multiple of any tile; tiles are found in a table.
 const RAGGED: &[[usize; 2]] = &[[100, 300], [1, 477], [511, 511]];
 
+/// Sequences of few queries, as in decoding: heads that share a key head are packed.
+const DECODED: &[[usize; 2]] = &[[1, 2000], [7, 477]];
+
 /// What a variant is compiled for.
 #[derive(Clone, Copy)]
 struct Case {
@@ -52,6 +55,13 @@ impl Case {
     fn equal(self) -> Self {
         Self {
             sequences: EQUAL,
+            ..self
+        }
+    }
+
+    fn decoded(self) -> Self {
+        Self {
+            sequences: DECODED,
             ..self
         }
     }
@@ -157,6 +167,14 @@ fn unified_fp8() -> Vec<Shipped> {
             fp8(128, 2, Scores::Registers),
         ),
         variant("fp8", EIGHTS.by_block(), fp8(64, 3, Scores::Registers)),
+        variant(
+            "fp8, few queries, split",
+            EIGHTS.decoded().long_heads(),
+            Schedule {
+                split_k: 4,
+                ..fp8(16, 4, Scores::Registers)
+            },
+        ),
     ]
 }
 
@@ -170,7 +188,11 @@ fn variant(name: &str, case: Case, schedule: Schedule) -> Shipped {
     } else {
         ""
     };
-    let equal = if case.sequences == EQUAL { ", equal" } else { "" };
+    let equal = match case.sequences {
+        EQUAL => ", equal",
+        DECODED => ", decoded",
+        _ => "",
+    };
     let mask = if case.causal { ", causal" } else { "" };
     let output = match (format, case.output) {
         (AttentionFormat::Bf16, OutputFormat::Bf16) | (_, OutputFormat::F16) => "",
@@ -269,7 +291,29 @@ fn unified() -> Vec<Shipped> {
         .collect();
     shipped.extend(by_block);
     shipped.extend(others(&swizzled, &staged));
+    shipped.extend(in_parts(&swizzled));
     shipped
+}
+
+/// Keys split over blocks, and in tiles of 16 queries over warps.
+fn in_parts(swizzled: &Schedule) -> [Shipped; 6] {
+    let split = |queries: usize, parts: usize| Schedule {
+        tile: Tile::from([queries, 64, 64]),
+        split_k: parts,
+        ..swizzled.clone()
+    };
+    [
+        variant("few queries", HALVES.decoded(), split(16, 1)),
+        variant("few queries, split", HALVES.decoded().long_heads(), split(16, 4)),
+        variant("few queries, split", BRAINS.decoded().causal(), split(16, 3)),
+        variant("few queries, split", EIGHTS.decoded().by_block(), split(16, 4)),
+        variant(
+            "few queries, split",
+            INTEGERS.decoded().long_heads(),
+            split(16, 2),
+        ),
+        variant("split", HALVES.causal(), split(64, 3)),
+    ]
 }
 
 /// Causal masks, larger heads and tiles, and other operands and results.
@@ -321,29 +365,42 @@ fn specialised() -> Vec<Shipped> {
         (128, fp16, INTEGERS.long_heads()),
         (128, fp16, INTEGERS.by_block()),
     ];
-    let shipped = cases.map(|(queries, arithmetic, case)| {
-        let multiplied = match arithmetic {
-            Arithmetic::Fp8 => ", fp8",
-            Arithmetic::Fp16 if case.format.has_scales() => ", converted",
-            Arithmetic::Fp16 => "",
-        };
-        let size = match queries {
-            128 => String::new(),
-            _ => format!(", {queries} queries"),
-        };
-        let schedule = Schedule {
-            tile: Tile::from([queries, 128, 64]),
-            stages: 2,
-            roles: Roles::Specialised,
-            order: Order::Sorted,
-            lookup: Lookup::Precomputed,
-            setup: Setup::Once,
-            arithmetic,
-            ..Schedule::baseline()
-        };
-        variant(&format!("specialised{multiplied}{size}"), case, schedule)
-    });
-    shipped.into()
+    let split = [
+        (128, fp16, HALVES.long_heads().causal(), 4),
+        (128, fp16, HALVES.equal(), 2),
+        (256, fp8, EIGHTS.equal().by_block(), 3),
+        (192, fp16, BRAINS.long_heads(), 2),
+        (128, fp16, INTEGERS.causal(), 3),
+    ];
+    let cases = cases.map(|(queries, arithmetic, case)| (queries, arithmetic, case, 1));
+    let shipped = cases
+        .into_iter()
+        .chain(split)
+        .map(|(queries, arithmetic, case, parts)| {
+            let multiplied = match arithmetic {
+                Arithmetic::Fp8 => ", fp8",
+                Arithmetic::Fp16 if case.format.has_scales() => ", converted",
+                Arithmetic::Fp16 => "",
+            };
+            let size = match queries {
+                128 => String::new(),
+                _ => format!(", {queries} queries"),
+            };
+            let schedule = Schedule {
+                tile: Tile::from([queries, 128, 64]),
+                stages: 2,
+                roles: Roles::Specialised,
+                order: Order::Sorted,
+                lookup: Lookup::Precomputed,
+                setup: Setup::Once,
+                arithmetic,
+                split_k: parts,
+                ..Schedule::baseline()
+            };
+            let split = if parts > 1 { ", split" } else { "" };
+            variant(&format!("specialised{multiplied}{size}{split}"), case, schedule)
+        });
+    shipped.collect()
 }
 
 /// The resident kernel: every operand format, both head sizes, and splits over clusters.

@@ -1,6 +1,8 @@
 //! Attention's requirements. The three sm_90a kernels are counted according to their own layouts.
 
-use crate::{Attention, AttentionFormat, OutputFormat};
+use std::ops::Range;
+
+use crate::{Attention, AttentionFormat, OutputFormat, Sequence};
 use gauntlet_device::Arch;
 
 use super::{HALF, SUM};
@@ -55,6 +57,85 @@ pub fn by_mma_sync(schedule: &Schedule, arch: Arch) -> bool {
         Arch::Sm90a => HopperAttention::of(schedule) == HopperAttention::Unified,
         Arch::Sm100a | Arch::Cpu => false,
     }
+}
+
+/// Queries of the unified kernel's smallest tile, the rows of one product of `mma.sync`: the warps of a block have the same
+/// queries, and each has its keys of every step.
+pub const FEW_QUERIES: usize = 16;
+/// Warps of a block with such a tile.
+const FEW_QUERIES_WARPS: usize = 4;
+/// Padding of a row of sums that such warps leave for one another.
+const MERGED_PADDING: usize = 32;
+/// A word, with room for what lies at multiples of 16 bytes.
+const LAST: usize = 16;
+
+/// Warps of the unified kernel that have the same queries.
+pub fn key_warps(schedule: &Schedule) -> usize {
+    match schedule.tile.m {
+        FEW_QUERIES => FEW_QUERIES_WARPS,
+        _ => 1,
+    }
+}
+
+/// Bytes of what such warps leave for one another, in place of operands that are done with: sums and statistics of rows.
+pub fn merged_bytes(schedule: &Schedule, attention: &Attention) -> usize {
+    match key_warps(schedule) {
+        1 => 0,
+        warps => warps * schedule.tile.m * (attention.head_size * SUM + MERGED_PADDING + STATISTICS),
+    }
+}
+
+/// Bytes of a block's knowledge of whether its part of a tile is the last; warps with queries of their own need none.
+pub fn last_bytes(schedule: &Schedule) -> usize {
+    match (key_warps(schedule), schedule.split_k) {
+        (1, _) | (_, ..=1) => 0,
+        _ => LAST,
+    }
+}
+
+/// How the heads of a sequence are cut into tiles of rows: a tile's rows are queries of one head, or of all heads that share
+/// a key head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HeadSets {
+    /// Sets of heads.
+    pub count: usize,
+    /// Query heads of a set, whose rows lie one head after another.
+    pub heads: usize,
+}
+
+impl HeadSets {
+    /// A set for each head.
+    pub fn alone(attention: &Attention) -> Self {
+        Self {
+            count: attention.heads,
+            heads: 1,
+        }
+    }
+}
+
+/// The sets of heads whose rows are cut into tiles. The unified kernel packs the heads that share a key head, so that keys
+/// are read once for all of them, where no head has the queries for a tile of its own.
+pub fn head_sets(schedule: &Schedule, attention: &Attention, arch: Arch) -> HeadSets {
+    let unified = by_mma_sync(schedule, arch) && schedule.roles == Roles::Unified;
+    let few = attention
+        .sequences
+        .iter()
+        .all(|sequence| sequence.queries < schedule.tile.m);
+    if unified && few && schedule.scores == Scores::Registers {
+        return HeadSets {
+            count: attention.kv_heads,
+            heads: attention.heads / attention.kv_heads,
+        };
+    }
+    HeadSets::alone(attention)
+}
+
+/// The most keys that any of these rows of a set of heads sees.
+pub fn most_visible(attention: &Attention, sequence: Sequence, rows: Range<usize>) -> usize {
+    let (first, last) = (rows.start, rows.end.max(1) - 1);
+    let queries = sequence.queries.max(1);
+    let ends_a_head = first / queries != last / queries;
+    attention.visible_keys(sequence, if ends_a_head { queries - 1 } else { last % queries })
 }
 
 /// The most keys that the blocks of a cluster can hold, if the kernel holds all keys together: a longer sequence does
@@ -158,10 +239,14 @@ fn staged_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize
         }
         Epilogue::Direct => 0,
     };
-    queries * attention.head_size * element_bytes(schedule, attention, arch)
+    let computed = queries * attention.head_size * element_bytes(schedule, attention, arch)
         + schedule.stages * stage_bytes(schedule, attention, arch)
         + score_bytes(schedule)
-        + output
+        + output;
+    if !by_mma_sync(schedule, arch) {
+        return computed;
+    }
+    computed.max(merged_bytes(schedule, attention)) + last_bytes(schedule)
 }
 
 /// Queries as copied, the ring of multiplied operands, the ring of operands not converted yet, and the data that warp

@@ -48,7 +48,14 @@ impl<'a> Plan<'a> {
             }
             Order::Static | Order::Sorted | Order::Dynamic => 1,
         };
-        let kinds = work::kinds(problem, schedule, bundle, machine.cache_size, clusters);
+        let kinds = work::kinds(
+            problem,
+            schedule,
+            bundle,
+            machine.cache_size,
+            clusters,
+            machine.arch,
+        );
         let deal = Deal::of(&kinds, schedule.order, clusters, resident);
         let launch = device.gpu.as_ref().map(|gpu| &gpu.launch);
         let seconds = |figure: Option<&gauntlet_device::Figure<gauntlet_device::Time>>| {

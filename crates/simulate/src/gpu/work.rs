@@ -1,7 +1,7 @@
 //! The tiles of a problem: the number of each kind, their order, and the share of their reads that hits a cache.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::weights;
+use gauntlet_operations::resources::{head_sets, most_visible, weights};
 use gauntlet_operations::{Attention, GroupedGemm, Operation};
 use gauntlet_operations::{Schedule, Tile};
 
@@ -73,10 +73,11 @@ pub(super) fn kinds(
     bundle: Bundle,
     cache: f64,
     clusters: usize,
+    arch: Arch,
 ) -> Vec<Kind> {
     match problem {
         Operation::GroupedGemm(gemm) => gemm_kinds(gemm, schedule, bundle, cache, clusters),
-        Operation::Attention(attention) => attention_kinds(attention, schedule, bundle),
+        Operation::Attention(attention) => attention_kinds(attention, schedule, bundle, arch),
     }
 }
 
@@ -176,21 +177,18 @@ impl Reuse {
     }
 }
 
-fn attention_kinds(attention: &Attention, schedule: &Schedule, bundle: Bundle) -> Vec<Kind> {
+fn attention_kinds(attention: &Attention, schedule: &Schedule, bundle: Bundle, arch: Arch) -> Vec<Kind> {
     let Tile { m, n, .. } = schedule.tile;
+    let sets = head_sets(schedule, attention, arch);
     let mut kinds: Vec<Kind> = Vec::new();
     for (group, sequence) in attention.sequences.iter().enumerate() {
-        let blocks = sequence.queries.div_ceil(m);
-        let readers = blocks * attention.heads / attention.kv_heads.max(1);
+        let rows = sequence.queries * sets.heads;
+        let blocks = rows.div_ceil(m);
+        let readers = blocks * sets.count / attention.kv_heads.max(1);
         for block in 0..blocks {
-            let last = ((block + 1) * m).min(sequence.queries);
-            let visible = if attention.causal {
-                (sequence.keys + last).saturating_sub(sequence.queries)
-            } else {
-                sequence.keys
-            };
+            let visible = most_visible(attention, *sequence, block * m..((block + 1) * m).min(rows));
             let steps = visible.div_ceil(n).div_ceil(schedule.split_k);
-            let count = (attention.heads * schedule.split_k).div_ceil(bundle.rows * bundle.columns);
+            let count = (sets.count * schedule.split_k).div_ceil(bundle.rows * bundle.columns);
             if let Some(previous) = kinds
                 .last_mut()
                 .filter(|kind| kind.group == group && kind.steps == steps)
@@ -200,12 +198,12 @@ fn attention_kinds(attention: &Attention, schedule: &Schedule, bundle: Bundle) -
             }
             kinds.push(Kind {
                 count,
-                filled: (attention.heads * schedule.split_k) as f64
+                filled: (sets.count * schedule.split_k) as f64
                     / (count * bundle.rows * bundle.columns) as f64,
                 group,
                 steps,
                 depth: visible as f64 / (steps * schedule.split_k).max(1) as f64,
-                rows: sequence.queries as f64 / blocks as f64,
+                rows: rows as f64 / blocks as f64,
                 columns: attention.head_size as f64,
                 rows_from_memory: 1.0,
                 // The blocks of a head read its keys and values one after another.

@@ -2,9 +2,10 @@
 
 use gauntlet_operations::AttentionFormat;
 
-use super::lever::{ARITHMETIC, EXPONENTIAL, LAYOUT, ROLES, SCORES, VALUES};
+use super::lever::{ARITHMETIC, EPILOGUE, EXPONENTIAL, LAYOUT, ROLES, SCORES, SPLIT_K, TILE_M, VALUES};
 use super::{Rule, Situation};
-use crate::{Arithmetic, Exponential, Layout, Scores, Values};
+use crate::resources::{by_mma_sync, key_warps};
+use crate::{Arithmetic, Epilogue, Exponential, Layout, Roles, Scores, Values};
 
 pub(super) const RULES: &[Rule] = rules! {
     [VALUES, SCORES],
@@ -14,7 +15,12 @@ pub(super) const RULES: &[Rule] = rules! {
         "the CUDA kernels: a softmax in shared memory takes its exponentials from hardware",
         exponential;
     [ARITHMETIC], "definition of the word: e4m3 operands are multiplied as they are", format;
+    [SCORES, SPLIT_K, TILE_M], PARTS, parts_in_registers;
+    [EPILOGUE, SPLIT_K, TILE_M], PARTS, parts_stored;
 };
+
+const PARTS: &str =
+    "the CUDA kernels, without roles: parts of a tile's keys are merged from registers to the output";
 
 /// Requirements of kernels whose scores never leave the registers or the memory of the matrix unit.
 pub(super) const FUSED: &[Rule] = rules! {
@@ -43,6 +49,25 @@ fn format(situation: &Situation) -> Option<String> {
     let format = situation.attention()?.format;
     (situation.schedule.arithmetic == Arithmetic::Fp8 && format != AttentionFormat::E4m3)
         .then(|| format!("operands in {format} cannot be multiplied as e4m3"))
+}
+
+/// Whether several warps, or several blocks, have parts of a tile's keys that are merged row by row.
+fn has_parts(situation: &Situation) -> bool {
+    let schedule = situation.schedule;
+    situation.attention().is_some()
+        && schedule.roles == Roles::Unified
+        && by_mma_sync(schedule, situation.arch())
+        && (schedule.split_k > 1 || key_warps(schedule) > 1)
+}
+
+fn parts_in_registers(situation: &Situation) -> Option<String> {
+    (has_parts(situation) && situation.schedule.scores != Scores::Registers)
+        .then(|| "parts of a tile's keys have their scores in registers".to_owned())
+}
+
+fn parts_stored(situation: &Situation) -> Option<String> {
+    (has_parts(situation) && situation.schedule.epilogue == Epilogue::Staged)
+        .then(|| "parts of a tile's keys are merged into whole rows, which are stored directly".to_owned())
 }
 
 fn fused_scores(situation: &Situation) -> Option<String> {

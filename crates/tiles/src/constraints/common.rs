@@ -75,7 +75,8 @@ fn steps(situation: &Situation) -> Option<String> {
 }
 
 fn split(situation: &Situation) -> Option<String> {
-    if situation.attention().is_some() && situation.arch() == Arch::Sm90a {
+    let has_empty_parts = matches!(situation.arch(), Arch::Sm80 | Arch::Sm89 | Arch::Sm90a);
+    if situation.attention().is_some() && has_empty_parts {
         return None; // parts without keys are empty
     }
     let steps = fewest_steps(situation.schedule, situation.operation).max(1);

@@ -2,8 +2,8 @@
 
 use super::lever::{ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, SPLIT_K, STAGES, TILE_M, TILE_N};
 use super::{Rule, Situation};
-use crate::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
-use crate::{Arithmetic, Epilogue, Order};
+use crate::resources::{FEW_QUERIES, HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
+use crate::{Arithmetic, Cluster, Epilogue, Order};
 
 const UNIFIED: &str =
     "the CUDA kernels, without roles: a warp owns 16 queries, and its products are mma.sync.m16n8k16";
@@ -32,6 +32,7 @@ pub(super) const RULES: &[Rule] = rules! {
     [EPILOGUE, ROLES], BUILT, epilogue;
     [ORDER, ROLES], BUILT, order;
     [SPLIT_K, CLUSTER], CLUSTERS, parts;
+    [CLUSTER], "the CUDA kernels: parts of the keys of a tile that is no cluster's meet in memory", alone;
     [SPLIT_K, ROLES, TILE_M], CLUSTERS, merging;
     [TILE_N, SPLIT_K, TILE_M], RESIDENT, held;
 };
@@ -62,7 +63,7 @@ fn listed(numbers: &[usize]) -> String {
 
 fn queries(situation: &Situation) -> Option<String> {
     let allowed: &[usize] = match kernel(situation)? {
-        HopperAttention::Unified => &[64, 128],
+        HopperAttention::Unified => &[FEW_QUERIES, 64, 128],
         HopperAttention::Specialised | HopperAttention::Resident => &[64, 128, 192, 256],
     };
     (!allowed.contains(&situation.schedule.tile.m)).then(|| {
@@ -134,8 +135,17 @@ fn order(situation: &Situation) -> Option<String> {
     }
 }
 
+/// Blocks of the other two kernels leave their parts in the workspace.
+fn alone(situation: &Situation) -> Option<String> {
+    let (kernel, cluster) = (kernel(situation)?, situation.schedule.cluster);
+    (kernel != HopperAttention::Resident && cluster != Cluster { m: 1, n: 1 })
+        .then(|| format!("blocks of {} on sm_90a are no clusters", name(kernel)))
+}
+
 fn parts(situation: &Situation) -> Option<String> {
-    kernel(situation)?;
+    if kernel(situation)? != HopperAttention::Resident {
+        return None;
+    }
     let (split, cluster) = (situation.schedule.split_k, situation.schedule.cluster);
     (split != cluster.n || cluster.m != 1).then(|| {
         format!(
@@ -146,21 +156,15 @@ fn parts(situation: &Situation) -> Option<String> {
 }
 
 fn merging(situation: &Situation) -> Option<String> {
-    let kernel = kernel(situation)?;
-    let allowed: &[usize] = match kernel {
-        HopperAttention::Unified | HopperAttention::Specialised => &[1],
+    let allowed: &[usize] = match kernel(situation)? {
+        HopperAttention::Unified | HopperAttention::Specialised => return None,
         HopperAttention::Resident => &[1, 2, 4],
     };
-    (!allowed.contains(&situation.schedule.split_k)).then(|| match kernel {
-        HopperAttention::Unified | HopperAttention::Specialised => {
-            format!("{} on sm_90a does not split keys", name(kernel))
-        }
-        HopperAttention::Resident => {
-            format!(
-                "each block of a cluster owns whole slots of 16 of a tile's rows: split-k {}",
-                listed(allowed)
-            )
-        }
+    (!allowed.contains(&situation.schedule.split_k)).then(|| {
+        format!(
+            "each block of a cluster owns whole slots of 16 of a tile's rows: split-k {}",
+            listed(allowed)
+        )
     })
 }
 

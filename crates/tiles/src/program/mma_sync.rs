@@ -12,7 +12,7 @@ use super::{
     Action, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Signal, Statement,
     TileProgram,
 };
-use crate::resources::{accumulators, is_unified, multiplied_bytes, multiplied_value_bytes};
+use crate::resources::{accumulators, is_unified, key_warps, multiplied_bytes, multiplied_value_bytes};
 use crate::{Roles, Schedule, Scores};
 
 /// Sums that one thread keeps: half of the registers it can have.
@@ -51,7 +51,13 @@ fn unified(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProgram 
     let operands = buffers.operands(schedule, Guard::Block);
     let queries = buffers.queries(problem, Guard::Block);
     let softmax = Softened::of(&mut buffers, schedule, problem);
-    let staging = buffers.staging(schedule);
+    // Warps with the same queries merge as results are staged: they leave their sums, and meet, and each takes some of all.
+    // (In the kernel that is where operands were, behind a barrier after the last step.)
+    let merges = softmax.is_some() && key_warps(schedule) > 1;
+    let staging = match merges {
+        true => Some(buffers.add(Contents::Staging, 1, Filled::Tile, Guard::Block)),
+        false => buffers.staging(schedule),
+    };
     let products = products(operands, softmax, converts(schedule, problem, arch), Synchronise);
 
     // The queries belong to the first group of copies.
@@ -91,7 +97,7 @@ fn unified(schedule: &Schedule, problem: &Operation, arch: Arch) -> TileProgram 
         ];
         step.extend(products);
         tile.push(repeat(Extent::Steps, step));
-        if softmax == Some(Softened::Registers) && staging.is_none() {
+        if softmax == Some(Softened::Registers) && (merges || staging.is_none()) {
             // Neither a barrier inside a step nor one in the epilogue guarantees that every warp is done with the
             // queries.
             tile.push(Synchronise.into());

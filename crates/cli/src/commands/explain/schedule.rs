@@ -125,7 +125,7 @@ fn all(
 fn allowed(name: &str, problem: &Sizes, schedule: &Parameters, device: &Device) -> Result<(), CliError> {
     let violations = problem.violations(schedule, device);
     if violations.is_empty() {
-        return bounded(name, &Subject::of(problem, schedule).map_err(missing)?);
+        return bounded(name, &Subject::of(problem, schedule).map_err(missing)?, device);
     }
     let rules: Vec<_> = violations.iter().map(ToString::to_string).collect();
     let remedies = violations.iter().flat_map(|violation| &violation.remedies);
@@ -148,8 +148,8 @@ fn allowed(name: &str, problem: &Sizes, schedule: &Parameters, device: &Device) 
 const MOST_STEPS: usize = 20_000_000;
 
 /// Refuses problems whose simulation would take too long.
-fn bounded(name: &str, subject: &Subject) -> Result<(), CliError> {
-    let counts = Counts::of(subject.operation(), subject.schedule(), 1);
+fn bounded(name: &str, subject: &Subject, device: &Device) -> Result<(), CliError> {
+    let counts = Counts::of(subject.operation(), subject.schedule(), device.arch, 1);
     let steps = counts.tiles.saturating_mul(counts.steps);
     if steps <= MOST_STEPS {
         return Ok(());
@@ -196,7 +196,7 @@ fn explanation(
         greatest_gain: GreatestGain::of(&breakdown, device.arch, Basis::of(device)),
         bound: simulation.bound,
         breakdown,
-        counts: Counts::of(operation, schedule, processors * blocks),
+        counts: Counts::of(operation, schedule, device.arch, processors * blocks),
         processors,
         blocks,
         buffer_bytes: block_bytes(schedule, operation, device.arch),

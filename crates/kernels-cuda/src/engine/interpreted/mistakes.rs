@@ -142,6 +142,49 @@ const ATTENTION: [Mistake; 4] = [
     },
 ];
 
+const ATTENTION_IN_PARTS: [Mistake; 8] = [
+    Mistake {
+        what: "a block merges that is not the last",
+        right: "if (load_shared(memory + LAST_AT) == 0) return;",
+        wrong: "if (load_shared(memory + LAST_AT) != 0) return;",
+    },
+    Mistake {
+        what: "warps merge before all parts are there",
+        right: "if (!parts.leave(work.part, work.parts, sum, rows)) return false;",
+        wrong: "parts.leave(work.part, work.parts, sum, rows);",
+    },
+    Mistake {
+        what: "parts of warps take the place of operands that other warps read",
+        right: "    __syncthreads();        // all warps are done",
+        wrong: "    // all warps are done",
+    },
+    Mistake {
+        what: "parts of warps are merged before all are there",
+        right: "memory + warp * PART_BYTES, lane);\n    __syncthreads();\n",
+        wrong: "memory + warp * PART_BYTES, lane);\n",
+    },
+    Mistake {
+        what: "a part that leaves out its first step",
+        right: "first_step = SPLIT ? min((u32)((u64)steps * part / parts), steps) : 0;",
+        wrong: "first_step = SPLIT ? min((u32)((u64)steps * part / parts) + (part == 1), steps) : 0;",
+    },
+    Mistake {
+        what: "a part that ends with another's first step",
+        right: "end_step = SPLIT ? min((u32)((u64)steps * (part + 1) / parts), steps) : steps;",
+        wrong: "end_step = SPLIT ? min((u32)((u64)steps * (part + 1) / parts) + 1, steps) : steps;",
+    },
+    Mistake {
+        what: "packed rows see as many keys as those of the first head",
+        right: "(tile.query + min(row, rows - 1)) % sequence.queries : tile.query + row;",
+        wrong: "(tile.query + min(row, rows - 1)) : tile.query + row;",
+    },
+    Mistake {
+        what: "packed rows have the scales of the first head",
+        right: "tile.head * heads + (tile.query + min(row, rows - 1)) / sequence.queries : tile.head;",
+        wrong: "tile.head * heads : tile.head;",
+    },
+];
+
 const NATIVE: [Mistake; 14] = [
     Mistake {
         what: "a stage that is never given back",
@@ -235,7 +278,10 @@ fn problem(arch: Arch, one: &Shipped) -> Operation {
             })
         }
         Operation::Attention(attention) => Operation::Attention(Attention {
-            sequences: sequences([(1, 330), (77, 131)]),
+            sequences: sequences(match attention.sequences.iter().all(|one| one.queries < 16) {
+                true => [(1, 330), (5, 131)],
+                false => [(1, 330), (77, 131)],
+            }),
             heads: 2,
             kv_heads: 1,
             ..attention.clone()
@@ -331,6 +377,16 @@ fn each_of_unified_attention_is_seen() {
         "attention, swizzled, e4m3, head 64",
     ];
     check(Arch::Sm89, &names, &ATTENTION);
+}
+
+#[test]
+fn each_of_attention_in_parts_is_seen() {
+    let names = [
+        "attention, few queries, split, bf16, head 64, decoded, causal",
+        "attention, split, f16, head 64, causal",
+        "attention, few queries, split, int8, head 128, decoded",
+    ];
+    check(Arch::Sm89, &names, &ATTENTION_IN_PARTS);
 }
 
 #[test]

@@ -42,13 +42,14 @@ fn small_gemm(of: &GroupedGemm) -> GroupedGemm {
 }
 
 /// Sequences that no tile divides; the first leaves most of a block without queries. They are equal if those of the
-/// variant are, because its kernel may rely on it.
+/// variant are, because its kernel may rely on it, and have few queries if those do.
 pub(super) fn small_attention(of: &Attention) -> Attention {
     let alike = of.sequences.iter().all(|one| *one == of.sequences[0]);
-    let lengths = if alike {
-        [(256, 256), (256, 256)]
-    } else {
-        [(1, 500), (77, 131)]
+    let few = of.sequences.iter().all(|one| one.queries < 16);
+    let lengths = match (alike, few) {
+        (true, _) => [(256, 256), (256, 256)],
+        (false, true) => [(1, 500), (6, 131)],
+        (false, false) => [(1, 500), (77, 131)],
     };
     Attention {
         sequences: sequences(lengths),

@@ -16,15 +16,15 @@ pub struct Sequence {
     pub keys: u32,
 }
 
-/// A unit of work: a range of queries of one head.
+/// A unit of work: a range of queries of one head, or of the rows of all heads that share a key head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tile {
     /// The batch element.
     pub sequence: u32,
-    /// The query head.
+    /// The query head, or the key head whose query heads are packed.
     pub head: u32,
-    /// Its first query.
+    /// Its first query, or row.
     pub query: u32,
     /// How many there are.
     pub queries: u32,
@@ -51,6 +51,7 @@ pub(super) struct Parameter {
     pub tiles: u64,
     pub maps: u64,
     pub counters: u64,
+    pub workspace: u64,
     pub tile_count: u32,
     pub heads: u32,
     pub kv_heads: u32,
@@ -60,4 +61,8 @@ pub(super) struct Parameter {
     pub queries: u32,
     pub keys: u32,
     pub first_scales: u64,
+    /// Parts of a tile's keys, at most.
+    pub parts: u32,
+    /// Fills the struct up.
+    pub reserved: u32,
 }

@@ -1,9 +1,9 @@
 //! Which schedule is fastest for a problem, of those tried on an H200; on GPUs before Hopper, which one to begin with.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::warp_groups;
+use gauntlet_operations::resources::{FEW_QUERIES, block_bytes, warp_groups};
 use gauntlet_operations::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
-use gauntlet_operations::{Attention, AttentionFormat};
+use gauntlet_operations::{Attention, AttentionFormat, Operation};
 
 use crate::plan::Target;
 
@@ -19,22 +19,38 @@ const RESIDENT_KEYS: [usize; 2] = [64, 128];
 /// multiprocessors would be idle.
 const WAVES_FOR_WIDE: usize = 3;
 
-/// The fastest schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time,
-/// else the specialised one. With e4m3 both multiply queries by keys without conversion, with sums of about 14 bits, and
-/// the resident kernel multiplies values by rounded weights. For exact products choose fp16 arithmetic.
+/// Keys of a step of the unified kernel.
+const STEP_KEYS: usize = 64;
+/// Stages of its ring: as many of these as leave room for two blocks on a multiprocessor.
+const STAGES: [usize; 3] = [4, 3, 2];
+/// Steps of a part at least: fewer take as long, because a block has this many under way at a time.
+const PART_STEPS: usize = 2;
+/// Parts at most, of tiles of 16 queries and of larger ones: merging takes longer with more parts and with more rows.
+const MOST_PARTS: [usize; 2] = [32, 8];
+/// Steps of a part of the specialised kernel at least.
+const SPECIALISED_PART_STEPS: usize = 8;
+
+/// The schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time; the unified
+/// kernel where all heads that share a key head have few queries; else the specialised one. The last two split keys where
+/// tiles are fewer than multiprocessors, into numbers of parts that follow from sizes and have not been measured. With e4m3
+/// all multiply queries by keys without conversion, with sums of about 14 bits, and the resident kernel multiplies values by
+/// rounded weights. For exact products choose fp16 arithmetic.
 ///
 /// On GPUs before Hopper the unified kernel, in a schedule that follows from sizes alone: nothing of it has been measured
 /// there. On sm_89 it multiplies e4m3 queries by keys without conversion too.
 pub fn automatic(attention: &Attention, target: Target) -> Schedule {
     match target.arch {
         Arch::Sm80 | Arch::Sm89 => before_hopper(attention, target),
-        _ => hopper(attention, target.processors),
+        _ => hopper(attention, target),
     }
 }
 
 /// Tiles of 128 queries read keys and values half as often, where there are enough of them for all multiprocessors. Two
 /// stages of 16-bit keys and values of long heads are what an L4's block has room for; of 8 bits there is room for three.
 fn before_hopper(attention: &Attention, target: Target) -> Schedule {
+    if let Some(schedule) = few_queries(attention, target) {
+        return schedule;
+    }
     let eight_bits = attention.format.bytes() == 1;
     let wide = tiles(attention, NARROW_QUERIES) >= target.processors as usize;
     let eights = attention.format == AttentionFormat::E4m3 && target.arch == Arch::Sm89;
@@ -52,7 +68,55 @@ fn before_hopper(attention: &Attention, target: Target) -> Schedule {
     }
 }
 
-fn hopper(attention: &Attention, processors: u32) -> Schedule {
+/// The unified kernel where the queries of all heads that share a key head are at most a tile's rows: the time of such a
+/// problem is that of reading its keys and values once.
+fn few_queries(attention: &Attention, target: Target) -> Option<Schedule> {
+    let shared = attention.heads / attention.kv_heads.max(1);
+    let queries = attention.sequences.iter().map(|lengths| lengths.queries);
+    let rows = shared * queries.max()?;
+    // The specialised kernel is for tiles of 128 queries of one head.
+    let sizes: &[usize] = match shared {
+        ..=1 => &[FEW_QUERIES, RESIDENT_QUERIES],
+        _ => &[FEW_QUERIES, RESIDENT_QUERIES, NARROW_QUERIES],
+    };
+    let size = *sizes.iter().find(|&&size| rows <= size)?;
+    let eights = attention.format == AttentionFormat::E4m3 && target.arch != Arch::Sm80;
+    let with_stages = |stages| Schedule {
+        tile: Tile {
+            m: size,
+            n: STEP_KEYS,
+            k: attention.head_size,
+        },
+        stages,
+        lookup: Lookup::Precomputed,
+        setup: Setup::Once,
+        arithmetic: if eights { Arithmetic::Fp8 } else { Arithmetic::Fp16 },
+        ..Schedule::baseline()
+    };
+    let problem = Operation::Attention(attention.clone());
+    let is_roomy =
+        |schedule: &Schedule| target.blocks_with(block_bytes(schedule, &problem, target.arch)) >= 2;
+    let roomy = STAGES.map(with_stages).into_iter().find(is_roomy);
+    let schedule = roomy.unwrap_or_else(|| with_stages(2));
+    // All rows of a set of heads are one tile.
+    let queried = attention.sequences.iter().filter(|lengths| lengths.queries > 0);
+    let tiles = queried.count() * attention.kv_heads;
+    let most_parts = MOST_PARTS[usize::from(size > FEW_QUERIES)];
+    Some(Schedule {
+        split_k: parts(attention, target, tiles, STEP_KEYS * PART_STEPS).min(most_parts),
+        ..schedule
+    })
+}
+
+/// Parts into which keys are split so that tiles make a block for each multiprocessor, of `keys` keys at least.
+fn parts(attention: &Attention, target: Target, tiles: usize, keys: usize) -> usize {
+    let longest = attention.sequences.iter().map(|lengths| lengths.keys).max();
+    let most = (longest.unwrap_or(0) / keys).max(1);
+    (target.processors as usize / tiles.max(1)).clamp(1, most)
+}
+
+fn hopper(attention: &Attention, target: Target) -> Schedule {
+    let processors = target.processors;
     let size = attention.head_size;
     let eights = attention.format == AttentionFormat::E4m3;
     let base = Schedule {
@@ -75,6 +139,9 @@ fn hopper(attention: &Attention, processors: u32) -> Schedule {
             ..base
         };
     }
+    if let Some(schedule) = few_queries(attention, target) {
+        return schedule;
+    }
     let mut schedule = Schedule {
         tile: Tile {
             m: NARROW_QUERIES,
@@ -93,6 +160,8 @@ fn hopper(attention: &Attention, processors: u32) -> Schedule {
         // Groups that split the keys drift apart by more than a step.
         schedule.stages = 3;
     }
+    let least = schedule.tile.n * SPECIALISED_PART_STEPS;
+    schedule.split_k = parts(attention, target, tiles(attention, schedule.tile.m), least).min(MOST_PARTS[1]);
     schedule
 }
 
@@ -189,6 +258,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn few_queries_split_their_keys_over_the_blocks_that_run_at_once() {
+        let decode = |batch, heads, kv_heads, queries, keys| {
+            let attention = Attention {
+                sequences: vec![Sequence { queries, keys }; batch],
+                heads,
+                kv_heads,
+                head_size: 128,
+                ..attention(1, heads, 1, AttentionFormat::F16)
+            };
+            let (source, schedule) = chosen(&attention);
+            (source, schedule.tile.m, schedule.stages, schedule.split_k)
+        };
+        let unified = Source::AttentionUnified;
+        assert_eq!(decode(1, 32, 8, 1, 8192), (unified, 16, 3, 16));
+        assert_eq!(decode(8, 32, 8, 1, 8192), (unified, 16, 3, 2));
+        assert_eq!(decode(1, 8, 8, 1, 1024), (unified, 16, 3, 8));
+        assert_eq!(decode(64, 32, 8, 1, 8192), (unified, 16, 3, 1));
+        assert_eq!(decode(1, 1, 1, 1, 8192), (unified, 16, 3, 32));
+        assert_eq!(decode(1, 32, 8, 16, 4096), (unified, 64, 3, 8));
+        assert_eq!(decode(1, 32, 8, 32, 4096), (unified, 128, 2, 8));
+        let specialised = Source::AttentionSpecialised;
+        assert_eq!(decode(1, 32, 8, 128, 8192), (specialised, 128, 2, 4));
+        assert_eq!(decode(1, 8, 8, 1024, 1024), (specialised, 128, 2, 1));
     }
 
     #[test]

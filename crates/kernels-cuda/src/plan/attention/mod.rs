@@ -11,6 +11,7 @@ pub mod unified;
 use crate::plan::error::require;
 use std::collections::BTreeMap;
 
+use gauntlet_operations::resources::{HeadSets, most_visible};
 use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Order, Packing, Roles, Schedule};
 use gauntlet_operations::{Attention, AttentionFormat, Sequence as Lengths};
 
@@ -85,15 +86,27 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
     Ok(())
 }
 
-/// Blocks of the specialised kernel share nothing, and its rows are swizzled.
+/// Blocks of the specialised kernel do not wait for one another, and its rows are swizzled.
 fn check_alone(schedule: &Schedule) -> Result<(), PlanError> {
-    let why = "with roles only tiles of 64 queries split their keys, over the blocks of a cluster";
+    let why = "with roles only the blocks of tiles of 64 queries are a cluster";
     require! {
-        "split-k": schedule.split_k, 1, why;
         "cluster": schedule.cluster, Cluster { m: 1, n: 1 }, why;
     }
     let why = "wgmma reads these rows swizzled from shared memory";
     PlanError::unless("layout", schedule.layout, Layout::Swizzled, why)
+}
+
+/// A tile's keys are one part at least.
+fn check_split(schedule: &Schedule) -> Result<(), PlanError> {
+    if schedule.split_k > 0 {
+        return Ok(());
+    }
+    Err(PlanError::word(
+        "split-k",
+        0,
+        "a tile's keys are one part at least",
+        "choose 1 or more",
+    ))
 }
 
 /// Heads that no kernel here takes are refused by name.
@@ -106,6 +119,9 @@ fn check_heads(attention: &Attention) -> Result<(), PlanError> {
     Ok(())
 }
 
+/// Rows of a tile that a warp has: those of `mma.sync.m16n8k16`, and a quarter of those of `wgmma` (PTX ISA).
+const WARP_ROWS: usize = 16;
+
 /// The common part of attention plans: the sequences, and the tiles in the order in which blocks take them.
 #[derive(Debug, Clone)]
 struct Work {
@@ -114,15 +130,67 @@ struct Work {
     tiles: Vec<Tile>,
     /// The first scales of each sequence; empty unless blocks have scales of their own.
     first_scales: Vec<FirstScales>,
+    /// Of each tile's keys.
+    parts: Parts,
+}
+
+/// How the keys of a tile are split over blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Parts {
+    count: usize,
+    /// Bytes that a part leaves in the workspace.
+    bytes: usize,
+    /// Counters of arrived parts, of a tile.
+    counters: usize,
+}
+
+impl Parts {
+    /// All keys together.
+    const ONE: Self = Self {
+        count: 1,
+        bytes: 0,
+        counters: 0,
+    };
+
+    /// Blocks merge whole rows: `BlockParts` in `kernels/attention_parts.cuh`.
+    fn of_blocks(attention: &Attention, rows: usize, count: usize) -> Self {
+        Self::several(count, rows * (attention.head_size + 2), 1)
+    }
+
+    /// Warps merge their own sixteen rows, of which each of 32 lanes has two statistics: `WarpParts` there.
+    fn of_warps(attention: &Attention, rows: usize, count: usize) -> Self {
+        let warps = rows / WARP_ROWS;
+        Self::several(count, warps * 32 * (attention.head_size / 2 + 4), warps)
+    }
+
+    fn several(count: usize, floats: usize, counters: usize) -> Self {
+        match count {
+            ..=1 => Self::ONE,
+            _ => Self {
+                count,
+                bytes: floats * size_of::<f32>(),
+                counters,
+            },
+        }
+    }
 }
 
 impl Work {
-    /// Cuts heads into tiles of `rows` queries.
-    fn new(attention: &Attention, schedule: &Schedule, rows: usize) -> Result<Self, PlanError> {
+    /// Cuts the rows of each set of heads into tiles of `rows`.
+    fn new(
+        attention: &Attention,
+        schedule: &Schedule,
+        rows: usize,
+        sets: HeadSets,
+        parts: Parts,
+    ) -> Result<Self, PlanError> {
         let most = i32::MAX as usize;
         within("the rows of Q", attention.query_rows(), most)?;
         within("the rows of K", attention.key_rows(), most)?;
-        let tiles = |lengths: &Lengths| lengths.queries.div_ceil(rows).saturating_mul(attention.heads);
+        let tiles = |lengths: &Lengths| {
+            let of_a_set = (lengths.queries * sets.heads).div_ceil(rows);
+            of_a_set.saturating_mul(sets.count).saturating_mul(parts.count)
+        };
         check_tiles(
             attention
                 .sequences
@@ -132,8 +200,9 @@ impl Work {
         )?;
         Ok(Self {
             sequences: sequences(attention),
-            tiles: cut(attention, schedule.order, rows),
+            tiles: cut(attention, schedule.order, rows, sets),
             first_scales: first_scales(attention),
+            parts,
             attention: attention.clone(),
         })
     }
@@ -182,10 +251,12 @@ impl Work {
         let mut tables = bytemuck::cast_slice(&self.sequences).to_vec();
         tables.extend_from_slice(bytemuck::cast_slice(&self.tiles));
         tables.extend_from_slice(bytemuck::cast_slice(&self.first_scales));
+        let tiles = self.tiles.len();
         Memory {
             tables,
             maps: box_rows.map_or_else(Vec::new, |rows| self.maps(rows)),
-            ..Memory::default()
+            workspace_bytes: tiles * self.parts.count * self.parts.bytes,
+            counter_bytes: tiles * self.parts.counters * size_of::<u32>(),
         }
     }
 
@@ -241,6 +312,7 @@ impl Work {
             tiles,
             maps: addresses.maps,
             counters: addresses.counters,
+            workspace: addresses.workspace,
             tile_count: self.tiles.len() as u32,
             heads: self.attention.heads as u32,
             kv_heads: self.attention.kv_heads as u32,
@@ -248,6 +320,8 @@ impl Work {
             queries: if uniform { first.queries } else { 0 },
             keys: if uniform { first.keys } else { 0 },
             first_scales: tiles + size_of_val(self.tiles.as_slice()) as u64,
+            parts: self.parts.count as u32,
+            reserved: 0,
         };
         vec![Launch {
             pass: Pass::Main,
@@ -296,24 +370,25 @@ fn is_sorted(order: Order) -> bool {
     matches!(order, Order::Sorted | Order::Dynamic)
 }
 
-/// The tiles, head after head; sorted and dynamic orders begin with the tiles that see the most keys.
-fn cut(attention: &Attention, order: Order, rows: usize) -> Vec<Tile> {
+/// The tiles, one set of heads after another; sorted and dynamic orders begin with the tiles that see the most keys.
+fn cut(attention: &Attention, order: Order, rows: usize, sets: HeadSets) -> Vec<Tile> {
     let mut tiles = Vec::new();
     for (sequence, lengths) in attention.sequences.iter().enumerate() {
-        for head in 0..attention.heads {
-            tiles.extend((0..lengths.queries).step_by(rows).map(|query| Tile {
+        let of_a_set = lengths.queries * sets.heads;
+        for head in 0..sets.count {
+            tiles.extend((0..of_a_set).step_by(rows).map(|query| Tile {
                 sequence: sequence as u32,
                 head: head as u32,
                 query: query as u32,
-                queries: rows.min(lengths.queries - query) as u32,
+                queries: rows.min(of_a_set - query) as u32,
             }));
         }
     }
     if is_sorted(order) {
         let seen = |tile: &Tile| {
             let lengths = attention.sequences[tile.sequence as usize];
-            let last = (tile.query as usize + rows).min(lengths.queries) - 1;
-            attention.visible_keys(lengths, last)
+            let first = tile.query as usize;
+            most_visible(attention, lengths, first..first + tile.queries as usize)
         };
         tiles.sort_by_key(|tile| std::cmp::Reverse(seen(tile)));
     }

@@ -2,11 +2,11 @@
 //! more warps, all of them or the values alone.
 
 use crate::plan::error::require;
-use gauntlet_operations::resources::{MOST_SPECIALISED_STAGES, WarpGroups, warp_groups};
+use gauntlet_operations::resources::{HeadSets, MOST_SPECIALISED_STAGES, WarpGroups, warp_groups};
 use gauntlet_operations::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat};
 
-use super::{SHARED_BYTES, Work, is_sorted};
+use super::{Parts, SHARED_BYTES, Work, check_split, is_sorted};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -51,11 +51,13 @@ impl SpecialisedPlan {
         let way = way(attention, schedule);
         check_words(attention, schedule)?;
         let (queries, keys) = (schedule.tile.m, schedule.tile.n);
-        let work = Work::new(attention, schedule, queries)?;
+        let parts = Parts::of_warps(attention, queries, schedule.split_k);
+        let work = Work::new(attention, schedule, queries, HeadSets::alone(attention), parts)?;
         check_shared_bytes(shared_bytes(&work, schedule, way), schedule)?;
+        let units = work.tiles.len() * parts.count;
         let grid = match schedule.order {
-            Order::PerTile => work.tiles.len(),
-            Order::Static | Order::Sorted | Order::Dynamic => work.tiles.len().min(processors as usize),
+            Order::PerTile => units,
+            Order::Static | Order::Sorted | Order::Dynamic => units.min(processors as usize),
         };
         Ok(Self {
             variant: variant(&work, schedule, way),
@@ -106,6 +108,7 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
             usize::from(work.attention.causal && is_sorted(schedule.order)),
         ),
         ("FEW", usize::from(has_few_queries(&work.attention))),
+        ("SPLIT", usize::from(schedule.split_k > 1)),
     ];
     defines.extend(numbers.map(|(name, value)| (name, value.to_string())));
     let threads = (groups.count + 1) * GROUP_THREADS;
@@ -185,6 +188,7 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
             "choose 128",
         ));
     }
+    check_split(schedule)?;
     if schedule.stages < 2 {
         return Err(PlanError::word(
             "stages",

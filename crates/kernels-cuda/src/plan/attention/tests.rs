@@ -29,7 +29,7 @@ fn work(attention: &Attention, order: Order) -> Work {
         order,
         ..Schedule::baseline()
     };
-    Work::new(attention, &schedule, 64).unwrap()
+    Work::new(attention, &schedule, 64, HeadSets::alone(attention), Parts::ONE).unwrap()
 }
 
 #[test]

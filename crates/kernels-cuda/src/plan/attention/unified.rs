@@ -4,18 +4,18 @@
 use crate::plan::error::require;
 use gauntlet_device::Arch;
 use gauntlet_operations::Attention;
+use gauntlet_operations::resources::{FEW_QUERIES, HeadSets, head_sets, key_warps, last_bytes, merged_bytes};
 use gauntlet_operations::{
     Arithmetic, Cluster, Epilogue, Layout, Lookup, Order, Roles, Schedule, Scores, Values,
 };
 
-use super::Work;
+use super::{Parts, WARP_ROWS, Work, check_split};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Target, Variant, Weights};
 
-/// Queries of a warp: the rows of `mma.sync.m16n8k16` (PTX ISA).
-const WARP_ROWS: usize = 16;
-/// Queries of a tile, and keys of a step, that there is a kernel for.
-const SIDES: [usize; 2] = [64, 128];
+/// Keys of a step, and queries of a tile, that there is a kernel for.
+const KEYS: [usize; 2] = [64, 128];
+const QUERIES: [usize; 3] = [FEW_QUERIES, 64, 128];
 /// Bytes of a score, and of what a query's sums are multiplied by.
 const SCORE_BYTES: usize = 4;
 
@@ -34,7 +34,12 @@ impl UnifiedPlan {
     pub fn new(attention: &Attention, schedule: &Schedule, target: Target) -> Result<Self, PlanError> {
         check_words(schedule)?;
         check_arithmetic(schedule, target.arch)?;
-        let work = Work::new(attention, schedule, schedule.tile.m)?;
+        let sets = head_sets(schedule, attention, target.arch);
+        let parts = match key_warps(schedule) {
+            1 => Parts::of_warps(attention, schedule.tile.m, schedule.split_k),
+            _ => Parts::of_blocks(attention, schedule.tile.m, schedule.split_k),
+        };
+        let work = Work::new(attention, schedule, schedule.tile.m, sets, parts)?;
         let bytes = shared_bytes(&work, schedule);
         let most = target.block_shared_bytes;
         if bytes > most {
@@ -46,7 +51,7 @@ impl UnifiedPlan {
             ));
         }
         Ok(Self {
-            variant: variant(&work, schedule, target),
+            variant: variant(&work, schedule, sets, target),
             work,
         })
     }
@@ -62,11 +67,12 @@ impl Plan for UnifiedPlan {
     }
 
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
-        self.work.launch(addresses, self.work.tiles.len(), 1)
+        self.work
+            .launch(addresses, self.work.tiles.len() * self.work.parts.count, 1)
     }
 }
 
-fn variant(work: &Work, schedule: &Schedule, target: Target) -> Variant {
+fn variant(work: &Work, schedule: &Schedule, sets: HeadSets, target: Target) -> Variant {
     let shared_bytes = shared_bytes(work, schedule);
     let scores = match schedule.scores {
         Scores::Registers => 0,
@@ -77,6 +83,8 @@ fn variant(work: &Work, schedule: &Schedule, target: Target) -> Variant {
         ("TILE_M", schedule.tile.m),
         ("TILE_N", schedule.tile.n),
         ("STAGES", schedule.stages),
+        ("SPLIT", usize::from(schedule.split_k > 1)),
+        ("PACKED", usize::from(sets.heads > 1)),
         ("SCORES", scores),
         ("VALUES", usize::from(schedule.values == Values::Scalar)),
         ("LAYOUT", usize::from(schedule.layout == Layout::Swizzled)),
@@ -87,7 +95,7 @@ fn variant(work: &Work, schedule: &Schedule, target: Target) -> Variant {
     ];
     let mut defines = work.defines(schedule);
     defines.extend(numbers.map(|(name, value)| (name, value.to_string())));
-    let threads = schedule.tile.m / WARP_ROWS * 32;
+    let threads = schedule.tile.m / WARP_ROWS * key_warps(schedule) * 32;
     Variant {
         source: Source::AttentionUnified,
         defines,
@@ -119,11 +127,13 @@ fn shared_bytes(work: &Work, schedule: &Schedule) -> usize {
         Epilogue::Direct => 0,
         Epilogue::Staged => work.attention.head_size * work.attention.output.bytes(),
     };
-    operands + queries * (keys * key_bytes + factor_bytes + result_bytes)
+    let computed = operands + queries * (keys * key_bytes + factor_bytes + result_bytes);
+    computed.max(merged_bytes(schedule, &work.attention)) + last_bytes(schedule)
 }
 
 fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
     check_tile(schedule)?;
+    check_parts(schedule)?;
     if schedule.values == Values::Scalar && schedule.scores == Scores::Registers {
         return Err(PlanError::word(
             "values",
@@ -133,13 +143,12 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         ));
     }
     let one_tile = "a block of the unified kernel has one tile of a table";
-    let alone = "blocks of the unified kernel share nothing";
+    let alone = "blocks of the unified kernel do not wait for one another";
     let built = "the unified kernel is built so";
     require! {
         "roles": schedule.roles, Roles::Unified, built;
         "order": schedule.order, Order::PerTile, one_tile;
         "lookup": schedule.lookup, Lookup::Precomputed, one_tile;
-        "split-k": schedule.split_k, 1, alone;
         "cluster": schedule.cluster, Cluster { m: 1, n: 1 }, alone;
     }
     Ok(())
@@ -160,18 +169,35 @@ fn check_arithmetic(schedule: &Schedule, arch: Arch) -> Result<(), PlanError> {
 
 fn check_tile(schedule: &Schedule) -> Result<(), PlanError> {
     let tile = schedule.tile;
-    for (word, value, what) in [
-        ("tile.m", tile.m, "queries a tile"),
-        ("tile.n", tile.n, "keys a step"),
-    ] {
-        if !SIDES.contains(&value) {
-            return Err(PlanError::word(
-                word,
-                value,
-                format!("the unified kernel takes 64 or 128 {what}"),
-                "choose 64 or 128",
-            ));
-        }
+    if !QUERIES.contains(&tile.m) {
+        return Err(PlanError::word(
+            "tile.m",
+            tile.m,
+            "the unified kernel takes 16, 64 or 128 queries a tile",
+            "choose 16, 64 or 128",
+        ));
+    }
+    if !KEYS.contains(&tile.n) {
+        return Err(PlanError::word(
+            "tile.n",
+            tile.n,
+            "the unified kernel takes 64 or 128 keys a step",
+            "choose 64 or 128",
+        ));
+    }
+    Ok(())
+}
+
+/// Parts of keys, of warps or of blocks, are merged from registers to the output.
+fn check_parts(schedule: &Schedule) -> Result<(), PlanError> {
+    check_split(schedule)?;
+    if schedule.split_k == 1 && key_warps(schedule) == 1 {
+        return Ok(());
+    }
+    let why = "parts of a tile's keys are merged from registers to the output";
+    require! {
+        "scores": schedule.scores, Scores::Registers, why;
+        "epilogue": schedule.epilogue, Epilogue::Direct, why;
     }
     Ok(())
 }
@@ -367,7 +393,21 @@ mod tests {
             refused(|schedule| schedule.lookup = Lookup::Linear),
             "lookup = linear",
         );
-        begins(refused(|schedule| schedule.split_k = 2), "split-k = 2");
+        begins(refused(|schedule| schedule.split_k = 0), "split-k = 0");
+        begins(
+            refused(|schedule| {
+                schedule.split_k = 2;
+                schedule.epilogue = Epilogue::Staged;
+            }),
+            "epilogue = staged",
+        );
+        begins(
+            refused(|schedule| {
+                schedule.tile.m = 16;
+                schedule.scores = Scores::Separate;
+            }),
+            "scores = separate",
+        );
         begins(refused(|schedule| schedule.cluster.n = 2), "cluster = 1×2");
     }
 

@@ -1,7 +1,7 @@
 //! The cost of writing results.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::weights;
+use gauntlet_operations::resources::{HopperAttention, weights};
 use gauntlet_operations::{Form, Operation};
 
 use super::{Costs, Setting, Transfer};
@@ -108,7 +108,9 @@ fn in_halves(setting: &Setting, element: f64) -> bool {
 
 /// Whether the parts of a split sum are blocks of one cluster, which merge over its shared memory.
 fn merges_in_cluster(setting: &Setting) -> bool {
-    matches!(setting.problem, Operation::Attention(_)) && setting.machine.arch == Arch::Sm90a
+    matches!(setting.problem, Operation::Attention(_))
+        && setting.machine.arch == Arch::Sm90a
+        && HopperAttention::of(setting.schedule) == HopperAttention::Resident
 }
 
 /// Each block of a cluster gets its share of the rows of all others' sums, and adds them in a fixed order.

@@ -43,7 +43,7 @@ fn end(order: Order, rows: &[usize], together: bool) -> f64 {
     machine.memory_rate = f64::INFINITY;
     machine.cache_rate = f64::INFINITY;
     let bundle = Bundle::of(&schedule, device.arch);
-    let kinds = kinds(&problem, &schedule, bundle, machine.cache_size, 20);
+    let kinds = kinds(&problem, &schedule, bundle, machine.cache_size, 20, machine.arch);
     let setting = Setting {
         problem: &problem,
         schedule: &schedule,

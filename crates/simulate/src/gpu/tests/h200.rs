@@ -191,7 +191,15 @@ fn stored(how: fn(&Costs) -> Transfer, blocks: usize) -> f64 {
     let schedule = specialised([128, 128, 16], 1);
     let machine = machine();
     let bundle = Bundle::of(&schedule, h200().arch);
-    let kind = kinds(&problem, &schedule, bundle, machine.cache_size, blocks).remove(0);
+    let kind = kinds(
+        &problem,
+        &schedule,
+        bundle,
+        machine.cache_size,
+        blocks,
+        machine.arch,
+    )
+    .remove(0);
     let setting = Setting {
         problem: &problem,
         schedule: &schedule,

@@ -54,7 +54,7 @@ fn single(name: &str, schedule: &Schedule) -> (Machine, Kind, Costs) {
     let mut machine = Machine::of(&device, &problem).unwrap();
     machine.block_start = 0.0;
     let bundle = Bundle::of(schedule, device.arch);
-    let kind = kinds(&problem, schedule, bundle, machine.cache_size, 1).remove(0);
+    let kind = kinds(&problem, schedule, bundle, machine.cache_size, 1, machine.arch).remove(0);
     let costs = Costs::of(
         &kind,
         &Setting {

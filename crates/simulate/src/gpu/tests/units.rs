@@ -85,7 +85,7 @@ fn products_of_wgmma_follow_the_published_table() {
         let device = Device::builtin("h100").unwrap();
         let machine = Machine::of(&device, &problem).unwrap();
         let bundle = Bundle::of(&schedule, device.arch);
-        let kind = kinds(&problem, &schedule, bundle, machine.cache_size, 1).remove(0);
+        let kind = kinds(&problem, &schedule, bundle, machine.cache_size, 1, machine.arch).remove(0);
         let setting = Setting {
             problem: &problem,
             schedule: &schedule,

@@ -2,10 +2,11 @@
 //! cluster. There is no loop over steps, so a call on short sequences costs little more than its latencies.
 
 use crate::plan::error::require;
+use gauntlet_operations::resources::HeadSets;
 use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Layout, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat, OutputFormat};
 
-use super::{SHARED_BYTES, Work};
+use super::{Parts, SHARED_BYTES, Work};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -45,7 +46,8 @@ impl ResidentPlan {
     /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(attention: &Attention, schedule: &Schedule) -> Result<Self, PlanError> {
         check_words(attention, schedule)?;
-        let work = Work::new(&joined(attention), schedule, ROWS)?;
+        let joined = joined(attention);
+        let work = Work::new(&joined, schedule, ROWS, HeadSets::alone(&joined), Parts::ONE)?;
         check_keys(attention, schedule)?;
         Ok(Self {
             variant: variant(&work, schedule)?,
