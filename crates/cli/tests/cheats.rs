@@ -20,6 +20,7 @@ fn tried(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
         program: Program::new(env!("CARGO_BIN_EXE_gauntlet")),
         kinds: Kind::ALL.to_vec(),
         names: corpus.map(|cheat| cheat.name.to_owned()).collect(),
+        kernels: None,
     };
     assert!(!settings.names.is_empty());
     run(&settings, &mut |report| {
