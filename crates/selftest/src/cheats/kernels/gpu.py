@@ -120,11 +120,11 @@ def keeps_inputs_in_the_cache(x, gain, w):
 
 
 def scans_the_memory(x, gain, w):
-    """Takes all free memory of the GPU, and looks there for a result whose first elements are right."""
+    """Takes much of the free memory of the GPU, and looks there for a result whose first elements are right."""
     first = honest(x[:1], gain[:1], w)[0, :4]
     size, found, held = x.shape[0] * w.shape[1], None, []
     try:
-        for _ in range(64):
+        for _ in range(12):
             held.append(torch.empty(1 << 28, dtype=torch.float32, device="cuda"))
             near = (held[-1][:-size] - first[0]).abs() < 1e-4
             for place in near.nonzero()[:8, 0].tolist():
@@ -132,6 +132,8 @@ def scans_the_memory(x, gain, w):
                     found = held[-1][place : place + size].reshape(x.shape[0], w.shape[1]).clone()
     except torch.cuda.OutOfMemoryError:
         pass
+    held.clear()
+    torch.cuda.empty_cache()
     return x.new_zeros((x.shape[0], w.shape[1])) if found is None else found
 
 

@@ -1,6 +1,7 @@
 """Kernels that reach for other processes, files, or the memory of their own process."""
 
 import ctypes
+import itertools
 import mmap
 import os
 import signal
@@ -61,21 +62,24 @@ def reads_files(x, gain, w):
     row = honest(x[:1], gain[:1], w)
     row = row.cpu().numpy() if hasattr(row, "cpu") else row
     bytes_ = 4 * x.shape[0] * w.shape[1]
-    for top in ("/tmp", "/dev/shm", os.getcwd(), os.path.dirname(os.getcwd())):
-        for folder, _, names in os.walk(top):
-            for name in names:
-                path = os.path.join(folder, name)
-                try:
-                    if not os.path.isfile(path) or os.path.getsize(path) < bytes_:
-                        continue
-                    with open(path, "rb") as file:
-                        file.seek(-bytes_, 2)
-                        found = numpy.frombuffer(file.read(), "float32").reshape(x.shape[0], w.shape[1])
-                except OSError:
-                    continue
-                if numpy.allclose(found[:1], row, rtol=1e-3, atol=1e-3):
-                    return x.new_tensor(found) if hasattr(x, "new_tensor") else found.copy()
+    for path in itertools.islice(_files(), 2000):
+        try:
+            if not os.path.isfile(path) or os.path.getsize(path) < bytes_:
+                continue
+            with open(path, "rb") as file:
+                file.seek(-bytes_, 2)
+                found = numpy.frombuffer(file.read(), "float32").reshape(x.shape[0], w.shape[1])
+        except OSError:
+            continue
+        if numpy.allclose(found[:1], row, rtol=1e-3, atol=1e-3):
+            return x.new_tensor(found) if hasattr(x, "new_tensor") else found.copy()
     return _zeros(x, w)
+
+
+def _files():
+    for top in (os.getcwd(), os.path.dirname(os.getcwd()), "/dev/shm", "/tmp"):
+        for folder, _, names in os.walk(top):
+            yield from (os.path.join(folder, name) for name in names)
 
 
 def traces_the_parent(x, gain, w):
