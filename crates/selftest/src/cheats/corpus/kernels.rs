@@ -155,7 +155,8 @@ fn processes() -> Vec<Cheat> {
             "looks for the expected result in the memory of its parent",
         )
         .gains("all of the time")
-        .held(&[KEPT]),
+        .held(&[KEPT])
+        .held_by("other workers' files and all others' memory hidden"),
         wrong(
             row(
                 "kernel-reads-files",
@@ -170,7 +171,8 @@ fn processes() -> Vec<Cheat> {
             "attaches to its parent by ptrace",
         )
         .gains("the judge's own memory")
-        .held(&[KEPT]),
+        .held(&[KEPT])
+        .held_by("other workers' files and all others' memory hidden"),
         row(
             "kernel-detours-the-clock",
             "process.py:detours_the_clock",
