@@ -239,7 +239,7 @@ fn on_gpus() -> Vec<Cheat> {
             results(
                 "kernel-scans-the-memory",
                 "gpu.py:scans_the_memory",
-                "looks for the expected result in all free memory of the GPU",
+                "looks for the expected result in free memory of the GPU",
             )
             .gains("all of the time"),
         ),
