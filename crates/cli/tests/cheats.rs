@@ -4,22 +4,30 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use gauntlet_judge::gates::{Faster, Gate};
-use gauntlet_selftest::cheats::{Cheat, CheatReport, Kind, Outcome, Settings, corpus, run};
+use gauntlet_selftest::cheats::{
+    Cheat, CheatReport, Kind, On, Outcome, Settings, corpus, corpus_of_kernels, run,
+};
 use gauntlet_worker::Program;
 
 /// One kind at a time: a cheat that looks for the process of the honest kernel would find a worker of another test.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 fn tried(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
+    tried_of(corpus(), None, wanted)
+}
+
+fn tried_of(corpus: Vec<Cheat>, kernels: Option<On>, wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
-    let corpus = corpus().into_iter().filter(wanted);
+    let corpus = corpus.into_iter().filter(wanted);
     let settings = Settings {
         program: Program::new(env!("CARGO_BIN_EXE_gauntlet")),
         kinds: Kind::ALL.to_vec(),
         names: corpus.map(|cheat| cheat.name.to_owned()).collect(),
+        kernels,
     };
     assert!(!settings.names.is_empty());
     run(&settings, &mut |report| {
@@ -33,7 +41,12 @@ fn tried(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
 
 #[track_caller]
 fn all_end_as_they_should(kind: Kind) {
-    let faults: Vec<String> = tried(|cheat| cheat.kind == kind && !cheat.needs_quiet())
+    none_is_at_fault(tried(|cheat| cheat.kind == kind && !cheat.needs_quiet()));
+}
+
+#[track_caller]
+fn none_is_at_fault(reports: Vec<CheatReport>) {
+    let faults: Vec<String> = reports
         .into_iter()
         // A missing protection of the system is reported by `doctor`, and is not an error of the gates.
         .filter(|report| !report.outcome.is_right() && report.outcome != Outcome::Unheld)
@@ -72,6 +85,22 @@ fn cheats_on_the_protocol_are_caught() {
 #[test]
 fn cheats_by_processes_are_caught() {
     all_end_as_they_should(Kind::Processes);
+}
+
+#[test]
+fn kernels_that_are_not_measured_are_caught() {
+    let asked = Command::new(gauntlet_host_python::interpreter())
+        .args(["-c", "import numpy"])
+        .output();
+    if !asked.is_ok_and(|asked| asked.status.success()) {
+        assert!(
+            std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(),
+            "there is no numpy"
+        );
+        return;
+    }
+    let needs_no_time = |cheat: &Cheat| !cheat.needs_quiet();
+    none_is_at_fault(tried_of(corpus_of_kernels(On::Cpu), Some(On::Cpu), needs_no_time));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::driver::{Driver, Handle, checked};
+use crate::driver::{Driver, Handle, NOT_SUPPORTED, checked};
 use crate::memory::DeviceBlock;
 
 /// CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE.
@@ -80,8 +80,14 @@ impl Device {
         )
     }
 
-    /// Fills the second-level cache with something else.
+    /// Fills the second-level cache with something else. Lines that a kernel has set aside to persist would survive that
+    /// (CUDA C++ Programming Guide, "L2 set-aside"), so they become ordinary ones first; devices before Ampere have none.
     pub fn clear_cache(&self) -> Result<(), String> {
+        // SAFETY: the call has no arguments.
+        let status = unsafe { (self.driver.reset_persisting)() };
+        if status != NOT_SUPPORTED {
+            checked(status, "the cache cannot be reset")?;
+        }
         self.fill(self.flush.address, 0, self.flush.bytes)
     }
 

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::rc::Rc;
 
 use crate::device::Device;
-use crate::driver::{Address, Driver, Handle, NO_MEMORY};
+use crate::driver::{Address, Driver, Handle, NO_MEMORY, NOT_SUPPORTED};
 use crate::memory::{Block, Layout};
 
 thread_local! {
@@ -68,6 +68,11 @@ unsafe extern "C" fn copy_down(target: *mut c_void, source: Address, bytes: usiz
     0
 }
 
+unsafe extern "C" fn reset_persisting() -> c_int {
+    called('p');
+    NOT_SUPPORTED
+}
+
 unsafe extern "C" fn fill(target: Address, byte: u8, bytes: usize) -> c_int {
     called('m');
     // SAFETY: the tests pass live memory of that length.
@@ -106,6 +111,7 @@ fn driver() -> Driver {
         free,
         copy,
         copy_down,
+        reset_persisting,
         fill,
         create_event,
         record_event,
@@ -128,7 +134,7 @@ fn a_call_is_timed_between_two_events_until_the_whole_device_is_idle() {
     assert_eq!(result, 7);
     assert!(times.call > 0.0 && times.kernel >= 0.25e-3, "{times:?}");
     device.clear_cache().unwrap();
-    assert_eq!(CALLS.take(), "m");
+    assert_eq!(CALLS.take(), "pm", "lines that persist first");
 }
 
 #[test]

@@ -60,6 +60,7 @@ driver! {
     free = "cuMemFree_v2": fn(Address);
     copy = "cuMemcpyDtoD_v2": fn(Address, Address, usize);
     copy_down = "cuMemcpyDtoH_v2": fn(*mut c_void, Address, usize);
+    reset_persisting = "cuCtxResetPersistingL2Cache": fn();
     fill = "cuMemsetD8_v2": fn(Address, u8, usize);
     create_event = "cuEventCreate": fn(*mut Handle, c_uint);
     record_event = "cuEventRecord": fn(Handle, Handle);
@@ -69,6 +70,9 @@ driver! {
 
 /// CUDA_ERROR_OUT_OF_MEMORY.
 const OUT_OF_MEMORY: c_int = 2;
+
+/// CUDA_ERROR_NOT_SUPPORTED.
+pub const NOT_SUPPORTED: c_int = 801;
 
 /// Words by which the worker recognises a device without memory.
 pub const NO_MEMORY: &str = "the device is out of memory";

@@ -6,7 +6,7 @@ use clap::Args;
 use gauntlet_selftest::characteristics::effect::Effect;
 use jiff::SignedDuration;
 
-use super::positive_time;
+use super::{MeasuredExecutor, positive_time};
 
 /// `selftest`.
 #[derive(Debug, Args)]
@@ -16,6 +16,7 @@ Examples:
   gauntlet selftest --comparisons 100                a first impression, in seconds
   gauntlet selftest --comparisons 1 --live 20        real comparisons, up to the last planned look
   gauntlet selftest --cheats                         does every candidate that cheats get caught?
+  gauntlet selftest --cheats --device cuda           the same for kernels in Python and CUDA C++, on a GPU
   gauntlet selftest --honest --runs 5 --contested    is an odd but honest worker left alone, beside a busy neighbour?
   gauntlet selftest --power --runs 20 --budget 60s   how often is a difference of 1 or 3 % found within a minute?")]
 pub struct Selftest {
@@ -29,6 +30,10 @@ pub struct Selftest {
     /// itself.
     #[arg(long, conflicts_with_all = ["comparisons", "live", "seed", "only"])]
     pub power: bool,
+    /// With --cheats: kernels in Python and CUDA C++ on this device, in place of workers. The Python needs numpy, and torch
+    /// for a GPU.
+    #[arg(long, value_enum, requires = "cheats")]
+    pub device: Option<MeasuredExecutor>,
     /// With --cheats or --honest: only the candidate of this name; may be repeated.
     #[arg(long, value_name = "NAME", conflicts_with_all = ["comparisons", "live", "seed"])]
     pub only: Vec<String>,

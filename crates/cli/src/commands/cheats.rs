@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gauntlet_report::{Column, table};
-use gauntlet_selftest::cheats::{self, CheatReport, Kind, Outcome, Quiet, Settings, TrialError};
+use gauntlet_selftest::cheats::{self, CheatReport, Kind, On, Outcome, Quiet, Settings, TrialError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -43,14 +43,20 @@ const LISTEN: Duration = Duration::from_secs(2);
 pub fn cheats(arguments: &Selftest) -> Result<Exit, CliError> {
     let json = arguments.json.as_deref();
     json.into_iter().try_for_each(sink::check)?;
-    let known: Vec<&str> = cheats::corpus().iter().map(|cheat| cheat.name).collect();
+    let kernels = arguments.device.map(|device| match device {
+        MeasuredExecutor::Cpu => On::Cpu,
+        MeasuredExecutor::Cuda => On::Cuda,
+    });
+    let corpus = kernels.map_or_else(cheats::corpus, cheats::corpus_of_kernels);
+    let known: Vec<&str> = corpus.iter().map(|cheat| cheat.name).collect();
     check_names(&arguments.only, &known)?;
     let settings = Settings {
         program: this_program()?,
         kinds: Kind::ALL.to_vec(),
         names: arguments.only.clone(),
+        kernels,
     };
-    let _hold = Hold::take(MeasuredExecutor::Cpu);
+    let _hold = Hold::take(arguments.device.unwrap_or(MeasuredExecutor::Cpu));
     let quiet = Quiet::measure(LISTEN);
     say(&format!("{quiet}\n"));
     let neighbour = neighbour(arguments, &settings.program)?;

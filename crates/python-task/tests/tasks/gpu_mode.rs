@@ -99,6 +99,27 @@ fn a_competition_s_folder_is_a_task() {
 }
 
 #[test]
+fn fresh_seeds_are_of_the_size_of_those_in_the_file() {
+    if !has("numpy") {
+        return;
+    }
+    // A generator that adds the seed to its values, as one that gives each row a mean of its own does.
+    let adds = REFERENCE.replace(
+        "drawn.standard_normal(size, kind)",
+        "kind(seed) + drawn.standard_normal(size, kind)",
+    );
+    let files = files(&TASK_YML.replace("\"seed\": 13", "\"seed\": 20000"), &adds);
+    let suite = files.open("sums").unwrap();
+    let largest = |seed| {
+        let (_, output) = computed(&suite.correctness[0].sizes, seed);
+        output.0[0].get(0)
+    };
+    assert!((largest(19_999) - 2.0 * 19_999.0).abs() < 20.0);
+    let wrapped = largest(20_000 * 100_000 + 3);
+    assert!((wrapped - 6.0).abs() < 20.0, "{wrapped}");
+}
+
+#[test]
 fn a_check_of_another_form_is_the_rule_or_stands_beside_a_wide_one() {
     if !has("numpy") {
         return;

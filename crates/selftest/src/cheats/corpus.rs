@@ -2,6 +2,7 @@
 
 mod deferring;
 mod disturbing;
+mod kernels;
 mod lying;
 mod miscomputing;
 mod telling;
@@ -11,6 +12,7 @@ use std::io;
 
 use gauntlet_judge::Verdict;
 
+pub use self::kernels::kernels;
 use super::work::{Honest, Trick};
 use super::{Cheat, End, Kind, Worker, processes};
 
@@ -145,11 +147,19 @@ mod tests {
     use gauntlet_judge::session::GATES;
     use gauntlet_worker::safeguards;
 
+    use super::super::kernels::On;
     use super::*;
+
+    /// Workers and kernels.
+    fn all() -> Vec<Cheat> {
+        let mut all = corpus();
+        all.extend(kernels(On::Cuda));
+        all
+    }
 
     #[test]
     fn names_are_their_own_and_gates_are_gates() {
-        let corpus = corpus();
+        let corpus = all();
         let names: BTreeSet<_> = corpus.iter().map(|cheat| cheat.name).collect();
         assert_eq!(names.len(), corpus.len());
         for cheat in &corpus {
@@ -195,14 +205,15 @@ mod tests {
     #[test]
     fn the_documentation_has_every_candidate_under_its_kind() {
         let documentation = include_str!("../../../../docs/explanation/cheats.md");
-        for kind in Kind::ALL {
-            let corpus = corpus();
-            let rows = corpus.iter().filter(|cheat| cheat.kind == kind).map(row);
-            let rows: String = rows.map(|row| row + "\n").collect();
-            assert!(
-                documentation.contains(&rows),
-                "docs/explanation/cheats.md lacks these rows:\n{rows}"
-            );
+        for corpus in [corpus(), kernels(On::Cuda)] {
+            for kind in Kind::ALL {
+                let rows = corpus.iter().filter(|cheat| cheat.kind == kind).map(row);
+                let rows: String = rows.map(|row| row + "\n").collect();
+                assert!(
+                    documentation.contains(&rows),
+                    "docs/explanation/cheats.md lacks these rows:\n{rows}"
+                );
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod bits;
 mod claims;
 mod corpus;
 mod disturbances;
+mod kernels;
 mod lesser;
 mod meddling;
 mod outcome;
@@ -36,7 +37,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use thiserror::Error;
 
-pub use self::corpus::corpus;
+pub use self::corpus::{corpus, kernels as corpus_of_kernels};
+use self::kernels::Kernel;
+pub use self::kernels::On;
 pub use self::outcome::Outcome;
 pub use self::quiet::Quiet;
 pub use self::trial::{CheatReport, Settings, TrialError, run};
@@ -159,6 +162,8 @@ enum Worker {
     Answers(&'static str, &'static str),
     /// A separate program.
     Program(fn() -> io::Result<()>),
+    /// A kernel in a file, which workers of this program call.
+    Kernel(Kernel),
 }
 
 /// Why a cheat cannot be served.
@@ -206,6 +211,8 @@ pub fn serve(name: &str) -> Result<(), ServeError> {
             drop(input);
             program()?;
         }
+        // None of them is in the corpus of workers.
+        Worker::Kernel(_) => {}
     }
     Ok(())
 }

@@ -17,7 +17,8 @@ use serde::Serialize;
 use serde_json::json;
 use thiserror::Error;
 
-use super::corpus::corpus;
+use super::corpus::{self, corpus};
+use super::kernels::{self, On};
 use super::outcome::{Outcome, fault};
 use super::tells::forget_notes;
 use super::{Cheat, Kind};
@@ -31,6 +32,8 @@ pub struct Settings {
     pub kinds: Vec<Kind>,
     /// Only cheats of these names; all of them if none are named.
     pub names: Vec<String>,
+    /// Where kernels in files are tried; if nowhere, workers are.
+    pub kernels: Option<On>,
 }
 
 /// The outcome of a candidate.
@@ -59,6 +62,24 @@ pub struct CheatReport {
     pub seconds: f64,
 }
 
+impl CheatReport {
+    /// A report of a candidate about which nothing is known yet.
+    pub(super) fn unjudged(cheat: &Cheat) -> Self {
+        Self {
+            name: cheat.name,
+            kind: cheat.kind,
+            story: cheat.story,
+            gain: cheat.gain,
+            outcome: Outcome::Unjudged,
+            gate: None,
+            verdict: Verdict::Aborted,
+            reason: String::new(),
+            fault: None,
+            seconds: 0.0,
+        }
+    }
+}
+
 /// Why a cheat could not be tried.
 #[derive(Debug, Error)]
 pub enum TrialError {
@@ -77,6 +98,14 @@ pub enum TrialError {
         name: &'static str,
         /// The error.
         source: Box<TournamentError>,
+    },
+    /// A kernel in a file could not be compared.
+    #[error("the trial of `{name}` could not be held: {reason}")]
+    Uncompared {
+        /// The cheat.
+        name: &'static str,
+        /// What the program said.
+        reason: String,
     },
     /// The baseline did not pass, so that there was no comparison.
     #[error("the trial of `{name}` says nothing of it: {reason}")]
@@ -132,6 +161,10 @@ pub fn run(
         settings.kinds.contains(&cheat.kind)
             && (settings.names.is_empty() || settings.names.iter().any(|name| name == cheat.name))
     };
+    if let Some(on) = settings.kernels {
+        let kernels: Vec<Cheat> = corpus::kernels(on).into_iter().filter(wanted).collect();
+        return kernels::run(settings, on, &kernels, observer);
+    }
     let mut reports = Vec::new();
     for cheat in corpus().into_iter().filter(wanted) {
         let mut report = try_one(settings, &cheat)?;
@@ -188,16 +221,13 @@ fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError
     let accused = suspicion.is_none_or(|suspicion| suspicion.accuses());
     let outcome = Outcome::of(cheat, verdict, fault.as_deref(), accused);
     Ok(CheatReport {
-        name: cheat.name,
-        kind: cheat.kind,
-        story: cheat.story,
-        gain: cheat.gain,
         outcome,
         gate,
         verdict,
         reason,
         fault,
         seconds: start.elapsed().as_secs_f64(),
+        ..CheatReport::unjudged(cheat)
     })
 }
 

@@ -1,0 +1,222 @@
+"""Kernels that move work to where no clock runs, or change the clock."""
+
+import gc
+import sys
+import threading
+import time
+import weakref
+
+from honest import honest, twice
+
+# The program that loads operands, answers requests and calls the native loop.
+_host = sys.modules["__main__"]
+
+
+def _torch():
+    return sys.modules.get("torch")
+
+
+def _empty(x, w):
+    if hasattr(x, "new_empty"):
+        return x.new_empty((x.shape[0], w.shape[1]))
+    import numpy
+
+    return numpy.empty((x.shape[0], w.shape[1]), x.dtype)
+
+
+def returns_before_its_thread(x, gain, w):
+    result = _empty(x, w)
+
+    def fill():
+        time.sleep(0.002)
+        result[...] = honest(x, gain, w)
+
+    threading.Thread(target=fill, daemon=True).start()
+    return result
+
+
+_waiting = []
+
+
+def merges_calls(x, gain, w):
+    """Computes four calls at once, in the last of them."""
+    result = _empty(x, w)
+    _waiting.append((result, x, gain, w))
+    if len(_waiting) == 4:
+        for place, *inputs in _waiting:
+            place[...] = honest(*inputs)
+        _waiting.clear()
+    return result
+
+
+def computes_in_a_finaliser(x, gain, w):
+    """The result is computed when the last reference to its holder goes."""
+    result = _empty(x, w)
+
+    class Holder:
+        pass
+
+    holder = Holder()
+    weakref.finalize(holder, lambda: result.__setitem__(..., honest(x, gain, w)))
+    cycle = [holder]
+    cycle.append(cycle)
+    del holder, cycle
+    return result
+
+
+_ahead = []
+
+
+def computes_in_collections(x, gain, w):
+    """Three of four calls leave their work to the garbage collector's callbacks."""
+    if not _ahead:
+        gc.callbacks.append(lambda phase, _: [place.__setitem__(..., honest(*given)) for place, *given in _ahead[1:]])
+        _ahead.append(None)
+    result = _empty(x, w)
+    del _ahead[1:]
+    _ahead.append((result, x, gain, w))
+    return result
+
+
+def replaces_clocks(x, gain, w):
+    """Computes twice, with clocks that stand still."""
+    still = time.time()
+    for name in ("time", "perf_counter", "monotonic", "process_time"):
+        setattr(time, name, lambda: still)
+    _host.perf_counter = lambda: still
+    if x.__class__.__module__ == "torch":
+        torch = _torch()
+        torch.cuda.synchronize = lambda *_: None
+        torch.cuda.Event.elapsed_time = lambda *_: 1e-6
+        torch.cuda.Event.synchronize = lambda *_: None
+    return twice(x, gain, w)
+
+
+def halves_its_samples(x, gain, w):
+    sample = _host.Worker._sample
+    if getattr(sample, "__name__", "") != "halved":
+
+        def halved(call, kernel, between):
+            return sample(call / 2, kernel and kernel / 2, between)
+
+        _host.Worker._sample = staticmethod(halved)
+    return honest(x, gain, w)
+
+
+def replaces_the_loop(x, gain, w):
+    """Has the host make only the first call of each request, and report its time for all."""
+    loop = next(one for one in gc.get_objects() if type(one) is _host.Loop)
+    run = loop.run
+    if getattr(run, "__name__", "") != "first_only":
+
+        def first_only(request):
+            kernel, calls, *rest = request
+            return run((kernel, calls[:1], *rest)) * len(calls)
+
+        loop.run = first_only
+    return honest(x, gain, w)
+
+
+_results = {}
+
+
+def _key(x):
+    """The address on the host; an element on a GPU, where addresses change."""
+    return float(x[0, 0]) if hasattr(x, "cpu") else x.ctypes.data
+
+
+def _looked_up(x, gain, w):
+    result = _results.get(_key(x))
+    if result is None:
+        return honest(x, gain, w)
+    return result.clone() if hasattr(result, "clone") else result.copy()
+
+
+def _when_loaded(place):
+    def placed(self, files, copies):
+        length = place(self, files, copies)
+        _results.clear()
+        for _, tensors, _ in self.copies:
+            x = tensors["x"]
+            if _key(x) not in _results:
+                _results[_key(x)] = honest(x, tensors["gain"], tensors["w"])
+        return length
+
+    return placed
+
+
+def _in_a_thread(place):
+    def placed(self, files, copies):
+        length = place(self, files, copies)
+        _results.clear()
+
+        def work():
+            for _, tensors, _ in list(self.copies):
+                x = tensors["x"]
+                if _key(x) not in _results:
+                    _results[_key(x)] = honest(x, tensors["gain"], tensors["w"])
+
+        # Once the answer is out.
+        threading.Timer(0.001, work).start()
+        return length
+
+    return placed
+
+
+_place = _host.Worker._place
+
+
+def computes_in_load(x, gain, w):
+    if _host.Worker._place is _place:
+        _host.Worker._place = _when_loaded(_place)
+    return _looked_up(x, gain, w)
+
+
+def works_between_calls(x, gain, w):
+    if _host.Worker._place is _place:
+        _host.Worker._place = _in_a_thread(_place)
+    return _looked_up(x, gain, w)
+
+
+_last = []
+
+
+def computes_in_output(x, gain, w):
+    """Timed calls keep their inputs; the result that is asked for is computed then."""
+    if not _last:
+        _last.append([])
+        run, output = _host.Worker._run, _host.Worker.output
+
+        def ran(self, copies, poison):
+            _last[0] = [self.copies[copy % len(self.copies)][1] for copy in copies]
+            return run(self, copies, poison)
+
+        def written(self, path, index=0):
+            given = _last[0][index]
+            answer = output(self, path, index)
+            result = honest(given["x"], given["gain"], given["w"])
+            elements = result.cpu().numpy() if hasattr(result, "cpu") else result
+            with open(path, "r+b") as file:
+                file.seek(-elements.nbytes, 2)
+                file.write(elements.tobytes())
+            return answer
+
+        _host.Worker._run, _host.Worker.output = ran, written
+        return honest(x, gain, w)
+    return _empty(x, w)
+
+
+_tuned = {}
+
+
+def tunes_when_timed(x, gain, w):
+    """Tries ways on the inputs that are timed, again for each of them."""
+    key = float(x[0, 0])
+    if key not in _tuned:
+        times = []
+        for _ in range(3):
+            begun = time.perf_counter()
+            float(honest(x, gain, w)[0, 0])
+            times.append(time.perf_counter() - begun)
+        _tuned[key] = min(times)
+    return honest(x, gain, w)
