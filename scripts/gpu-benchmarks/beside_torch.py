@@ -175,32 +175,33 @@ def main():
 
     servers = [Gauntlet(arguments.program, arguments.commit, inputs) for inputs in arguments.inputs or ["wide"]]
     before, results, lines = state(), [], []
+
+    def write():
+        found = {
+            "machine": servers[0].machine,
+            "torch": peers.versions(),
+            "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+            "rounds": arguments.rounds,
+            "before": before,
+            "after": state(),
+            "summary": lines,
+            "cases": results,
+        }
+        with open(arguments.json, "w", encoding="utf-8") as file:
+            json.dump(found, file, indent=1, ensure_ascii=False)
+            file.write("\n")
+
     for name in chosen(servers[0].problems, arguments.case):
         for gauntlet in servers:
             print(name, gauntlet.inputs, file=sys.stderr, flush=True)
             results.append(compare(gauntlet, name, arguments.schedule, arguments.rounds))
             lines.append(summary(results[-1]))
+            # After each case, so that an end before the last one leaves the others.
+            if arguments.json:
+                write()
     for gauntlet in servers:
         gauntlet.close()
     print(table(lines))
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(
-                {
-                    "machine": servers[0].machine,
-                    "torch": peers.versions(),
-                    "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
-                    "rounds": arguments.rounds,
-                    "before": before,
-                    "after": state(),
-                    "summary": lines,
-                    "cases": results,
-                },
-                file,
-                indent=1,
-                ensure_ascii=False,
-            )
-            file.write("\n")
 
 
 if __name__ == "__main__":

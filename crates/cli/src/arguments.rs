@@ -206,8 +206,8 @@ Examples:
   gauntlet judge 'stages=2' --task group-gemm --html report.html
 
 Exit codes:
-  0  the kernel passed every gate and was compared; with --require, the verdict shows what is required
-  1  it or the baseline is wrong, or a gate stopped it; with --require, the verdict shows the contrary
+  0  both kernels are right and were compared; with --require, the verdict shows what is required
+  1  one is wrong, or a gate stopped the kernel before; with --require, the verdict shows the contrary
   4  it or the baseline is blocked, or the times are void; with --require, the verdict is inconclusive")]
 pub struct Judge {
     /// The kernel, in a form that `gauntlet compare` takes.

@@ -240,7 +240,9 @@ fn assess(suite: Option<Interval>, problems: Vec<ProblemFinding>, criteria: &Cri
         clock: None,
     };
     let broken = assessment.named(FloorFinding::Broken);
-    if matches!(decision, Decision::Adopt | Decision::Marginal) && !broken.is_empty() {
+    // An inconclusive comparison stays so: it goes on, or passes no requirement anyway.
+    let would_pass = matches!(decision, Decision::Adopt | Decision::Marginal | Decision::ValidNegative);
+    if would_pass && !broken.is_empty() {
         let problems = broken.into_iter().map(String::from).collect();
         assessment.ground = Ground::BrokenFloor {
             problems,
@@ -450,6 +452,17 @@ mod tests {
         let blocks: Vec<Block> = effects.iter().enumerate().map(block).collect();
         let problems = [("one".to_owned(), Sample::from_blocks(&blocks).unwrap())];
         compare(&problems, &Criteria::default(), 1, 1).unwrap()
+    }
+
+    #[test]
+    fn a_case_below_the_floor_is_no_valid_negative_though_another_makes_up_for_it() {
+        let even = declared(&[(1.0, 1.08), (1.08, 1.0)], 0.001);
+        assert_eq!(even.decision, Decision::Regression);
+        let ground = Ground::BrokenFloor {
+            problems: vec!["1 to 1.08".to_owned()],
+            otherwise: Decision::ValidNegative,
+        };
+        assert_eq!(even.ground, ground);
     }
 
     #[test]
