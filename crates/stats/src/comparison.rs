@@ -241,7 +241,10 @@ fn assess(suite: Option<Interval>, problems: Vec<ProblemFinding>, criteria: &Cri
     };
     let broken = assessment.named(FloorFinding::Broken);
     // An inconclusive comparison stays so: it goes on, or passes no requirement anyway.
-    let would_pass = matches!(decision, Decision::Adopt | Decision::Marginal | Decision::ValidNegative);
+    let would_pass = matches!(
+        decision,
+        Decision::Adopt | Decision::Marginal | Decision::ValidNegative
+    );
     if would_pass && !broken.is_empty() {
         let problems = broken.into_iter().map(String::from).collect();
         assessment.ground = Ground::BrokenFloor {

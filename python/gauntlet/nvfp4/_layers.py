@@ -28,8 +28,15 @@ def linear(x: Any, weight: Tensor | Weights, bias: Any = None, *, out_dtype: Any
     Raises:
         As `grouped_mm`.
     """
+    is_matrix = len(getattr(weight, "shape", ())) == 2
+    if bias is None and is_matrix and getattr(x, "is_cuda", False) and x.ndim > 1 and x.shape[-1] == weight.shape[1]:
+        from gauntlet.nvfp4 import _cuda
+
+        quick = _cuda.quick(x.reshape(-1, weight.shape[1]), weight, None, None, None, out_dtype or x.dtype)
+        if quick is not None:
+            return quick.view(*x.shape[:-1], quick.shape[1])
     check_floats("x", x)
-    if len(getattr(weight, "shape", ())) != 2:
+    if not is_matrix:
         raise ValueError(f"weight: its shape is {getattr(weight, 'shape', None)}; give [n, k]")
     n, dtype = weight.shape[0], _arrays.dtype_argument("out_dtype", out_dtype, _arrays.dtype_name(x), x)
     flat = x.reshape(-1, x.shape[-1]) if x.ndim else x
