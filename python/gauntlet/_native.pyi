@@ -41,7 +41,7 @@ class CudaLibrary:
         sizes: tuple[int, int, int],
         addresses: Sequence[int],
         scales: tuple[Sequence[float], Sequence[float], Sequence[float]],
-        formats: tuple[str, str],
+        formats: tuple[str, str, str],
         tokens: Sequence[int],
         buffers: tuple[int, int, int],
     ) -> None: ...
@@ -52,12 +52,15 @@ class CudaLibrary:
         sizes: tuple[int, int, int],
         addresses: Sequence[int],
         scales: tuple[Sequence[float], Sequence[float], Sequence[float]],
-        formats: tuple[str, str],
+        formats: tuple[str, str, str],
         rows: int,
         buffers: tuple[int, int, int],
         ends: int,
     ) -> None: ...
 
+def pack_steps(
+    values: NDArray[np.uint8], scales: NDArray[np.uint8], shape: tuple[int, int, int], tokens: str
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]: ...
 def grouped_mm(
     tokens: Matrices, weights: Matrices, second: Matrices | None, output: str
 ) -> NDArray[np.uint8]: ...

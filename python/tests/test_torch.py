@@ -290,6 +290,33 @@ def test_wrong_tensors_are_named_with_a_remedy():
     ]
 
 
+def test_weights_are_repacked_for_the_kernels_of_a_gpu_only():
+    _, weights, _ = operands()
+    assert [
+        error(lambda: nvfp4.Weights(weights, tokens=torch.bfloat16), ValueError),
+        error(lambda: nvfp4.Weights(weights, tokens=torch.float32), TypeError),
+    ] == [
+        "tokens: weights are repacked for the kernels of a GPU, and these are on cpu; leave it out",
+        "tokens: weights are not repacked for float32; give bfloat16 or float16",
+    ]
+
+
+def test_packing_in_steps_moves_every_bit_and_loses_none():
+    from gauntlet import _native
+
+    weights = operands()[1]
+    values, scales = (part.contiguous().view(torch.uint8).reshape(-1).numpy() for part in (weights.values, weights.scales))
+    ones = int(np.unpackbits(values).sum())
+    for tokens in ("bfloat16", "float16"):
+        packed = _native.pack_steps(values, scales, weights.shape, tokens)
+        assert packed[0].shape == values.shape and packed[1].shape == scales.shape
+        # Scales of random weights are positive, so no sign moves into the values.
+        assert int(np.unpackbits(packed[0]).sum()) == ones
+        first = _native.pack_steps(values[: 64 * 128], scales[: 64 * 16], (1, 64, 256), tokens)
+        np.testing.assert_array_equal(first[0], packed[0][: 64 * 128])
+    assert "fewer bytes" in error(lambda: _native.pack_steps(values, scales, (4, 64, 256), "bfloat16"), ValueError)
+
+
 @pytest.mark.skipif(not has_hopper(), reason="no Hopper GPU")
 class TestOnHopper:
     """The same products on a GPU."""
@@ -351,6 +378,39 @@ class TestOnHopper:
         torch.testing.assert_close(
             gated.double(), torch.nn.functional.silu(expected) * expected, rtol=1e-4, atol=1e-3
         )
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    def test_repacked_weights_give_the_same_products(self, dtype):
+        _, weights, sizes = operands("cuda")
+        repacked = nvfp4.Weights(weights, tokens=dtype)
+        tokens = drawn(17, 256, seed=9).to("cuda", dtype)
+        offs = torch.tensor(sizes, device="cuda").cumsum(0).int()
+        for routing in ({"sizes": sizes}, {"offs": offs}):
+            found = nvfp4.grouped_mm(tokens, repacked, **routing, out_dtype=torch.float32)
+            expected = nvfp4.grouped_mm(tokens, weights, **routing, out_dtype=torch.float32)
+            torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+            found = nvfp4.swiglu_grouped_mm(tokens, repacked, repacked, **routing, out_dtype=torch.float32)
+            expected = nvfp4.swiglu_grouped_mm(tokens, weights, weights, **routing, out_dtype=torch.float32)
+            torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-3)
+        odd = nvfp4.quantize(drawn(48, 80, seed=3)).to("cuda")
+        x = drawn(5, 80, seed=4).to("cuda", dtype)
+        expected = nvfp4.linear(x, nvfp4.Weights(odd), out_dtype=torch.float32)
+        found = nvfp4.linear(x, nvfp4.Weights(odd, tokens=dtype), out_dtype=torch.float32)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-4)
+
+    def test_repacked_weights_are_for_their_tokens_only(self):
+        tokens, weights, sizes = operands("cuda")
+        repacked = nvfp4.Weights(weights, tokens=torch.bfloat16)
+        halves = drawn(17, 256, seed=9).to("cuda", torch.float16)
+        assert [
+            error(lambda: nvfp4.grouped_mm(halves, repacked, sizes), ValueError),
+            error(lambda: nvfp4.grouped_mm(tokens, repacked, sizes), ValueError),
+            error(lambda: nvfp4.swiglu_grouped_mm(halves.bfloat16(), repacked, weights, sizes), ValueError),
+        ] == [
+            "weights: they were repacked for bfloat16 tokens, and these are float16; prepare them for those",
+            "weights: they were repacked for bfloat16 tokens, and these are NVFP4; prepare them for those",
+            "gate, up: only some of them were repacked; prepare all with the same `tokens`, or none",
+        ]
 
     def test_errors_name_the_remedy(self):
         tokens, weights, sizes = operands("cuda")

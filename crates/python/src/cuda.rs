@@ -7,12 +7,14 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use gauntlet_kernels_cuda::packing::{self, PackingError};
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
 use gauntlet_kernels_cuda::{
     Buffers, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError, Weights,
 };
-use gauntlet_operations::{Form, OutputFormat, TokenFormat};
+use gauntlet_operations::{Form, OutputFormat, Packing, TokenFormat};
 use lru::LruCache;
+use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::{error, gemm};
@@ -42,6 +44,7 @@ struct LayerKey {
     scales: [Vec<u32>; 3],
     output: OutputFormat,
     tokens: TokenFormat,
+    packing: Packing,
 }
 
 impl LayerKey {
@@ -49,7 +52,7 @@ impl LayerKey {
         (groups, n, k): (usize, usize, usize),
         addresses: [u64; 4],
         scales: (Vec<f32>, Vec<f32>, Vec<f32>),
-        formats: (&str, &str),
+        formats: (&str, &str, &str),
     ) -> PyResult<Self> {
         Ok(Self {
             groups,
@@ -60,6 +63,7 @@ impl LayerKey {
                 .map(|scales| scales.into_iter().map(f32::to_bits).collect()),
             output: gemm::format(formats.1)?,
             tokens: token_format(formats.0)?,
+            packing: packing_named(formats.2)?,
         })
     }
 
@@ -121,7 +125,8 @@ impl CudaLibrary {
 
     /// Enqueues a product on a stream: `sizes = (groups, n, k)`; addresses of the weights' values and block scales, the
     /// second ones 0 in the plain form; tensor scales of tokens and weights; addresses of the tokens' values, their
-    /// scales (0 for 16-bit floats, which have none) and the result. `formats` name those of the tokens and the result.
+    /// scales (0 for 16-bit floats, which have none) and the result. `formats` name those of the tokens and the result, and how
+    /// weights are packed.
     #[expect(
         clippy::too_many_arguments,
         reason = "a struct would have to be built in each call from Python"
@@ -133,7 +138,7 @@ impl CudaLibrary {
         sizes: (usize, usize, usize),
         addresses: [u64; 4],
         scales: (Vec<f32>, Vec<f32>, Vec<f32>),
-        formats: (&str, &str),
+        formats: (&str, &str, &str),
         tokens: Vec<usize>,
         buffers: (u64, u64, u64),
     ) -> PyResult<()> {
@@ -161,7 +166,7 @@ impl CudaLibrary {
         sizes: (usize, usize, usize),
         addresses: [u64; 4],
         scales: (Vec<f32>, Vec<f32>, Vec<f32>),
-        formats: (&str, &str),
+        formats: (&str, &str, &str),
         rows: usize,
         buffers: (u64, u64, u64),
         ends: u64,
@@ -183,6 +188,45 @@ fn operands((tokens, token_scales, output): (u64, u64, u64)) -> Buffers {
         token_scales,
         output,
     }
+}
+
+fn packing_named(name: &str) -> PyResult<Packing> {
+    match name {
+        "canonical" => Ok(Packing::Canonical),
+        "steps" => Ok(Packing::Steps),
+        other => Err(error::value(format!("there is no packing `{other}`"))),
+    }
+}
+
+/// Repacks a stack of matrices for 16-bit tokens on a Hopper GPU: `shape = (groups, rows, depth)`, rows a multiple of 16 and
+/// depth of 256, so that values and scales take as many bytes as before.
+#[pyfunction]
+pub fn pack_steps<'py>(
+    py: Python<'py>,
+    values: PyReadonlyArray1<'py, u8>,
+    scales: PyReadonlyArray1<'py, u8>,
+    (groups, rows, depth): (usize, usize, usize),
+    tokens: &str,
+) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u8>>)> {
+    let tokens = token_format(tokens)?;
+    let (values, scales) = (values.as_slice()?, scales.as_slice()?);
+    let (of_values, of_scales) = (rows * depth / 2, rows * depth / 16);
+    let packed = error::detached(py, || {
+        let mut packed = (Vec::with_capacity(values.len()), Vec::with_capacity(scales.len()));
+        for group in 0..groups {
+            let part =
+                |bytes: &[u8], size: usize| bytes.get(group * size..(group + 1) * size).map(<[u8]>::to_vec);
+            let (Some(values), Some(scales)) = (part(values, of_values), part(scales, of_scales)) else {
+                return Err(error::value("values: fewer bytes than the shape has"));
+            };
+            let one = packing::pack_steps(tokens, rows, depth, &values, &scales)
+                .map_err(|failure: PackingError| error::value(failure))?;
+            packed.0.extend(one.values);
+            packed.1.extend(one.scales);
+        }
+        Ok(packed)
+    })?;
+    Ok((packed.0.into_pyarray(py), packed.1.into_pyarray(py)))
 }
 
 fn token_format(name: &str) -> PyResult<TokenFormat> {
@@ -219,7 +263,11 @@ impl CudaLibrary {
         if let Some(layer) = layers.get(&key) {
             return Ok(Rc::clone(layer));
         }
-        let made = Layer::new(&self.library, key.shape(), key.weights(), Choice::Automatic)?;
+        let choice = match key.packing {
+            Packing::Canonical => Choice::Automatic,
+            packing => Choice::Repacked(packing),
+        };
+        let made = Layer::new(&self.library, key.shape(), key.weights(), choice)?;
         let made = Rc::new(made);
         layers.put(key, Rc::clone(&made));
         Ok(made)

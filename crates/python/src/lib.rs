@@ -25,7 +25,7 @@ mod _native {
     #[pymodule_export]
     use crate::command::{main, version};
     #[pymodule_export]
-    use crate::cuda::CudaLibrary;
+    use crate::cuda::{CudaLibrary, pack_steps};
     #[pymodule_export]
     use crate::engine::{set_threads, threads};
     #[pymodule_export]

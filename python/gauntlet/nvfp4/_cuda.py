@@ -15,6 +15,9 @@ from gauntlet.nvfp4._tensor import BLOCK, Tensor
 STEP = 256
 """Values in memory along k are a multiple of this."""
 
+_ROWS = 16
+"""Rows of weights are repacked so many at a time."""
+
 
 class _Libraries(threading.local):
     """The GPUs that a thread uses: the objects of a CUDA library stay in the thread that made them."""
@@ -49,12 +52,47 @@ def product(tokens: Any, named: dict[str, Any], routing: Sequence[int] | torch.T
     `routing` has the tokens of each group, or is a tensor on the GPU with the ends of each group's."""
     if isinstance(tokens, Tensor):
         first, second = matrices(named, tokens.shape[1], tokens.device)
+        packing = packing_of(named, "NVFP4")
         tokens = padded(tokens)
         operands = tokens.values, tokens.scales, tokens.tensor_scales
     else:
         first, second = matrices(named, tokens.shape[1], str(tokens.device))
+        packing = packing_of(named, _NAMES[tokens.dtype])
         operands = tokens, None, ()
-    return enqueue(*operands, first, second, routing, getattr(torch, dtype))
+    return enqueue(*operands, first, second, routing, getattr(torch, dtype), packing)
+
+
+CANONICAL, STEPS = "canonical", "steps"
+"""How weights lie in memory: as in checkpoints, or repacked for 16-bit tokens."""
+
+
+def packing_of(named: dict[str, Any], tokens: str) -> str:
+    """How all of the weights are packed; raises ValueError if they differ, or are packed for other tokens."""
+    kinds = {name: getattr(weights, "tokens", None) for name, weights in named.items()}
+    for name, kind in kinds.items():
+        if kind is not None and kind != tokens:
+            raise ValueError(f"{name}: they were repacked for {kind} tokens, and these are {tokens}; prepare them for those")
+    if len(set(kinds.values())) > 1:
+        raise ValueError(f"{', '.join(kinds)}: only some of them were repacked; prepare all with the same `tokens`, or none")
+    return CANONICAL if None in kinds.values() else STEPS
+
+
+def packed(tensor: Tensor, tokens: str) -> Tensor:
+    """The weights repacked for tokens of this type: as many bytes in another order, which only the kernels read."""
+    *outer, n, k = tensor.shape
+    if torch.cuda.get_device_capability(tensor.values.device)[0] != 9:
+        raise ValueError("tokens: only kernels of Hopper GPUs read weights that were repacked for them; leave it out")
+    if n % _ROWS:
+        raise ValueError(f"tokens: weights of {n} rows are not repacked; rows must be a multiple of {_ROWS}, so leave it out")
+    shape = (outer[0] if outer else 1, n, k)
+    device = tensor.values.device
+
+    def flat(array: torch.Tensor) -> Any:
+        return array.contiguous().view(torch.uint8).cpu().reshape(-1).numpy()
+
+    parts = _native.pack_steps(flat(tensor.values), flat(tensor.scales), shape, tokens)
+    values, scales = (torch.from_numpy(part).to(device) for part in parts)
+    return Tensor(values.view(tensor.values.shape), scales.view(tensor.scales.shape), tensor.tensor_scale)
 
 
 Matrices = tuple[torch.Tensor, torch.Tensor, Sequence[float]]
@@ -97,6 +135,8 @@ class _Ready(NamedTuple):
     device: torch.device
     groups: int
     k: int
+    tokens: torch.dtype | None
+    """What they were repacked for."""
 
 
 def _ready(weights: Any) -> _Ready | None:
@@ -107,7 +147,10 @@ def _ready(weights: Any) -> _Ready | None:
         own = weights if isinstance(weights, Tensor) else getattr(weights, "_padded", None)
         if own is not None and getattr(own.values, "is_cuda", False) and own.shape[-1] % STEP == 0:
             groups = own.shape[0] if len(own.shape) == 3 else 1
-            kept = _Ready((own.values, own.scales, own.tensor_scales), own.values.device, groups, weights.shape[-1])
+            tokens = getattr(weights, "tokens", None)
+            for_tokens = None if tokens is None else getattr(torch, tokens)
+            parts = own.values, own.scales, own.tensor_scales
+            kept = _Ready(parts, own.values.device, groups, weights.shape[-1], for_tokens)
             weights.__dict__["_ready"] = kept
     return kept
 
@@ -128,6 +171,8 @@ def quick(
     if (
         first is None
         or (second is not None and (other is None or other.device != first.device or second.shape != weights.shape))
+        or (other is not None and other.tokens != first.tokens)
+        or first.tokens not in (None, tokens.dtype)
         or tokens.dtype not in _HALVES
         or tokens.ndim != 2
         or tokens.shape[1] != first.k
@@ -147,7 +192,8 @@ def quick(
         routing = sizes if sum(sizes) == tokens.shape[0] and min(sizes) >= 0 else None
     if routing is None:
         return None
-    return enqueue(tokens, None, (), first.matrices, None if other is None else other.matrices, routing, dtype)
+    packing = CANONICAL if first.tokens is None else STEPS
+    return enqueue(tokens, None, (), first.matrices, None if other is None else other.matrices, routing, dtype, packing)
 
 
 def fits(values: torch.Tensor, scales: torch.Tensor, matrices: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
@@ -189,6 +235,7 @@ def enqueue(
     second: Matrices | None,
     routing: Sequence[int] | torch.Tensor,
     dtype: torch.dtype,
+    packing: str = CANONICAL,
 ) -> torch.Tensor:
     """Enqueues a product on the current stream of its device. Tokens of 16-bit floats have no scales. For `routing` see
     `product`."""
@@ -205,7 +252,7 @@ def enqueue(
         (groups, columns, depth),
         (weights.data_ptr(), weight_scales.data_ptr(), *other),
         (token_scales, factors, () if second is None else second[2]),
-        ("nvfp4" if scales is not None else _NAMES[values.dtype], _NAMES[dtype]),
+        ("nvfp4" if scales is not None else _NAMES[values.dtype], _NAMES[dtype], packing),
     )
     buffers = (values.data_ptr(), 0 if scales is None else scales.data_ptr(), output.data_ptr())
     if isinstance(routing, torch.Tensor):

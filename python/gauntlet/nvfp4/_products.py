@@ -18,24 +18,32 @@ class Weights:
 
     Args:
         tensor: ``[n, k]``, or ``[groups, n, k]`` for a mixture of experts.
+        tokens: On a Hopper GPU, the type of the tokens, bfloat16 or float16: weights are then copied in an order for these
+            tokens, which spares each call a launch, and are for no others. n is a multiple of 16.
 
     Raises:
-        TypeError: It is not an `nvfp4.Tensor`.
-        ValueError: On the CPU, a block scale is NaN.
+        TypeError: It is not an `nvfp4.Tensor`, or weights are not repacked for such tokens.
+        ValueError: On the CPU, a block scale is NaN, or there are `tokens`; on a GPU, its kernels take no such weights.
     """
 
-    def __init__(self, tensor: Tensor) -> None:
+    def __init__(self, tensor: Tensor, *, tokens: Any = None) -> None:
         _check_tensor("weights", tensor)
         self.shape = tensor.shape
         self.device = tensor.device
+        self.tokens = None if tokens is None else _arrays.dtype_argument("tokens", tokens, "bfloat16", tensor.values)
+        if self.tokens not in (None, "bfloat16", "float16"):
+            raise TypeError(f"tokens: weights are not repacked for {self.tokens}; give bfloat16 or float16")
         self._matrices: _native.Matrices | None = None
         self._padded: Tensor | None = None
         if self.device == "cpu":
+            if self.tokens is not None:
+                raise ValueError("tokens: weights are repacked for the kernels of a GPU, and these are on cpu; leave it out")
             self._matrices = matrices(tensor, [tensor.shape[-2]] * groups_of(tensor.shape))
         else:
             from gauntlet.nvfp4 import _cuda
 
-            self._padded = _cuda.padded(tensor)
+            padded = _cuda.padded(tensor)
+            self._padded = padded if self.tokens is None else _cuda.packed(padded, self.tokens)
 
     @property
     def on_cpu(self) -> _native.Matrices:
@@ -52,7 +60,8 @@ class Weights:
         return self._padded
 
     def __repr__(self) -> str:
-        return f"nvfp4.Weights(shape={self.shape}, device={self.device!r})"
+        tokens = "" if self.tokens is None else f", tokens={self.tokens!r}"
+        return f"nvfp4.Weights(shape={self.shape}, device={self.device!r}{tokens})"
 
 
 def grouped_mm(

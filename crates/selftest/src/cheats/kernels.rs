@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::outcome::{Outcome, fault};
-use super::trial::{CheatReport, Settings, TrialError};
+use super::trial::{CheatReport, Settings, TrialError, files, folder};
 use super::{Cheat, End, Worker};
 
 /// Where kernels in files run.
@@ -136,15 +136,7 @@ fn is_measured(cheat: &Cheat) -> bool {
 
 fn try_one(settings: &Settings, on: On, cheat: &Cheat) -> Result<CheatReport, TrialError> {
     let start = Instant::now();
-    let place = std::env::temp_dir();
-    let files = |source| TrialError::Files {
-        place: place.clone(),
-        source,
-    };
-    let folder = tempfile::Builder::new()
-        .prefix("trial-")
-        .tempdir_in(&place)
-        .map_err(files)?;
+    let folder = folder()?;
     let compared = compared(settings, on, cheat, folder.path()).map_err(files)?;
     let compared = compared.map_err(|reason| TrialError::Uncompared {
         name: cheat.name,

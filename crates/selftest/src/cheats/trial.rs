@@ -15,6 +15,7 @@ use gauntlet_worker::{Limits, Program, Timeouts};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
+use tempfile::TempDir;
 use thiserror::Error;
 
 use super::corpus::{self, corpus};
@@ -181,17 +182,22 @@ pub fn run(
     Ok(reports)
 }
 
+/// A folder for the files of a trial.
+pub(super) fn folder() -> Result<TempDir, TrialError> {
+    tempfile::Builder::new().prefix("trial-").tempdir().map_err(files)
+}
+
+/// The error of a trial whose files cannot be written.
+pub(super) fn files(source: io::Error) -> TrialError {
+    TrialError::Files {
+        place: std::env::temp_dir(),
+        source,
+    }
+}
+
 fn try_one(settings: &Settings, cheat: &Cheat) -> Result<CheatReport, TrialError> {
     let start = Instant::now();
-    let place = std::env::temp_dir();
-    let files = |source| TrialError::Files {
-        place: place.clone(),
-        source,
-    };
-    let folder = tempfile::Builder::new()
-        .prefix("trial-")
-        .tempdir_in(&place)
-        .map_err(files)?;
+    let folder = folder()?;
     let round = folder.path().join("round.toml");
     std::fs::write(folder.path().join("suite.toml"), SUITE)
         .and_then(|()| std::fs::write(&round, round_file(&settings.program, cheat.name)))
