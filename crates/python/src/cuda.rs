@@ -205,9 +205,10 @@ pub fn pack_steps<'py>(
     py: Python<'py>,
     values: PyReadonlyArray1<'py, u8>,
     scales: PyReadonlyArray1<'py, u8>,
-    (groups, rows, depth): (usize, usize, usize),
+    shape: (usize, usize, usize),
     tokens: &str,
 ) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u8>>)> {
+    let (groups, rows, depth) = shape;
     let tokens = token_format(tokens)?;
     let (values, scales) = (values.as_slice()?, scales.as_slice()?);
     let (of_values, of_scales) = (rows * depth / 2, rows * depth / 16);
