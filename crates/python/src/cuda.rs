@@ -198,6 +198,9 @@ fn packing_named(name: &str) -> PyResult<Packing> {
     }
 }
 
+/// Values and scales.
+type PackedArrays<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u8>>);
+
 /// Repacks a stack of matrices for 16-bit tokens on a Hopper GPU: `shape = (groups, rows, depth)`, rows a multiple of 16 and
 /// depth of 256, so that values and scales take as many bytes as before.
 #[pyfunction]
@@ -207,7 +210,7 @@ pub fn pack_steps<'py>(
     scales: PyReadonlyArray1<'py, u8>,
     shape: (usize, usize, usize),
     tokens: &str,
-) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u8>>)> {
+) -> PyResult<PackedArrays<'py>> {
     let (groups, rows, depth) = shape;
     let tokens = token_format(tokens)?;
     let (values, scales) = (values.as_slice()?, scales.as_slice()?);
