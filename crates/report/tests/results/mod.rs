@@ -135,7 +135,7 @@ fn as_a_comment() {
 
     > the task's \`check\` stands beside the tolerance
 
-    adopt from +2 %, nothing within ±1 %, no problem under −5 %, 95 % confidence.
+    adopted from +2 %, no difference within ±1 %, no case below −5 %, 95 % confidence.
 
     <sub>gauntlet 1.2.3 · processor one</sub>
     ");
