@@ -205,11 +205,15 @@ def test_an_unknown_activation_is_refused_with_those_that_there_are():
         error(lambda: nvfp4.moe(*layer, activation="gelu", alpha=2.0), ValueError),
         error(lambda: nvfp4.moe(*layer, limit=0.0), ValueError),
         error(lambda: nvfp4.moe(*layer, down_bias=torch.zeros(6, 95)), ValueError),
+        error(lambda: nvfp4.moe(layer[0], layer[1] + 5, *layer[2:], activation="gelu"), ValueError)[-40:],
+        error(lambda: nvfp4.moe(*layer, activation="gelu", expert_map=torch.arange(1, 7)), ValueError),
     ] == [
         "activation: 'swish' is not known; use silu, gelu, gelu_tanh, relu2",
         "alpha: it belongs to silu, and the activation is gelu; leave it out",
         "limit: it is 0.0; give a positive number, or None for no limit",
         "down_bias: its shape is (6, 95); it must be (6, 96)",
+        "of token 0: there are 6 experts; give 0 to 5"[-40:],
+        "expert_map: an expert is at 6, and 6 are given; give 0 to 5, or -1",
     ]
 
 

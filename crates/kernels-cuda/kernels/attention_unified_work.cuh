@@ -48,7 +48,8 @@ struct Work {
     // How many keys a row sees, the most that any row of the tile sees, and the fewest of the sixteen rows from `row` on.
     DEVICE u32 visible(u32 row) const { return visible_keys(sequence, query(row)); }
     DEVICE u32 most_visible() const {
-        // The queries of a run of packed rows rise, but for those of the next head, which begin anew.
+        // Packed rows hold the queries of one head in rising order, then those of the next head from its first query on. So
+        // rows of two heads include a head's last query, which sees the most keys.
         bool whole = PACKED && tile.query / sequence.queries != (tile.query + rows - 1) / sequence.queries;
         return visible_keys(sequence, whole ? sequence.queries - 1 : query(rows - 1));
     }

@@ -7,7 +7,7 @@ use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use gauntlet_kernels_cuda::packing::{self, PackingError};
+use gauntlet_kernels_cuda::packing;
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
 use gauntlet_kernels_cuda::{
     Buffers, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError, Weights,
@@ -218,13 +218,12 @@ pub fn pack_steps<'py>(
     let packed = error::detached(py, || {
         let mut packed = (Vec::with_capacity(values.len()), Vec::with_capacity(scales.len()));
         for group in 0..groups {
-            let part =
-                |bytes: &[u8], size: usize| bytes.get(group * size..(group + 1) * size).map(<[u8]>::to_vec);
-            let (Some(values), Some(scales)) = (part(values, of_values), part(scales, of_scales)) else {
+            let own = |size: usize| group * size..(group + 1) * size;
+            let (Some(values), Some(scales)) = (values.get(own(of_values)), scales.get(own(of_scales)))
+            else {
                 return Err(error::value("values: fewer bytes than the shape has"));
             };
-            let one = packing::pack_steps(tokens, rows, depth, &values, &scales)
-                .map_err(|failure: PackingError| error::value(failure))?;
+            let one = packing::pack_steps(tokens, rows, depth, values, scales).map_err(error::value)?;
             packed.0.extend(one.values);
             packed.1.extend(one.scales);
         }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// The number of reference values that are told apart. Above it, each further difference counts as one of its own: outputs
-/// with so many differences are large, and there the bound of the rules matters less.
+/// The most reference values for which differences are added up by value. Differences at any further value count one by one,
+/// which bounds the memory. An output with so many differences is large, and the bound then lies far below the rules' limit.
 const TOLD_APART: usize = 1 << 16;
 
 /// Differences between results and the rounded reference, added up over elements with the same reference value.

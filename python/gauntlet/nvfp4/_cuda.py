@@ -164,7 +164,7 @@ def quick(
     out_dtype: torch.dtype | None,
 ) -> torch.Tensor | None:
     """The product of 16-bit tokens, if a few comparisons show that everything fits; otherwise None, and `_products` checks each
-    argument with words. Those checks took 20 to 50 of the 28 to 66 us of a call (H100, 2026-11-25)."""
+    argument with words. Those checks took 8 of the 28 us of a call with sizes and 46 of 66 with offs (H100s, 2026-11-25)."""
     first = _ready(weights)
     other = None if second is None else _ready(second)
     dtype = torch.bfloat16 if out_dtype is None else out_dtype

@@ -128,7 +128,10 @@ def moe(
         raise TypeError("out_dtype: float64 is not supported; use float32, float16 or bfloat16")
     named = {"gate": gate, "up": up, "down": down}
     arrays |= {name: one.values for name, one in named.items() if isinstance(one, Tensor)}
-    if _arrays.check_same_device(arrays) != "cpu" or not is_plain:
+    is_on_cpu = _arrays.check_same_device(arrays) == "cpu"
+    if is_on_cpu and not is_plain:
+        _check_ids(topk_ids, expert_map, int(gate.shape[0]))
+    if not is_on_cpu or not is_plain:
         from gauntlet.nvfp4 import _routed
 
         more = function, _routed.Biases(gate_bias, up_bias, down_bias)
@@ -143,6 +146,20 @@ def moe(
         None if expert_map is None else _numbers(expert_map),
     )
     return _arrays.from_bytes(data, dtype, (tokens, width), hidden)
+
+
+def _check_ids(topk_ids: Any, expert_map: Any, experts: int) -> None:
+    """What the native layer checks on the CPU: every id stands for an expert, and every place for one that is given, or is -1."""
+    known = experts if expert_map is None else int(expert_map.shape[0])
+    wrong = ((topk_ids < 0) | (topk_ids >= known)).nonzero()
+    if len(wrong):
+        token, at = wrong[0].tolist()
+        raise ValueError(f"topk_ids: {int(topk_ids[token, at])} of token {token}: there are {known} experts; give 0 to {known - 1}")
+    if expert_map is not None:
+        strays = ((expert_map < -1) | (expert_map >= experts)).nonzero()
+        if len(strays):
+            place = int(expert_map[strays[0, 0]])
+            raise ValueError(f"expert_map: an expert is at {place}, and {experts} are given; give 0 to {experts - 1}, or -1")
 
 
 def _check_experts(width: int, gate: Any, up: Any, down: Any) -> None:

@@ -15,7 +15,7 @@ const STEPS: usize = 4;
 const PAIRS: usize = 8;
 /// Values from one pair of a lane to the next: 16 bytes of a token.
 const PIECE: usize = 8;
-/// The e4m3 magnitude that is no number, and the code of a scale that is none.
+/// The bits of NaN in e4m3 without its sign, and the code of a scale that is NaN.
 const NAN: u8 = 0x7F;
 const CODED_NAN: u8 = 0xFF;
 /// What turns the bits of a normal e4m3 magnitude into a code: fifteen in its exponent, which has one more bit.
