@@ -270,34 +270,32 @@ mod tests {
         assert!(said(&rules, 50).unwrap().starts_with("NRMSE"));
     }
 
-    /// The rules' message for 120 results around 3000, of which ten are rounded up where the reference rounds down.
-    fn said_of_ten(expected_of_ten: impl Fn(usize) -> f64) -> Option<String> {
-        let spec = TensorSpec::new("c", DataType::F16, [10, 12]);
-        let values: Vec<f64> = (0..120)
-            .map(|index| {
-                if index < 10 {
-                    expected_of_ten(index)
-                } else {
-                    3000.0 + 2.0 * index as f64
-                }
-            })
-            .collect();
+    /// The rules' message for 240 results around 3000, of which `wrong` are rounded up where the reference rounds down.
+    fn said_of_roundings(wrong: usize, expected: impl Fn(usize) -> f64) -> Option<String> {
+        let spec = TensorSpec::new("c", DataType::F16, [20, 12]);
+        let value = |index: usize| match index < wrong {
+            true => expected(index),
+            false => 3000.0 + 2.0 * index as f64,
+        };
+        let values: Vec<f64> = (0..240).map(value).collect();
         let mut output = Output::poisoned(std::slice::from_ref(&spec));
         for (index, value) in values.iter().enumerate() {
-            output.0[0].set(index, if index < 10 { value + 4.001 } else { *value });
+            output.0[0].set(index, if index < wrong { value + 4.001 } else { *value });
         }
         let expected = Expected::whole([(&spec, values)]);
         let rules = Rules::default();
         let errors = ErrorMeasures::between(&output, &expected, rules.tolerance);
-        assert_eq!(errors.unequal, 10);
+        assert_eq!(errors.unequal, wrong);
         rules.fault(&errors, Rightness::default())
     }
 
     #[test]
     fn a_rounding_that_repeats_is_one_coincidence_and_no_bias() {
-        // 11068 is halfway between two numbers of f16; the exact value is just below.
-        assert_eq!(said_of_ten(|_| 11067.9998), None);
-        // Ten different values may all be rounded up by chance too, once in five hundred times.
-        assert_eq!(said_of_ten(|index| 11067.9998 + 8.0 * index as f64), None);
+        // 11068 is halfway between two numbers of f16; the exact values are just below such halves.
+        assert_eq!(said_of_roundings(40, |_| 11067.9998), None);
+        // Ten different values may all be rounded up by chance, once in five hundred times; forty may not.
+        let different = |index: usize| 11067.9998 + 8.0 * index as f64;
+        assert_eq!(said_of_roundings(10, different), None);
+        assert!(said_of_roundings(40, different).is_some_and(|fault| fault.starts_with("bias +")));
     }
 }
