@@ -29,7 +29,7 @@ def slow(x):
     return np.take_along_axis(x, place[:, None], 1)[:, 0], place
 def wrong(x):
     largest, place = fast(x)
-    return largest, np.where(place == 3, 2, place)
+    return largest, place ^ 1
 def unwritten(x):
     return x.max(1), []
 "#;
