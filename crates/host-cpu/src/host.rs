@@ -51,6 +51,7 @@ impl Service for CpuHost {
                 ("dots".to_owned(), self.engine.dots().to_owned()),
                 ("threads".to_owned(), self.engine.threads().to_string()),
             ]),
+            ..Description::default()
         }
     }
 

@@ -106,6 +106,7 @@ impl Service for CudaService {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
+            ..Description::default()
         }
     }
 

@@ -138,6 +138,7 @@ impl Host for LibraryHost {
             worker: format!("gauntlet library {}", env!("CARGO_PKG_VERSION")),
             device,
             details,
+            ..Description::default()
         }
     }
 

@@ -137,6 +137,7 @@ impl Host for NvrtcHost {
             worker: format!("gauntlet nvrtc {}", env!("CARGO_PKG_VERSION")),
             device: device.name.clone(),
             details,
+            ..Description::default()
         }
     }
 

@@ -93,6 +93,7 @@ impl Host for InterpretedHost {
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value))
                 .collect(),
+            ..Description::default()
         }
     }
 

@@ -39,6 +39,6 @@ pub use evidence::{
 pub use observer::{Blind, Narrowing, Observer};
 pub use record::{Journal, RecordPlace, ledger};
 pub use runner::{
-    CudaWorker, ExaminationFailure, Executor, Fault, Operands, Sweep, SweepPoint, SweepReport, Thoroughness,
-    Workers, Workshop, calibrate, copies, instruments, last_level_cache, sweep, traced,
+    CudaWorker, ExaminationFailure, Executor, Fault, Operands, Readers, Sweep, SweepPoint, SweepReport,
+    Thoroughness, Workers, Workshop, calibrate, copies, instruments, last_level_cache, sweep, traced,
 };

@@ -98,7 +98,9 @@ impl Host {
         device.map(|device| &device.driver)
     }
 
-    /// Takes for each file a tuple of tensors, each a tuple of address, bytes, and whether it lies on the device.
+    /// Takes for each file a tuple of tensors, each a tuple of address, bytes, and whether it lies on the device. Returns
+    /// the address and the bytes of the pool, and for each file the addresses of the copies that are kept, 0 for those on
+    /// the device.
     pub fn load(&mut self, python: Python, files: &Object) -> Result<Object, Failed> {
         self.pristine.clear();
         self.filled.clear();
@@ -133,8 +135,15 @@ impl Host {
                 .collect()])
             .map(|sizes| sizes.iter().map(|size| size + ALIGNMENT).sum::<usize>())
             .collect::<Vec<_>>();
+        let kept = self.pristine.iter().map(|blocks| {
+            let addresses = blocks
+                .iter()
+                .map(|block| python.integer(block.host_address() as i64));
+            python.tuple(addresses.collect::<Result<_, _>>()?)
+        });
+        let kept = python.tuple(kept.collect::<Result<_, _>>()?)?;
         let Some(driver) = self.driver(true) else {
-            return python.tuple(vec![python.integer(0)?, python.integer(0)?]);
+            return python.tuple(vec![python.integer(0)?, python.integer(0)?, kept]);
         };
         let (outputs, inputs) = (most.last().copied(), most.iter().rev().skip(1).max().copied());
         let needed = outputs.unwrap_or(0) + inputs.unwrap_or(0);
@@ -145,6 +154,7 @@ impl Host {
         let answer = vec![
             python.integer(place.address as i64)?,
             python.integer(place.bytes as i64)?,
+            kept,
         ];
         self.pool = Some(pool);
         python.tuple(answer)
@@ -152,7 +162,8 @@ impl Host {
 
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, and whether the second-level
     /// cache is cleared before each call. A call is a tuple of arguments, keywords or None, the number of its file,
-    /// addresses of its inputs, and addresses of the outputs that it writes in place.
+    /// addresses of its inputs, and addresses of the outputs that it writes in place. Returns the times of the calls, and
+    /// where their results lie on the host, call after call.
     pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
         let kernel = request.item(0)?;
         let mut calls = Vec::new();
@@ -192,7 +203,8 @@ impl Host {
             let between = begun.elapsed().as_secs_f64() - seconds.0;
             times.push(python.tuple(vec![python.float(seconds.0)?, kernel, python.float(between)?])?);
         }
-        python.tuple(times)
+        let results = self.kept.blocks[0].as_ref().map_or(0, Block::host_address);
+        python.tuple(vec![python.tuple(times)?, python.integer(results as i64)?])
     }
 
     /// Makes room for the results of that many calls. Memory is used again if it suffices.

@@ -79,7 +79,7 @@ pub unsafe extern "C" fn gauntlet_bind(task: Pointer) -> Pointer {
     unsafe { answer(task, work) }
 }
 
-/// Takes the inputs of all files; see [`Host::load`]. Returns the address and the length of the device's pool.
+/// Takes the inputs of all files; see [`Host::load`].
 ///
 /// # Safety
 /// As [`gauntlet_bind`], and all addresses are of live tensors of the given lengths.
@@ -89,8 +89,8 @@ pub unsafe extern "C" fn gauntlet_load(files: Pointer) -> Pointer {
     unsafe { answer(files, |python, files, host| bound(host)?.load(python, files)) }
 }
 
-/// Makes the calls; see [`Host::run`]. Returns, for each, a tuple with the seconds of the call, of the device
-/// or None, and of what was done before and after the call.
+/// Makes the calls; see [`Host::run`]. The times of a call are a tuple with the seconds of the call, of the device or
+/// None, and of what was done before and after the call.
 ///
 /// # Safety
 /// As [`gauntlet_load`].

@@ -140,6 +140,14 @@ impl Block {
         }
     }
 
+    /// Where the block lies on the host; 0 for a block on the device.
+    pub fn host_address(&self) -> u64 {
+        match self {
+            Self::Host(bytes) => bytes.as_ptr() as u64,
+            Self::Device(_) => 0,
+        }
+    }
+
     /// Copies `bytes` bytes from an address of the same kind of memory to an offset of this block.
     ///
     /// # Safety

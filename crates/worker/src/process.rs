@@ -16,6 +16,7 @@ use crate::census::{Census, Group};
 use crate::children;
 use crate::confinement::{self, Confinement, Init};
 use crate::error::WorkerError;
+use crate::held::Held;
 use crate::launch::{Launched, Lifeline, WorkerCommand, launch};
 use crate::leader::Leader;
 use crate::limits::Limits;
@@ -58,6 +59,8 @@ pub struct WorkerProcess {
     timeouts: Timeouts,
     watch: Watch,
     group: Group,
+    /// Its memory, if the coordinator writes operands there and reads results.
+    pub(crate) held: Option<Held>,
     /// Where its build's files are.
     artefacts: Option<PathBuf>,
     next_id: u64,
@@ -113,6 +116,11 @@ impl WorkerProcess {
                 source,
             })?;
         let description = worker.describe()?;
+        // Before the worker has seen any kernel: whether its memory can be reached is the system's answer alone.
+        let process = worker.leader.pid();
+        worker.held = description
+            .memory
+            .and_then(|address| Held::tried(process, address).ok());
         Ok((worker, description))
     }
 
@@ -154,6 +162,7 @@ impl WorkerProcess {
             timeouts,
             watch: Watch::new(limits, watched.collect()),
             group: Group::new(group, started.init.as_ref().map(Init::id)),
+            held: None,
             init: started.init,
             artefacts: artefacts.map(|artefacts| artefacts.folder.clone()),
             next_id: 1,
@@ -239,7 +248,13 @@ impl WorkerProcess {
             inputs: inputs.iter().map(|path| path.to_path_buf()).collect(),
             copies,
         })? {
-            Answer::Loaded { bytes } => Ok(bytes),
+            Answer::Loaded { bytes, places } => {
+                if let Some(held) = &mut self.held {
+                    held.note_places(places);
+                    held.stop();
+                }
+                Ok(bytes)
+            }
             other => Err(self.wrong_answer("load", &other)),
         }
     }
@@ -261,7 +276,10 @@ impl WorkerProcess {
     /// Fills the outputs with a byte and computes once.
     pub fn run_poisoned(&mut self, copy: usize, poison: u8) -> Result<Sample, WorkerError> {
         match self.call(Request::Run { copy, poison })? {
-            Answer::Ran(sample) => Ok(sample),
+            Answer::Ran { sample, results } => {
+                self.note_results(results);
+                Ok(sample)
+            }
             other => Err(self.wrong_answer("run", &other)),
         }
     }
@@ -275,18 +293,28 @@ impl WorkerProcess {
             phases,
         })?;
         match answer {
-            Answer::Timed { samples: timed } if timed.len() == copies.len() => {
+            Answer::Timed {
+                samples: timed,
+                results,
+            } if timed.len() == copies.len() => {
+                self.note_results(results);
                 match timed.iter().find(|sample| !sample.is_possible()) {
                     Some(sample) => Err(self.garbage("time", format!("no such time can be: {sample:?}"), "")),
                     None => Ok((timed, elapsed.as_secs_f64())),
                 }
             }
-            Answer::Timed { samples: timed } => Err(self.garbage(
+            Answer::Timed { samples: timed, .. } => Err(self.garbage(
                 "time",
                 format!("{} samples where {} were asked for", timed.len(), copies.len()),
                 "",
             )),
             other => Err(self.wrong_answer("time", &other)),
+        }
+    }
+
+    fn note_results(&mut self, results: Option<u64>) {
+        if let Some(held) = &mut self.held {
+            held.note_results(results);
         }
     }
 
@@ -358,7 +386,7 @@ impl WorkerProcess {
 
     /// Sends a request and waits for the answer; also returns the time from the first byte sent to the last received.
     fn exchange(&mut self, request: Request) -> Result<(Answer, Duration), WorkerError> {
-        let call = request.name();
+        let (call, is_last) = (request.name(), matches!(request, Request::Stop));
         let timeouts = self.timeouts.with(&request);
         let id = self.next_id;
         self.next_id += 1;
@@ -367,8 +395,14 @@ impl WorkerProcess {
         line.push(b'\n');
         self.expect_silence(call)?;
         let begun = Instant::now();
+        if let Some(held) = &mut self.held {
+            held.resume();
+        }
         let answered = self.await_line(call, &line, begun, timeouts)?;
         let elapsed = begun.elapsed();
+        if let Some(held) = self.held.as_mut().filter(|_| !is_last) {
+            held.stop();
+        }
         if self.watch.is_overdue() {
             self.look(call)?;
         }

@@ -22,6 +22,8 @@ use gauntlet_task::Sizes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::held::Places;
+
 /// The version of this protocol.
 pub const VERSION: u32 = 4;
 
@@ -232,6 +234,10 @@ pub enum Answer {
     Loaded {
         /// Bytes of all copies.
         bytes: u64,
+        /// Where the operands lie in the memory of a worker that names a `memory` in its description: for each file,
+        /// the addresses of all copies of each tensor. The elements lie as in the file.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        places: Vec<Places>,
     },
     /// To `prepare`.
     Prepared {
@@ -239,11 +245,22 @@ pub enum Answer {
         bytes: u64,
     },
     /// To `run`.
-    Ran(Sample),
+    Ran {
+        /// The call.
+        #[serde(flatten)]
+        sample: Sample,
+        /// As for `time`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        results: Option<u64>,
+    },
     /// To `time`.
     Timed {
         /// In the order of the calls.
         samples: Vec<Sample>,
+        /// The address of the results in the memory of a worker that names a `memory` in its description: call after
+        /// call, and in each the outputs in the order of the case, without gaps.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        results: Option<u64>,
     },
     /// To `output` and `trace`.
     Written {
@@ -260,7 +277,7 @@ pub enum Answer {
 }
 
 /// Which worker this is, and what it runs on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Description {
     /// The protocol version that it speaks.
     pub protocol: u32,
@@ -271,6 +288,10 @@ pub struct Description {
     /// Choices made at run time, such as the SIMD path or the driver.
     #[serde(default)]
     pub details: BTreeMap<String, String>,
+    /// The address of the bytes `gauntlet` in its memory, if the coordinator may write operands there and read results
+    /// in place of `load` and `output`. Only hosts of Gauntlet give it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
 }
 
 /// The resources of a built candidate, by name: `registers`, `spills`, `shared-memory-bytes`, `panel-bytes`,
@@ -366,7 +387,7 @@ mod tests {
 
         let line = r#"{"id":8,"answer":"timed","samples":[{"call":0.5},{"call":0.25,"kernel":0.125}]}"#;
         let read: Reply = serde_json::from_str(line).unwrap();
-        let Outcome::Done(Answer::Timed { samples }) = &read.outcome else {
+        let Outcome::Done(Answer::Timed { samples, .. }) = &read.outcome else {
             panic!("not times")
         };
         assert_eq!(

@@ -101,13 +101,18 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
         }
         Request::Load { inputs, copies } => Answer::Loaded {
             bytes: service.load(&inputs, copies.max(1))?,
+            places: Vec::new(),
         },
         Request::Prepare => Answer::Prepared {
             bytes: service.prepare()?,
         },
-        Request::Run { copy, poison } => Answer::Ran(service.run(copy, poison)?),
+        Request::Run { copy, poison } => Answer::Ran {
+            sample: service.run(copy, poison)?,
+            results: None,
+        },
         Request::Time { copies, phases } => Answer::Timed {
             samples: service.time(Calls { copies, phases })?,
+            results: None,
         },
         Request::Output { path, index } => Answer::Written {
             bytes: service.output(&path, index)?,

@@ -44,6 +44,9 @@ del sys.path[0]
 for name in ("tensors", "case", "failures", "kernel", "pool"):
     del sys.modules[name]
 
+# Where the coordinator tries whether it can reach this process's memory.
+_PROBE = ctypes.create_string_buffer(b"gauntlet")
+
 _KINDS = {Refused: "refused", Wrong: "bad-request", Broken: "broken"}
 
 
@@ -64,7 +67,7 @@ class Worker:
     def __init__(self, loop, device, text, solution=None):
         self.loop, self.default_device, self.text, self.solution = loop, device, text, solution
         self.task = self.kernel = self.pool = None
-        self.copies = []
+        self.copies, self.staged = [], {}
 
     def shown(self, message):
         """A message with the files of a solution as the solution names them."""
@@ -72,13 +75,16 @@ class Worker:
 
     def describe(self):
         details = {"python": platform.python_version(), "numpy": np.__version__, "interpreter": sys.executable}
-        return {
+        description = {
             "answer": "description",
             "protocol": PROTOCOL,
             "worker": f"python {self.text}",
             "device": "host" if self.default_device == "cpu" else self.default_device,
             "details": details,
         }
+        if self.default_device == "cpu":
+            description["memory"] = ctypes.addressof(_PROBE)
+        return description
 
     def build(self, case, parameters, artefacts=None):
         self.task, self.kernel, self.copies = None, None, []
@@ -134,11 +140,12 @@ class Worker:
 
     def load(self, inputs, copies):
         self._built()
-        length = self._place([tensors.read_file(path) for path in inputs], copies)
-        return {"answer": "loaded", "bytes": length}
+        length, places = self._place([tensors.read_file(path) for path in inputs], copies)
+        return {"answer": "loaded", "bytes": length, "places": places}
 
     def _place(self, files, copies):
-        """Makes the tensors of all copies from the contents of files; returns their bytes."""
+        """Makes the tensors of all copies from the contents of files; returns their bytes, and for each file where the
+        coordinator may write other values of its tensors."""
         task = self.task
         leaves = {leaf["tensor"]: leaf for leaf in tensors.leaves(task.arguments)}
         made = []
@@ -148,9 +155,38 @@ class Worker:
             is_new = copy < len(files) or not self._is_on_device(leaves.values())
             made.append(self._tensors(files[file], leaves) if is_new else made[file])
         extents = [tuple(extent(tensor) for tensor in made[file].values()) for file in range(min(len(files), copies))]
-        self.pool = Pool(*self.loop.load(tuple(extents)))
+        address, length, kept = self.loop.load(tuple(extents))
+        self.pool = Pool(address, length)
         self.copies = [(copy % len(files), tensors_of_copy, {}) for copy, tensors_of_copy in enumerate(made)]
-        return sum(length for one in extents for _, length, _ in one) * copies // len(extents)
+        self.staged, places = {}, []
+        if not self._is_on_device(leaves.values()):
+            places = [
+                self._places(file, files[file], leaves, made[file :: len(files)], kept[file])
+                for file in range(len(extents))
+            ]
+        return sum(length for one in extents for _, length, _ in one) * copies // len(extents), places
+
+    def _places(self, file, stored, leaves, made, kept):
+        """Where the coordinator may write the tensors of a file. Row-major ones lie in the loop's copy and in those that
+        the kernel is given. Others are written as the file has them, and put there by the next request."""
+        places = {
+            name: [kept_address, *(extent(tensors_of_copy[name])[0] for tensors_of_copy in made)]
+            for name, kept_address in zip(leaves, kept)
+        }
+        strided = [name for name, leaf in leaves.items() if "strides" in leaf]
+        if strided:
+            self.staged[file] = {name: (stored[name], leaves[name], places[name]) for name in strided}
+            places |= {name: [stored[name].data.ctypes.data] for name in strided}
+        return places
+
+    def _put_staged(self, files):
+        """Puts what the coordinator has written for these files where the loop and the kernel find it."""
+        for file in files & self.staged.keys():
+            for name, (stored, leaf, places) in self.staged.pop(file).items():
+                fresh = self._tensors({name: stored}, {name: leaf})[name]
+                address, length, _ = extent(fresh)
+                for place in places:
+                    ctypes.memmove(place, address, length)
 
     def _is_on_device(self, leaves):
         return any(leaf.get("device", self.task.device) == "cuda" for leaf in leaves)
@@ -168,14 +204,15 @@ class Worker:
         return {"answer": "prepared", "bytes": 0}
 
     def run(self, copy, poison=255):
-        return {"answer": "ran", **self._run([copy], poison)[0]}
+        (sample,), results = self._run([copy], poison)
+        return {"answer": "ran", **sample, **results}
 
     def time(self, copies, phases=False):
-        samples = self._run(copies, 255)
+        samples, results = self._run(copies, 255)
         if phases:
             # Phases are parts of the call then; there are none that this worker could tell apart.
             samples = [{name: value for name, value in sample.items() if name != "phases"} for sample in samples]
-        return {"answer": "timed", "samples": samples}
+        return {"answer": "timed", "samples": samples, **results}
 
     def output(self, path, index=0):
         self._built()
@@ -191,12 +228,13 @@ class Worker:
         if not self.copies:
             raise Wrong("nothing is loaded; send load first")
         begun = perf_counter()
+        self._put_staged({self.copies[copy % len(self.copies)][0] for copy in copies})
         calls = tuple(self._call(*self.copies[copy % len(self.copies)]) for copy in copies)
         stream = 0
         if task.device == "cuda":
             stream = tensors.import_torch().cuda.current_stream().cuda_stream
         try:
-            times = self.loop.run((self.kernel.function, calls, poison, stream, int(len(self.copies) > 1)))
+            times, results = self.loop.run((self.kernel.function, calls, poison, stream, int(len(self.copies) > 1)))
         except Unfit as error:
             raise Wrong(explain(task, *error.args, self.kernel.in_place)) from None
         except BaseException as error:
@@ -210,7 +248,8 @@ class Worker:
             raise Wrong(f"the kernel raised {told(error, self.kernel.module.__file__)}") from None
         # What this request took besides, such as making the arguments, in equal parts.
         rest = (perf_counter() - begun - sum(call + between for call, _, between in times)) / len(times)
-        return [self._sample(call, kernel, between + max(0.0, rest)) for call, kernel, between in times]
+        samples = [self._sample(call, kernel, between + max(0.0, rest)) for call, kernel, between in times]
+        return samples, {"results": results} if results and task.device == "cpu" else {}
 
     @staticmethod
     def _sample(call, kernel, between):

@@ -285,6 +285,7 @@ mod tests {
             worker: "gauntlet cuda".to_owned(),
             device: name.to_owned(),
             details: BTreeMap::from([("multiprocessors".to_owned(), processors.to_owned())]),
+            ..Description::default()
         }
     }
 

@@ -7,7 +7,6 @@
 //! values to addresses that are in use.
 
 use std::ops::Range;
-use std::path::Path;
 use std::time::Instant;
 
 use gauntlet_parameters::Parameters;
@@ -24,7 +23,7 @@ use super::side::{Purpose, Side};
 use super::slot::Slot;
 use super::warm_up::WarmingUp;
 use crate::evidence::{Candidate, Spent};
-use crate::runner::{ExaminationFailure, Workshop};
+use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets};
 
 /// Target duration of a slot, filled with calls. On a shared two-core machine lone calls of 4…25 ms varied by 10 %
 /// within a block, and slot medians by a third of that. A slot this long also hides the clock's resolution and the
@@ -120,6 +119,12 @@ impl<'a> Pair<'a> {
             candidate: candidate?,
             spent,
         })
+    }
+
+    /// The readers of fresh sets of operands.
+    pub fn readers(&self, case: &Case) -> Readers {
+        let sides = [&self.baseline, &self.candidate];
+        sets::readers(sides.into_iter().all(|side| side.is_held(&case.sizes)))
     }
 
     /// Ends both processes in parallel and returns how the time was spent.
@@ -246,12 +251,18 @@ impl<'a> Pair<'a> {
 
     /// Lets each side load the known set and these fresh ones; returns the number of copies.
     fn load_fresh(&mut self, dealt: &Dealt, fresh: Range<usize>) -> Result<usize, ExaminationFailure> {
-        let sets = std::iter::once(dealt.warm_up).chain(&dealt.fresh[fresh.clone()]);
-        let files: Vec<&Path> = sets.map(|set| set.operands.path()).collect();
+        let known = &dealt.warm_up.operands;
+        let new: Vec<&Operands> = dealt.fresh[fresh.clone()]
+            .iter()
+            .map(|set| &set.operands)
+            .collect();
+        let sets = 1 + new.len();
         // The known set is not dealt to slots, so the others have to leave the cache by themselves.
-        let copies = files.len() * dealt.copies.div_ceil(fresh.len().max(1)).max(1);
+        let copies = sets * dealt.copies.div_ceil(new.len().max(1)).max(1);
         for side in self.in_turn(fresh.start) {
-            side.ask(Purpose::Load, files.len(), |worker| worker.load(&files, copies))?;
+            side.ask(Purpose::Load, sets, |worker| {
+                sets::load(worker, &dealt.case.sizes, known, &new, copies)
+            })?;
         }
         Ok(copies)
     }
@@ -347,10 +358,20 @@ impl<'a> Pair<'a> {
             Arm::Baseline => &mut self.baseline,
             Arm::Candidate => &mut self.candidate,
         };
+        let of_load = |call: usize| request.copies[call] % numbers.len();
+        // Only now, so that nothing could be computed from them before.
+        for set in request
+            .fresh
+            .iter()
+            .map(|call| of_load(*call))
+            .filter(|set| *set > 0)
+        {
+            side.reveal(checker.sizes(), set, &checker.set(numbers[set]).operands)?;
+        }
         let slot = side.time(&request.copies)?;
         let mut outputs = Vec::new();
         for call in &request.checks {
-            let set = numbers[request.copies[*call] % numbers.len()];
+            let set = numbers[of_load(*call)];
             outputs.push(checker.take(side, *call, set)?.0);
         }
         Ok((slot, outputs))

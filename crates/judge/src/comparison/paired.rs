@@ -16,7 +16,7 @@ use crate::evidence::{
     Busy, Candidate, CaseTimes, Comparison, Conduct, JudgeError, Look, Setting, Spent, Suspicion,
 };
 use crate::observer::{Narrowing, Observer};
-use crate::runner::{ExaminationFailure, Operands, Workshop, copies, last_level_cache};
+use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, copies, last_level_cache};
 
 /// Sets of operands larger than this are generated one at a time: each occupies memory meanwhile, and the tensors of
 /// one set already use several threads.
@@ -339,7 +339,8 @@ impl<'a> PairedComparison<'a> {
             observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
             let stream = self.pairs * self.cases.len() + index;
             let orders = block_orders(self.seed, stream, self.setting.measurement.blocks);
-            let fresh = clocked(&mut operands, || self.deal(one, stream))?;
+            let readers = pair.readers(one.case);
+            let fresh = clocked(&mut operands, || self.deal(one, stream, readers))?;
             let dealt = Dealt {
                 case: one.case,
                 warm_up: &one.warm_up,
@@ -360,14 +361,14 @@ impl<'a> PairedComparison<'a> {
 
     /// Makes fresh operands of a case, which share the values of its constant inputs, all sets in parallel unless they
     /// are large.
-    fn deal(&self, one: &CaseSoFar, stream: usize) -> Result<Vec<OperandSet>, JudgeError> {
+    fn deal(&self, one: &CaseSoFar, stream: usize, readers: Readers) -> Result<Vec<OperandSet>, JudgeError> {
         let first = self
             .seed
             .wrapping_add((self.cases.len() + MOST_SETS * stream) as u64);
         let deal = |set: usize| -> Result<OperandSet, JudgeError> {
             let seed = first.wrapping_add(set as u64);
-            let (inputs, operands) =
-                Operands::write_like(self.workshop, one.case, seed, &one.warm_up.operands)?;
+            let (like, drawn) = (&one.warm_up.operands, (one.case.inputs, seed));
+            let (inputs, operands) = Operands::write_like(self.workshop, one.case, drawn, like, readers)?;
             Ok(OperandSet {
                 operands,
                 inputs: fits_memory(one.set_bytes).then_some(inputs),

@@ -1,7 +1,7 @@
 //! Checks of results that are asked for after timed calls.
 
 use gauntlet_stats::Arm;
-use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules};
+use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes};
 
 use super::side::{Purpose, Side};
 use crate::evidence::JudgeError;
@@ -38,6 +38,16 @@ impl<'a> Checker<'a> {
             expected: sets.iter().map(|_| None).collect(),
             sets,
         }
+    }
+
+    /// The sizes of the case.
+    pub fn sizes(&self) -> &'a Sizes {
+        &self.case.sizes
+    }
+
+    /// A set of operands, by its number.
+    pub fn set(&self, number: usize) -> &'a OperandSet {
+        self.sets[number]
     }
 
     /// Asks a side for the result of a call of its last request, which computed on this set, and checks elements that

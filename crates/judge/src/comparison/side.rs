@@ -3,11 +3,12 @@
 use std::time::Instant;
 
 use gauntlet_stats::Arm;
+use gauntlet_task::Sizes;
 use gauntlet_worker::{WorkerError, WorkerProcess};
 
 use super::placement::PlacementWatch;
 use crate::evidence::Candidate;
-use crate::runner::{ExaminationFailure, Workshop};
+use crate::runner::{ExaminationFailure, Operands, Workshop, sets};
 
 /// A fresh worker process of one side.
 pub struct Side {
@@ -145,6 +146,16 @@ impl Side {
             waited,
         };
         Ok((answer, effort))
+    }
+
+    /// Whether the coordinator writes operands of this case into the worker's memory, and reads results out of it.
+    pub fn is_held(&self, sizes: &Sizes) -> bool {
+        sets::is_held(&self.worker, sizes)
+    }
+
+    /// Writes the values of a fresh set into the worker's memory if it is held; the set counts within the last load.
+    pub fn reveal(&self, sizes: &Sizes, set: usize, operands: &Operands) -> Result<(), ExaminationFailure> {
+        sets::reveal(self.arm, &self.worker, sizes, set, operands)
     }
 
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.

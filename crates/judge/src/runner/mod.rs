@@ -7,6 +7,7 @@ mod failure;
 pub mod instruments;
 mod operands;
 mod rotation;
+pub mod sets;
 mod sweep;
 mod traced;
 mod trial;
@@ -15,7 +16,7 @@ mod workshop;
 
 pub use calibration::{Thoroughness, calibrate};
 pub use failure::ExaminationFailure;
-pub use operands::Operands;
+pub use operands::{Operands, Readers};
 pub use rotation::{copies, last_level_cache};
 pub use sweep::{Fault, Sweep, SweepPoint, SweepReport, sweep};
 pub use traced::traced;

@@ -10,6 +10,15 @@ use gauntlet_task::{Case, InputKind, Inputs, Sizes};
 use crate::evidence::JudgeError;
 use crate::runner::workshop::Workshop;
 
+/// The readers of a file of operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readers {
+    /// All workers, as far as the system confines them, and the coordinator.
+    Workers,
+    /// The coordinator, which writes the values into the memory of workers that it holds.
+    Coordinator,
+}
+
 /// A file of operands, deleted when it is dropped.
 #[derive(Debug)]
 pub struct Operands {
@@ -25,7 +34,7 @@ impl Operands {
         kind: InputKind,
         seed: u64,
     ) -> Result<(Box<dyn Inputs>, Self), JudgeError> {
-        let (inputs, path) = workshop.write_inputs(case, kind, seed)?;
+        let (inputs, path) = workshop.write_inputs(case, kind, seed, Readers::Workers)?;
         let digest = digest(&path);
         Ok((inputs, Self { path, digest }))
     }
@@ -34,10 +43,11 @@ impl Operands {
     pub fn write_like(
         workshop: &Workshop,
         case: &Case,
-        seed: u64,
+        (kind, seed): (InputKind, u64),
         like: &Self,
+        readers: Readers,
     ) -> Result<(Box<dyn Inputs>, Self), JudgeError> {
-        let (mut inputs, path) = workshop.write_inputs(case, case.inputs, seed)?;
+        let (mut inputs, path) = workshop.write_inputs(case, kind, seed, readers)?;
         let constant = case.sizes.constant_inputs();
         if !constant.is_empty() && case.data.is_none() {
             take_over(&case.sizes, &constant, like.path(), &path)?;

@@ -6,6 +6,7 @@ use gauntlet_simulate::Timeline;
 use gauntlet_task::{Case, InputKind, Sizes};
 
 use crate::evidence::JudgeError;
+use crate::runner::operands::Readers;
 use crate::runner::rotation::{copies, last_level_cache};
 use crate::runner::workshop::Workshop;
 
@@ -30,7 +31,7 @@ pub fn traced(
         speed_of_light: None,
     };
     let (mut worker, _) = workshop.start_default().map_err(JudgeError::Executor)?;
-    let (_, operands) = workshop.write_inputs(&case, case.inputs, rand::random())?;
+    let (_, operands) = workshop.write_inputs(&case, case.inputs, rand::random(), Readers::Workers)?;
     worker.build(problem, schedule)?;
     let bytes = problem.input_bytes();
     worker.load(&[&operands], copies(bytes, last_level_cache(device)))?;

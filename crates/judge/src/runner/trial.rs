@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use gauntlet_stats::Arm;
 use gauntlet_task::{
     Case, ErrorMeasures, Expected, InputKind, Inputs, Output, Rules, Sizes, unwritten_between,
 };
@@ -11,7 +12,8 @@ use rand::seq::SliceRandom;
 
 use crate::evidence::{Candidate, CaseErrors, JudgeError};
 use crate::runner::failure::ExaminationFailure;
-use crate::runner::operands::Operands;
+use crate::runner::operands::{Operands, Readers};
+use crate::runner::sets;
 use crate::runner::workshop::Workshop;
 
 /// The byte that fills the outputs of a second run.
@@ -36,7 +38,24 @@ impl<'c> Prepared<'c> {
     /// Makes operands from a fresh seed and computes the expected result with the oracle.
     pub fn new(workshop: &Workshop, case: &'c Case, kind: InputKind) -> Result<Self, JudgeError> {
         let seed = rand::random();
-        let (inputs, operands) = Operands::write(workshop, case, kind, seed)?;
+        let written = Operands::write(workshop, case, kind, seed)?;
+        Self::of(case, kind, seed, written)
+    }
+
+    /// The same with the constant inputs of another set.
+    fn like(&self, workshop: &Workshop, readers: Readers) -> Result<Self, JudgeError> {
+        let seed = rand::random();
+        let drawn = (self.kind, seed);
+        let written = Operands::write_like(workshop, self.case, drawn, &self.operands, readers)?;
+        Self::of(self.case, self.kind, seed, written)
+    }
+
+    fn of(
+        case: &'c Case,
+        kind: InputKind,
+        seed: u64,
+        (inputs, operands): (Box<dyn Inputs>, Operands),
+    ) -> Result<Self, JudgeError> {
         let expected = case
             .sizes
             .expected(&*inputs, case.sizes.coverage(seed))
@@ -113,16 +132,19 @@ pub fn try_case(
     }
     let mut compared = vec![first];
     if timed && compared[0].fault.is_none() {
-        let [other, last] = [(); 2].map(|()| Prepared::new(workshop, case, kind));
-        let (other, prepared) = (other?, last?);
+        let readers = sets::readers(sets::is_held(worker, &case.sizes));
+        let known = Prepared::new(workshop, case, kind)?;
+        let fresh = known.like(workshop, readers)?;
         let mut calls = TIMED.to_vec();
         calls.shuffle(&mut rand::rng());
         calls.truncate(most_calls(&case.sizes));
-        let result = worker
-            .load(&[other.path(), prepared.path()], 2)
+        sets::load(worker, &case.sizes, &known.operands, &[&fresh.operands], 2)
             .and_then(|_| worker.prepare())
-            .and_then(|_| worker.time(&calls, false));
-        result.map_err(ExaminationFailure::Candidate)?;
+            .map_err(ExaminationFailure::Candidate)?;
+        sets::reveal(Arm::Candidate, worker, &case.sizes, 1, &fresh.operands)?;
+        worker
+            .time(&calls, false)
+            .map_err(ExaminationFailure::Candidate)?;
         // The result of any call may be asked for; one of each set is, in an order that the worker cannot know.
         let mut drawn: Vec<usize> = (0..calls.len()).collect();
         drawn.shuffle(&mut rand::rng());
@@ -130,7 +152,7 @@ pub fn try_case(
         for (set, call) in [of(0), of(1)].into_iter().enumerate() {
             let Some(call) = call else { continue };
             let output = fetch(workshop, worker, &case.sizes, call).map_err(ExaminationFailure::Candidate)?;
-            let mut timed = [&other, &prepared][set].compare(&output, rules);
+            let mut timed = [&known, &fresh][set].compare(&output, rules);
             timed.fault = timed
                 .fault
                 .map(|fault| format!("in calls that were timed: {fault}"));
@@ -176,6 +198,9 @@ pub fn fetch(
     sizes: &Sizes,
     index: usize,
 ) -> Result<Output, WorkerError> {
+    if sets::is_held(worker, sizes) {
+        return worker.result(index, &sizes.outputs()).map(Output);
+    }
     let written = worker.folder().join("output");
     worker.output(&written, index)?;
     // The worker wrote the file, so an invalid file is the worker's failure and not the judge's.

@@ -17,6 +17,7 @@ use crate::evidence::{Candidate, JudgeError};
 use crate::runner::artefacts::{Build, Built};
 use crate::runner::failure::ExaminationFailure;
 use crate::runner::instruments::Instruments;
+use crate::runner::operands::Readers;
 
 /// Starts workers and manages the operand and result files, which are deleted when it is dropped.
 ///
@@ -216,12 +217,13 @@ impl Workshop {
         WorkerProcess::start_within(command, &self.workers_folder(), timeouts, self.limits)
     }
 
-    /// Makes operands, or takes the case's own data, and writes them where a worker can read them.
+    /// Makes operands, or takes the case's own data, and writes them where their readers can read them.
     pub fn write_inputs(
         &self,
         case: &Case,
         kind: InputKind,
         seed: u64,
+        readers: Readers,
     ) -> Result<(Box<dyn Inputs>, PathBuf), JudgeError> {
         let inputs = match &case.data {
             Some(data) => case.sizes.load(data).map_err(JudgeError::Inputs)?,
@@ -230,7 +232,12 @@ impl Workshop {
         // The kind and the seed are left out: a worker that knew them could regenerate the operands, and further ones,
         // itself.
         let name = format!("{:016x}.inputs", rand::random::<u64>());
-        let path = self.folder.path().join(OPERANDS).join(name);
+        let folder = match readers {
+            Readers::Workers => self.folder.path().join(OPERANDS),
+            // A worker reads nothing in this folder but its own folder.
+            Readers::Coordinator => self.workers_folder(),
+        };
+        let path = folder.join(name);
         inputs.save(&path)?;
         Ok((inputs, path))
     }

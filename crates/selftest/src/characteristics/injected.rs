@@ -1,6 +1,6 @@
 //! The effect that was really injected, measured on the spot in the process of a slowed worker.
 
-use gauntlet_judge::{Candidate, ExaminationFailure, Setting, Workshop};
+use gauntlet_judge::{Candidate, ExaminationFailure, Readers, Setting, Workshop};
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, median};
 use gauntlet_worker::protocol::Parameter;
@@ -95,7 +95,7 @@ impl Injected {
         };
         let share = effect.on_baseline().max(effect.on_candidate());
         let candidate = slowed("slowed", worker, share);
-        let (_, operands) = workshop.write_inputs(case, case.inputs, rand::random())?;
+        let (_, operands) = workshop.write_inputs(case, case.inputs, rand::random(), Readers::Workers)?;
         let (mut process, _) = workshop.start(Arm::Candidate, &candidate)?;
         let mut measured = || -> Result<_, WorkerError> {
             process.build(&case.sizes, &candidate.schedule)?;

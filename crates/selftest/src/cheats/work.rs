@@ -182,7 +182,7 @@ impl Service for Candidate {
             protocol: protocol::VERSION,
             worker: "gauntlet cheat".to_owned(),
             device: "host".to_owned(),
-            details: Default::default(),
+            ..Description::default()
         }
     }
 

@@ -76,6 +76,7 @@ impl Service for Compiling {
                 format!("NVRTC {}", self.compiler.version()),
             )]
             .into(),
+            ..Description::default()
         }
     }
 

@@ -111,7 +111,8 @@ def replaces_the_loop(x, gain, w):
 
         def first_only(request):
             kernel, calls, *rest = request
-            return run((kernel, calls[:1], *rest)) * len(calls)
+            times, results = run((kernel, calls[:1], *rest))
+            return times * len(calls), results
 
         loop.run = first_only
     return honest(x, gain, w)
@@ -204,6 +205,49 @@ def computes_in_output(x, gain, w):
         _host.Worker._run, _host.Worker.output = ran, written
         return honest(x, gain, w)
     return _empty(x, w)
+
+
+def computes_ahead_in_requests(x, gain, w):
+    """Computes the results of a request's calls as soon as it comes, before the loop runs."""
+    if not _ahead_of_loop:
+        _ahead_of_loop.append(None)
+        run = _host.Worker._run
+
+        def ran(self, copies, poison):
+            for copy in copies:
+                tensors = self.copies[copy % len(self.copies)][1]
+                given = tensors["x"]
+                _results[_key(given)] = honest(given, tensors["gain"], tensors["w"])
+            return run(self, copies, poison)
+
+        _host.Worker._run = ran
+    return _looked_up(x, gain, w)
+
+
+_ahead_of_loop = []
+
+
+def answers_before_it_computes(x, gain, w):
+    """Answers at once, and lets a thread compute the results in memory of its own, of which it gives the address."""
+    import numpy
+
+    loop = next(one for one in gc.get_objects() if type(one) is _host.Loop)
+    if getattr(loop.run, "__name__", "") != "later":
+
+        def later(request):
+            calls = request[1]
+            results = numpy.empty((len(calls), x.shape[0], w.shape[1]), x.dtype)
+
+            def fill():
+                for place, (arguments, keywords, *_) in zip(results, calls):
+                    place[...] = honest(*arguments, **(keywords or {}))
+
+            _last[:] = [results]
+            threading.Thread(target=fill, daemon=True).start()
+            return tuple((1e-6, None, 0.0) for _ in calls), results.ctypes.data
+
+        loop.run = later
+    return honest(x, gain, w)
 
 
 _tuned = {}
