@@ -236,9 +236,9 @@ mod tests {
     }
 
     /// This process, whose memory the system always lets it reach.
-    fn held() -> Held {
+    fn held() -> io::Result<Held> {
         let probe = PROBE.map(AtomicU8::new);
-        Held::tried(Pid::this(), address(&probe)).unwrap()
+        Held::tried(Pid::this(), address(&probe))
     }
 
     #[test]
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_tensor_is_written_to_each_of_its_places() {
-        let mut held = held();
+        let mut held = held().unwrap();
         let places: [[AtomicU8; 3]; 2] = Default::default();
         let addresses = places.iter().map(address).collect();
         held.note_places(vec![Places::new(), Places::from([("x".to_owned(), addresses)])]);
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_results_of_a_call_follow_those_of_the_call_before() {
-        let mut held = held();
+        let mut held = held().unwrap();
         let outputs = [
             TensorSpec::new("y", DataType::U8, [2]),
             TensorSpec::new("z", DataType::I16, [1]),
