@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_host_native::{
-    Addresses, Argument, Bound, Call, Computed, CpuPlace, CudaPlace, Host, Planned, Scope, bad_request,
-    describe_gpu, refused,
+    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, Scope, bad_request, describe_gpu,
+    refused,
 };
 use gauntlet_parameters::Parameters;
-use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources};
+use gauntlet_worker::probe;
+use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
 
 use crate::function::Function;
 use crate::table::{FunctionTable, LibraryError, Returns, Target};
@@ -125,12 +126,13 @@ impl Host for LibraryHost {
             "function".to_owned(),
             format!("{}:{}", self.path.display(), self.name),
         )]);
-        let device = match &self.place {
-            Place::Cpu(_) => "host".to_owned(),
+        let (device, memory) = match &self.place {
+            // The function shares its process with this host, and could replace its code.
+            Place::Cpu(_) => ("host".to_owned(), Some(probe())),
             Place::Cuda(place) => {
                 let device = place.context().device();
                 details.extend(describe_gpu(device));
-                device.name.clone()
+                (device.name.clone(), None)
             }
         };
         Description {
@@ -138,7 +140,7 @@ impl Host for LibraryHost {
             worker: format!("gauntlet library {}", env!("CARGO_PKG_VERSION")),
             device,
             details,
-            ..Description::default()
+            memory,
         }
     }
 
@@ -153,7 +155,7 @@ impl Host for LibraryHost {
         Ok(Resources::default())
     }
 
-    fn compute(&mut self, planned: &Planned<'_>) -> Result<Vec<Computed>, Failure> {
+    fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure> {
         let Some(Built { case, bound }) = &self.built else {
             return Err(bad_request("nothing has been built; call build first"));
         };
@@ -169,8 +171,8 @@ impl Host for LibraryHost {
             arguments: Vec::with_capacity(bound.len()),
         };
         match &mut self.place {
-            Place::Cpu(place) => place.compute(planned, &case.outputs, &mut call),
-            Place::Cuda(place) => place.compute(planned, &case.outputs, &mut call),
+            Place::Cpu(place) => place.compute(planned, &case.outputs, &mut call, results),
+            Place::Cuda(place) => place.compute(planned, &case.outputs, &mut call, results),
         }
     }
 }

@@ -12,7 +12,7 @@ use gauntlet_formats::{Tensor, TensorSpec};
 use gauntlet_worker::protocol::{Failure, Sample};
 
 use crate::operands::check_memory;
-use crate::service::{Addresses, Call, Computed, Planned};
+use crate::service::{Addresses, Call, Planned};
 
 /// A line of the cache.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -61,7 +61,7 @@ pub struct CpuPlace {
 }
 
 impl CpuPlace {
-    /// Calls a kernel once for each planned copy.
+    /// Calls a kernel once for each planned copy, and appends the outputs of each call to `results`.
     ///
     /// # Errors
     /// If the memory does not suffice, or a call fails.
@@ -70,7 +70,8 @@ impl CpuPlace {
         planned: &Planned<'_>,
         outputs: &[TensorSpec],
         call: &mut dyn Call,
-    ) -> Result<Vec<Computed>, Failure> {
+        results: &mut Vec<u8>,
+    ) -> Result<Vec<Sample>, Failure> {
         let total = planned.operands.copies();
         let copies: Vec<usize> = planned.copies.iter().map(|copy| copy % total).collect();
         let distinct: BTreeSet<usize> = copies.iter().copied().collect();
@@ -88,17 +89,18 @@ impl CpuPlace {
             .into_iter()
             .map(|copy| (copy, self.place(planned.operands.copy(copy))))
             .collect();
-        let mut computed = Vec::with_capacity(copies.len());
+        results.reserve(result_bytes * copies.len());
+        let mut samples = Vec::with_capacity(copies.len());
         for (index, copy) in copies.iter().enumerate() {
             if let Some(placed) = inputs.get_mut(copy) {
-                computed.push(self.one(placed, outputs, planned.poison, call)?);
+                samples.push(self.one(placed, outputs, planned.poison, call, results)?);
             }
             if copies[index + 1..].contains(copy) {
                 // The old memory is freed only after the new was allocated, so the addresses differ.
                 inputs.insert(*copy, self.place(planned.operands.copy(*copy)));
             }
         }
-        Ok(computed)
+        Ok(samples)
     }
 
     fn one(
@@ -107,31 +109,28 @@ impl CpuPlace {
         outputs: &[TensorSpec],
         poison: u8,
         call: &mut dyn Call,
-    ) -> Result<Computed, Failure> {
-        let mut results: Vec<Placed> = outputs.iter().map(|spec| self.allocate(spec.bytes())).collect();
-        for result in &mut results {
-            result.bytes_mut().fill(poison);
+        results: &mut Vec<u8>,
+    ) -> Result<Sample, Failure> {
+        let mut placed: Vec<Placed> = outputs.iter().map(|spec| self.allocate(spec.bytes())).collect();
+        for output in &mut placed {
+            output.bytes_mut().fill(poison);
         }
         call.prepare(&Addresses {
             inputs: inputs.iter_mut().map(Placed::address).collect(),
-            outputs: results.iter_mut().map(Placed::address).collect(),
+            outputs: placed.iter_mut().map(Placed::address).collect(),
         })?;
         let start = Instant::now();
         let called = call.call();
         let seconds = start.elapsed().as_secs_f64();
         called?;
-        let tensors = outputs.iter().zip(&results).map(|(spec, result)| Tensor {
-            spec: spec.clone(),
-            bytes: result.bytes().to_vec(),
-        });
-        Ok(Computed {
-            sample: Sample {
-                call: seconds,
-                kernel: None,
-                clock: None,
-                phases: BTreeMap::new(),
-            },
-            outputs: tensors.collect(),
+        for output in &placed {
+            results.extend_from_slice(output.bytes());
+        }
+        Ok(Sample {
+            call: seconds,
+            kernel: None,
+            clock: None,
+            phases: BTreeMap::new(),
         })
     }
 
@@ -213,13 +212,14 @@ mod tests {
         };
         let outputs = [TensorSpec::new("y", DataType::U8, [100])];
         let mut call = Adding::default();
-        let computed = CpuPlace::default()
-            .compute(&planned, &outputs, &mut call)
+        let mut bytes = Vec::new();
+        let samples = CpuPlace::default()
+            .compute(&planned, &outputs, &mut call, &mut bytes)
             .unwrap();
-        let results: Vec<u8> = computed.iter().map(|one| one.outputs[0].bytes[99]).collect();
+        let results: Vec<u8> = bytes.chunks(100).map(|result| result[99]).collect();
         assert_eq!(results, [11, 21, 21, 11, 11], "copy 2 holds file 0");
         assert!(call.found.iter().all(|byte| *byte == 0x5A));
-        assert!(computed.iter().all(|one| one.sample.is_possible()));
+        assert!(samples.iter().all(Sample::is_possible));
         let at: Vec<u64> = call.addresses.iter().map(|one| one.inputs[0]).collect();
         assert!(at[1] != at[2] && at[0] != at[4], "{at:?}");
         let all = call

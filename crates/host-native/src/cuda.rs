@@ -16,7 +16,7 @@ use gauntlet_kernels_cuda::nvml::Monitor;
 use gauntlet_worker::protocol::{Failure, Sample};
 
 use crate::evict::Eviction;
-use crate::service::{Addresses, Call, Computed, Planned, broken};
+use crate::service::{Addresses, Call, Planned, broken};
 
 /// The exit code when the device becomes unusable for this process: EX_SOFTWARE of sysexits.h.
 const EXIT_CODE: i32 = 70;
@@ -75,7 +75,7 @@ impl CudaPlace {
         &self.stream
     }
 
-    /// Calls a kernel once for each planned copy.
+    /// Calls a kernel once for each planned copy, and appends the outputs of each call to `results`.
     ///
     /// # Errors
     /// If the device has too little memory, or a call fails. An error that leaves the device unusable ends the process.
@@ -84,12 +84,13 @@ impl CudaPlace {
         planned: &Planned<'_>,
         outputs: &[TensorSpec],
         call: &mut dyn Call,
-    ) -> Result<Vec<Computed>, Failure> {
+        results: &mut Vec<u8>,
+    ) -> Result<Vec<Sample>, Failure> {
         self.allocate(planned.operands.copy(0), outputs)
             .map_err(driver_failure)?;
         let cold =
             planned.operands.copies() > 1 || planned.operands.bytes() >= self.context.device().l2_bytes;
-        let mut computed = Vec::with_capacity(planned.copies.len());
+        let mut samples = Vec::with_capacity(planned.copies.len());
         let between = planned.copies.len().div_ceil(CLOCKS).max(1);
         let mut clock = None;
         for (index, copy) in planned.copies.iter().enumerate() {
@@ -103,14 +104,12 @@ impl CudaPlace {
                 clock = self.monitor.as_ref().and_then(Monitor::clock);
             }
             sample.clock = clock;
-            let tensors = self.results(inputs.len(), outputs).map_err(driver_failure)?;
+            self.take(inputs.len(), outputs, results)
+                .map_err(driver_failure)?;
             self.calls += 1;
-            computed.push(Computed {
-                sample,
-                outputs: tensors,
-            });
+            samples.push(sample);
         }
-        Ok(computed)
+        Ok(samples)
     }
 
     fn timed(&self, call: &mut dyn Call) -> Result<Sample, Failure> {
@@ -202,15 +201,15 @@ impl CudaPlace {
         })
     }
 
-    fn results(&self, first: usize, outputs: &[TensorSpec]) -> Result<Vec<Tensor>, DriverError> {
-        let read = |(index, spec): (usize, &TensorSpec)| {
-            let mut tensor = Tensor::filled(spec.clone(), 0);
-            let tensor_index = first + index;
-            self.slot(tensor_index)
-                .read_part(self.shift(tensor_index), &mut tensor.bytes, &self.stream)?;
-            Ok(tensor)
-        };
-        outputs.iter().enumerate().map(read).collect()
+    /// Appends the outputs of the current call, which are the tensors from `first` on, to the results.
+    fn take(&self, first: usize, outputs: &[TensorSpec], results: &mut Vec<u8>) -> Result<(), DriverError> {
+        for (tensor, spec) in (first..).zip(outputs) {
+            let begin = results.len();
+            results.resize(begin + spec.bytes(), 0);
+            self.slot(tensor)
+                .read_part(self.shift(tensor), &mut results[begin..], &self.stream)?;
+        }
+        Ok(())
     }
 }
 

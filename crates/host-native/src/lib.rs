@@ -35,4 +35,4 @@ pub use cuda::{CudaPlace, describe_gpu, driver_failure};
 pub use expression::{Expression, ExpressionError};
 pub use operands::Operands;
 pub use scope::Scope;
-pub use service::{Addresses, Call, Computed, Host, HostService, Planned, bad_request, broken, refused};
+pub use service::{Addresses, Call, Host, HostService, Planned, bad_request, broken, refused};

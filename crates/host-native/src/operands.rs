@@ -30,6 +30,11 @@ impl Operands {
         Ok(Self { files, copies })
     }
 
+    /// The tensors of each file.
+    pub fn files(&self) -> impl Iterator<Item = &[Tensor]> {
+        self.files.iter().map(Vec::as_slice)
+    }
+
     /// The number of copies.
     pub fn copies(&self) -> usize {
         self.copies
@@ -46,13 +51,16 @@ impl Operands {
     }
 }
 
-/// Writes a result; returns its bytes.
-pub(crate) fn save(outputs: &[Tensor], path: &Path) -> Result<u64, Failure> {
-    let views = outputs
-        .iter()
-        .map(|tensor| (&tensor.spec, tensor.bytes.as_slice()));
+/// Writes a result, whose outputs lie one after the other; returns its bytes.
+pub(crate) fn save(outputs: &[TensorSpec], result: &[u8], path: &Path) -> Result<u64, Failure> {
+    let mut rest = result;
+    let views = outputs.iter().map(|spec| {
+        let (bytes, after) = rest.split_at(spec.bytes().min(rest.len()));
+        rest = after;
+        (spec, bytes)
+    });
     save_tensors(views, path).map_err(|error| broken(error.to_string()))?;
-    Ok(outputs.iter().map(|tensor| tensor.bytes.len() as u64).sum())
+    Ok(result.len() as u64)
 }
 
 /// Fails if `bytes` more would not fit into memory: the system kills a process that exceeds the available memory.

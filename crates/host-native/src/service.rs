@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::Tensor;
+use gauntlet_formats::{Tensor, TensorSpec};
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample};
-use gauntlet_worker::{Calls, Service};
+use gauntlet_worker::{Calls, Places, Service};
 
 use crate::operands::{Operands, save};
 
@@ -46,15 +46,6 @@ pub struct Planned<'a> {
     pub is_timed: bool,
 }
 
-/// One call that was made.
-#[derive(Debug, Clone)]
-pub struct Computed {
-    /// Its times.
-    pub sample: Sample,
-    /// Its outputs.
-    pub outputs: Vec<Tensor>,
-}
-
 /// What a host of kernels on plain tensors implements.
 pub trait Host {
     /// Which worker this is.
@@ -66,19 +57,23 @@ pub trait Host {
     /// If the kernel cannot compute it, or not with these parameters.
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure>;
 
-    /// Calls the kernel built last once for each planned copy.
+    /// Calls the kernel built last once for each planned copy, and appends the outputs of each call to `results`, in the
+    /// order of the case and without gaps.
     ///
     /// # Errors
     /// If a call fails.
-    fn compute(&mut self, planned: &Planned<'_>) -> Result<Vec<Computed>, Failure>;
+    fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure>;
 }
 
-/// A [`Host`] behind the worker protocol: keeps the operands, and the result of every call of the last request.
+/// A [`Host`] behind the worker protocol: keeps the operands, and the result of every call of the last request. The
+/// coordinator can write the operands and read the results if the host's description names its memory.
 pub struct HostService<H> {
     host: H,
     case: Option<CaseRequest>,
     operands: Option<Operands>,
-    results: Vec<Vec<Tensor>>,
+    /// The outputs of all calls of the last request, and how many calls it made.
+    results: Vec<u8>,
+    calls: usize,
 }
 
 impl<H: Host> HostService<H> {
@@ -89,6 +84,7 @@ impl<H: Host> HostService<H> {
             case: None,
             operands: None,
             results: Vec::new(),
+            calls: 0,
         }
     }
 
@@ -101,16 +97,17 @@ impl<H: Host> HostService<H> {
             .operands
             .as_ref()
             .ok_or_else(|| bad_request("no operands; call load first"))?;
-        // The results of the request before are freed first: both together might not fit into memory.
+        // The memory of the request before is used again.
         self.results.clear();
-        let computed = self.host.compute(&Planned {
+        self.calls = 0;
+        let planned = Planned {
             operands,
             copies,
             poison,
             is_timed,
-        })?;
-        let (samples, results) = computed.into_iter().map(|one| (one.sample, one.outputs)).unzip();
-        self.results = results;
+        };
+        let samples = self.host.compute(&planned, &mut self.results)?;
+        self.calls = samples.len();
         Ok(samples)
     }
 }
@@ -122,7 +119,7 @@ impl<H: Host> Service for HostService<H> {
 
     /// Operands stay loaded if the case is the same as in the previous build.
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
-        self.results.clear();
+        self.calls = 0;
         if self.case.as_ref() != Some(case) {
             self.operands = None;
         }
@@ -151,14 +148,36 @@ impl<H: Host> Service for HostService<H> {
     }
 
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
-        match self.results.get(index) {
-            Some(outputs) => save(outputs, path),
-            None => Err(bad_request(format!(
+        let case = self.case.as_ref().ok_or_else(nothing_built)?;
+        if index >= self.calls {
+            return Err(bad_request(format!(
                 "there is no result of call {index}; {} calls were made in the last request",
-                self.results.len()
-            ))),
+                self.calls
+            )));
         }
+        let row: usize = case.outputs.iter().map(TensorSpec::bytes).sum();
+        save(&case.outputs, &self.results[index * row..][..row], path)
     }
+
+    fn places(&self) -> Vec<Places> {
+        let tensors = self.operands.iter().flat_map(Operands::files);
+        tensors
+            .map(|tensors| tensors.iter().map(place_of).collect())
+            .collect()
+    }
+
+    fn results(&self) -> Option<u64> {
+        (self.calls > 0).then(|| address_of(&self.results))
+    }
+}
+
+fn place_of(tensor: &Tensor) -> (String, Vec<u64>) {
+    (tensor.spec.name.clone(), vec![address_of(&tensor.bytes)])
+}
+
+/// Where bytes lie that another process may read or write while this one is stopped.
+fn address_of(bytes: &[u8]) -> u64 {
+    bytes.as_ptr().expose_provenance() as u64
 }
 
 fn nothing_built() -> Failure {

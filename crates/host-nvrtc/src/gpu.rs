@@ -1,13 +1,12 @@
 //! The host of one kernel on a GPU.
 
 use gauntlet_host_native::{
-    Addresses, Call, Computed, CudaPlace, Host, Planned, Scope, bad_request, describe_gpu, driver_failure,
-    refused,
+    Addresses, Call, CudaPlace, Host, Planned, Scope, bad_request, describe_gpu, driver_failure, refused,
 };
 use gauntlet_kernels_cuda::compiler::{Compiler, Origin};
 use gauntlet_kernels_cuda::driver::{Dimensions, Function, Stream};
 use gauntlet_parameters::Parameters;
-use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources};
+use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
 
 use crate::budget::{compile_failure, resources};
 use crate::error::KernelError;
@@ -148,7 +147,7 @@ impl Host for NvrtcHost {
         Ok(resources)
     }
 
-    fn compute(&mut self, planned: &Planned<'_>) -> Result<Vec<Computed>, Failure> {
+    fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure> {
         let Some(Built { case, plan, function }) = &self.built else {
             return Err(bad_request("nothing has been built; call build first"));
         };
@@ -161,7 +160,7 @@ impl Host for NvrtcHost {
             stream,
             values: Vec::new(),
         };
-        self.place.compute(planned, &case.outputs, &mut call)
+        self.place.compute(planned, &case.outputs, &mut call, results)
     }
 }
 

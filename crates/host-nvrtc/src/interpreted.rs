@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use gauntlet_formats::{Tensor, TensorSpec};
-use gauntlet_host_native::{Addresses, Computed, Host, Planned, Scope, bad_request, broken, refused};
+use gauntlet_host_native::{Addresses, Host, Planned, Scope, bad_request, broken, refused};
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_parameters::Parameters;
 use gauntlet_ptx::{Kernel, Launch, Memory, run};
@@ -126,7 +126,7 @@ impl Host for InterpretedHost {
         Ok(resources)
     }
 
-    fn compute(&mut self, planned: &Planned<'_>) -> Result<Vec<Computed>, Failure> {
+    fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure> {
         let Some(built) = &self.built else {
             return Err(bad_request("nothing has been built; call build first"));
         };
@@ -151,23 +151,31 @@ impl Host for InterpretedHost {
                  {MOST_THREADS} and {MOST_BYTES}; use a smaller case"
             )));
         }
-        let mut computed = Vec::with_capacity(planned.copies.len());
+        let mut samples = Vec::with_capacity(planned.copies.len());
         for copy in planned.copies {
             self.launches += 1;
             let inputs = planned.operands.copy(*copy);
-            computed.push(interpret(built, kernel, inputs, planned.poison, self.launches)?);
+            let begun = Instant::now();
+            results.extend(interpret(built, kernel, inputs, planned.poison, self.launches)?);
+            samples.push(Sample {
+                call: begun.elapsed().as_secs_f64(),
+                kernel: None,
+                clock: None,
+                phases: BTreeMap::new(),
+            });
         }
-        Ok(computed)
+        Ok(samples)
     }
 }
 
+/// The outputs of one launch, one after the other.
 fn interpret(
     built: &Built,
     kernel: &Kernel,
     inputs: &[Tensor],
     poison: u8,
     seed: u64,
-) -> Result<Computed, Failure> {
+) -> Result<Vec<u8>, Failure> {
     let mut memory = Memory::new();
     let outputs = &built.case.outputs;
     let addresses = Addresses {
@@ -185,7 +193,6 @@ fn interpret(
     for (parameter, value) in parameters.iter().zip(built.plan.values(&addresses)) {
         bytes[parameter.offset..][..parameter.bytes].copy_from_slice(&value[..parameter.bytes]);
     }
-    let start = Instant::now();
     let launch = Launch {
         cluster: built.plan.cluster.iter().product(),
         shared_bytes: built.plan.shared_bytes,
@@ -195,20 +202,7 @@ fn interpret(
     // What the kernel does is forbidden on a GPU too.
     run(&[launch], &mut memory, seed)
         .map_err(|fault| bad_request(format!("in the PTX interpreter: {fault}")))?;
-    let tensors = outputs
-        .iter()
-        .zip(&addresses.outputs)
-        .map(|(spec, address)| Tensor {
-            spec: spec.clone(),
-            bytes: memory.contents(*address).unwrap_or_default().to_vec(),
-        });
-    Ok(Computed {
-        outputs: tensors.collect(),
-        sample: Sample {
-            call: start.elapsed().as_secs_f64(),
-            kernel: None,
-            clock: None,
-            phases: BTreeMap::new(),
-        },
-    })
+    let outputs = addresses.outputs.iter();
+    let bytes = outputs.flat_map(|address| memory.contents(*address).unwrap_or_default());
+    Ok(bytes.copied().collect())
 }

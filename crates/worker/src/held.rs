@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicU8;
 
 use gauntlet_formats::{Tensor, TensorSpec};
 use nix::sys::signal::{Signal, killpg};
@@ -17,7 +19,14 @@ use crate::process::WorkerProcess;
 use crate::protocol::{Failure, FailureKind};
 
 /// The bytes that lie at the address that a worker names in its description.
-pub const PROBE: &[u8; 8] = b"gauntlet";
+const PROBE: &[u8; 8] = b"gauntlet";
+
+/// The address of a probe in this process, for a worker's description. It lies in memory that can be written.
+pub fn probe() -> u64 {
+    static MEMORY: OnceLock<[AtomicU8; 8]> = OnceLock::new();
+    let memory = MEMORY.get_or_init(|| PROBE.map(AtomicU8::new));
+    memory.as_ptr().expose_provenance() as u64
+}
 
 /// Where a worker keeps the operands of one file: for each tensor by name, the addresses of all its copies.
 pub type Places = BTreeMap<String, Vec<u64>>;
@@ -224,7 +233,6 @@ fn wait_until_stopped(_process: Pid) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::sync::atomic::AtomicU8;
     use std::sync::atomic::Ordering::Relaxed;
 
     use gauntlet_formats::DataType;
@@ -237,8 +245,7 @@ mod tests {
 
     /// This process, whose memory the system always lets it reach.
     fn held() -> io::Result<Held> {
-        let probe = PROBE.map(AtomicU8::new);
-        Held::tried(Pid::this(), address(&probe))
+        Held::tried(Pid::this(), probe())
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub use census::Census;
 pub use children::end_all_workers;
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
 pub use error::WorkerError;
-pub use held::{PROBE, Places};
+pub use held::{Places, probe};
 pub use launch::WorkerCommand;
 pub use limits::Limits;
 #[cfg(target_os = "linux")]

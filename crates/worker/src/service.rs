@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_parameters::Parameters;
 
+use crate::held::Places;
 use crate::protocol::{
     Answer, CaseRequest, Description, Envelope, Failure, FailureKind, Outcome, Parameter, Reply, Request,
     Resources, Sample,
@@ -52,6 +53,14 @@ pub trait Service {
             message: "this worker does not write down what it does when; only the cuda executor does"
                 .to_owned(),
         })
+    }
+    /// Where the operands lie, if the coordinator may write them: for each file.
+    fn places(&self) -> Vec<Places> {
+        Vec::new()
+    }
+    /// Where the results of the last request lie, if the coordinator may read them.
+    fn results(&self) -> Option<u64> {
+        None
     }
     /// Writes the result of a call of the last request to compute, counted from 0; returns its bytes.
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure>;
@@ -101,18 +110,18 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
         }
         Request::Load { inputs, copies } => Answer::Loaded {
             bytes: service.load(&inputs, copies.max(1))?,
-            places: Vec::new(),
+            places: service.places(),
         },
         Request::Prepare => Answer::Prepared {
             bytes: service.prepare()?,
         },
         Request::Run { copy, poison } => Answer::Ran {
             sample: service.run(copy, poison)?,
-            results: None,
+            results: service.results(),
         },
         Request::Time { copies, phases } => Answer::Timed {
             samples: service.time(Calls { copies, phases })?,
-            results: None,
+            results: service.results(),
         },
         Request::Output { path, index } => Answer::Written {
             bytes: service.output(&path, index)?,
