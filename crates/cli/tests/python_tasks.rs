@@ -180,6 +180,40 @@ fn a_wrong_result_and_one_that_is_not_written_stop_a_kernel() {
 }
 
 #[test]
+fn a_kernel_that_keeps_the_coordinator_from_its_memory_is_incorrect() {
+    let Some(python) = python() else { return };
+    let place = place();
+    // Nothing is mapped at the address that the worker names, while the rival's memory can be reached.
+    let out_of_reach = WORKER.replace(r#""device": "host"}"#, r#""device": "host", "memory": 8}"#);
+    assert_ne!(out_of_reach, WORKER);
+    place.write("worker.py", &out_of_reach);
+    let path = |file| place.path(file).display().to_string();
+    let candidate = format!(
+        "command: {python} {} {} fast",
+        path("worker.py"),
+        path("kernels.py")
+    );
+    let arguments = [
+        "compare",
+        "kernels.py:fast",
+        &candidate,
+        "--task",
+        "largest.py",
+        "--budget",
+        "10s",
+    ];
+    let ran = place
+        .command(&arguments)
+        .env("GAUNTLET_PYTHON", &python)
+        .output()
+        .unwrap();
+    let ran = Ran::of(ran);
+    let said = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("candidate: incorrect"), "{said} {}", ran.err);
+    assert!(said.contains("cannot reach the memory of its process"), "{said}");
+}
+
+#[test]
 fn a_task_s_cases_are_listed() {
     let Some(python) = python() else { return };
     let place = place();

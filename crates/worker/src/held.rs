@@ -135,6 +135,12 @@ impl WorkerProcess {
         self.held.is_some()
     }
 
+    /// Why the worker is not held though its description offers that: the system does not let this program reach the
+    /// worker's memory, or the worker keeps it from that.
+    pub fn unreachable(&self) -> Option<&str> {
+        self.unreachable.as_deref()
+    }
+
     /// Writes a tensor into all places where a held worker keeps it for this file of the last `load`.
     ///
     /// # Errors

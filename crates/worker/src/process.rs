@@ -61,6 +61,8 @@ pub struct WorkerProcess {
     group: Group,
     /// Its memory, if the coordinator writes operands there and reads results.
     pub(crate) held: Option<Held>,
+    /// Why its memory cannot be reached, though it offered that.
+    pub(crate) unreachable: Option<String>,
     /// Where its build's files are.
     artefacts: Option<PathBuf>,
     next_id: u64,
@@ -116,11 +118,13 @@ impl WorkerProcess {
                 source,
             })?;
         let description = worker.describe()?;
-        // Before the worker has seen any kernel: whether its memory can be reached is the system's answer alone.
+        // A Python worker has not seen its kernel yet, so the answer is the system's alone. A shared library is loaded by now.
         let process = worker.leader.pid();
-        worker.held = description
-            .memory
-            .and_then(|address| Held::tried(process, address).ok());
+        match description.memory.map(|address| Held::tried(process, address)) {
+            Some(Ok(held)) => worker.held = Some(held),
+            Some(Err(error)) => worker.unreachable = Some(error.to_string()),
+            None => {}
+        }
         Ok((worker, description))
     }
 
@@ -163,6 +167,7 @@ impl WorkerProcess {
             watch: Watch::new(limits, watched.collect()),
             group: Group::new(group, started.init.as_ref().map(Init::id)),
             held: None,
+            unreachable: None,
             init: started.init,
             artefacts: artefacts.map(|artefacts| artefacts.folder.clone()),
             next_id: 1,

@@ -110,13 +110,16 @@ impl<'a> Pair<'a> {
                 || Side::start(workshop, Arm::Candidate, candidate),
             )
         });
+        let (baseline, candidate) = (baseline?, candidate?);
+        baseline.must_be_reached_like(&candidate)?;
+        candidate.must_be_reached_like(&baseline)?;
         Ok(Self {
             workshop,
             rules,
             process,
             hosted,
-            baseline: baseline?,
-            candidate: candidate?,
+            baseline,
+            candidate,
             spent,
         })
     }

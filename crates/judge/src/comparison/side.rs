@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use gauntlet_stats::Arm;
 use gauntlet_task::Sizes;
+use gauntlet_worker::protocol::{Failure, FailureKind};
 use gauntlet_worker::{WorkerError, WorkerProcess};
 
 use super::placement::PlacementWatch;
@@ -151,6 +152,21 @@ impl Side {
     /// Whether the coordinator writes operands of this case into the worker's memory, and reads results out of it.
     pub fn is_held(&self, sizes: &Sizes) -> bool {
         sets::is_held(&self.worker, sizes)
+    }
+
+    /// Fails if this side's memory cannot be reached though the other side's can: then it is not the system that keeps the
+    /// coordinator from it, but the kernel.
+    pub fn must_be_reached_like(&self, other: &Self) -> Result<(), ExaminationFailure> {
+        match self.worker.unreachable() {
+            Some(why) if other.worker.is_held() => {
+                let failure = Failure {
+                    kind: FailureKind::BadRequest,
+                    message: format!("the coordinator cannot reach the memory of its process: {why}"),
+                };
+                Err(ExaminationFailure::of(self.arm, WorkerError::Failed(failure)))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes the values of a fresh set into the worker's memory if it is held; the set counts within the last load.

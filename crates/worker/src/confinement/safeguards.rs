@@ -1,5 +1,8 @@
 //! The safeguards that confine workers on this system, for display to the user.
 
+use nix::unistd::Pid;
+
+use crate::held::{Held, probe};
 use crate::limits::Limits;
 
 /// One safeguard, and whether it is active here.
@@ -31,6 +34,16 @@ pub enum Standing {
 pub fn safeguards() -> Vec<Safeguard> {
     let limits = Limits::default();
     let mut safeguards = of_the_system();
+    safeguards.push(Safeguard {
+        what: "kernels in Python and shared libraries held between requests",
+        standing: match Held::tried(Pid::this(), probe()) {
+            Ok(_) => Standing::Active(
+                "stopped by SIGSTOP; their memory written and read by process_vm_writev and process_vm_readv"
+                    .to_owned(),
+            ),
+            Err(why) => Standing::Missing(format!("the memory of processes cannot be reached: {why}")),
+        },
+    });
     safeguards.push(Safeguard {
         what: "files within limits",
         standing: Standing::Active(format!(
