@@ -27,6 +27,7 @@ class Task:
         tolerance: ``{"rtol": ..., "atol": ...}``, or ``"check"`` if only `check` decides; by default by the output's type.
         check: The task's own check, ``check(inputs, output, expected)``; returns None or a message.
         constant: Names of inputs that stay the same from call to call, such as weights.
+        deterministic: Whether equal inputs must give equal bits in every call; sums by atomic additions of floats do not.
         work: ``work(**case)`` returns ``{"flops": ..., "bytes": ...}``.
         name: What it is called.
         path: A task that is kept in a file or folder: Gauntlet's own format, GPU MODE's, KernelBench's or FlashInfer's. It
@@ -43,6 +44,7 @@ class Task:
     tolerance: Any = None
     check: Function | None = None
     constant: Sequence[str] = ()
+    deterministic: bool = True
     work: Function | None = None
     name: str = "task"
     path: str | Path | None = None
@@ -81,7 +83,7 @@ class Task:
         def made(described: type) -> Task:
             own = {
                 name: getattr(described, name)
-                for name in ("generate", "reference", "cases", "tolerance", "check", "constant", "work")
+                for name in ("generate", "reference", "cases", "tolerance", "check", "constant", "deterministic", "work")
                 if name in vars(described)
             }
             return cls(name=described.__name__, **{**own, **arguments})
@@ -112,6 +114,8 @@ class Task:
             lines.append(f"tolerance = {self.tolerance!r}")
         if self.constant:
             lines.append(f"constant = {list(self.constant)!r}")
+        if not self.deterministic:
+            lines.append("deterministic = False")
         file.write_text("\n".join(lines) + "\n")
         return file
 

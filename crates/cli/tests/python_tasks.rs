@@ -214,6 +214,42 @@ fn a_kernel_that_keeps_the_coordinator_from_its_memory_is_incorrect() {
 }
 
 #[test]
+fn a_task_may_let_results_differ_from_call_to_call() {
+    let Some(python) = python() else { return };
+    let place = place();
+    let sums = r#"
+cases = [{"rows": 8, "cols": 64}]
+def generate(rows, cols, seed):
+    import numpy as np
+    return {"x": np.random.default_rng(seed).random((rows, cols), dtype=np.float32)}
+def reference(x): return x.sum(1)
+"#;
+    // Each call adds in another order, as atomic additions do, and strays by one unit in the last place.
+    place.write(
+        "kernels.py",
+        "import itertools\nimport numpy as np\ncalls = itertools.count()\n\
+         def plain(x): return x.sum(1)\n\
+         def atomic(x): return np.nextafter(x.sum(1), np.float32(9e9 * (next(calls) % 2)))\n",
+    );
+    let judged = |task: &str| {
+        place.write("sums.py", task);
+        let kernels = ["kernels.py:atomic", "--baseline", "kernels.py:plain"];
+        let arguments = ["--task", "sums.py", "--budget", "5s"];
+        let ran = place
+            .command(&[&["judge"], &kernels[..], &arguments[..]].concat())
+            .env("GAUNTLET_PYTHON", &python)
+            .output()
+            .unwrap();
+        Ran::of(ran)
+    };
+    let ran = judged(sums).expect(1);
+    assert!(ran.out.contains("racy: two runs"), "{} {}", ran.out, ran.err);
+    let ran = judged(&format!("{sums}deterministic = False\n"));
+    let said = ran.folded();
+    assert!(said.contains("lets results differ from call to call"), "{said}");
+}
+
+#[test]
 fn a_task_s_cases_are_listed() {
     let Some(python) = python() else { return };
     let place = place();

@@ -141,6 +141,8 @@ pub struct TaskToml {
     description: Option<String>,
     /// The inputs that stay the same in every call, such as weights.
     constant: Option<Vec<String>>,
+    /// Whether equal inputs must give equal bits in every call; true if it is left out.
+    deterministic: Option<bool>,
     /// The outputs, in the order in which `reference` returns them.
     outputs: Option<Vec<String>>,
     /// The limits `rtol`, `atol`, `share`, `nrmse` and `bias`, for all outputs or by output; or `"check"`, if the task's own
@@ -200,7 +202,7 @@ fn task_toml(file: &Path) -> Result<Value, TaskError> {
     let table: TaskToml = toml::from_str(&text).map_err(|error| {
         let line = error.span().and_then(|span| Some(text.get(..span.start)?.matches('\n').count() + 1));
         let remedy = format!(
-            "a task.toml has name, description, constant, outputs, tolerance, work, and the cases [[correctness]] and \
+            "a task.toml has name, description, constant, deterministic, outputs, tolerance, work, and the cases [[correctness]] and \
              [[benchmark]]{}",
             gauntlet_parameters::field_meant(error.message())
         );
@@ -210,6 +212,7 @@ fn task_toml(file: &Path) -> Result<Value, TaskError> {
         name,
         description,
         constant,
+        deterministic,
         outputs,
         tolerance,
         work,
@@ -225,6 +228,7 @@ fn task_toml(file: &Path) -> Result<Value, TaskError> {
     put("name", name.map(Value::from));
     put("description", description.map(Value::from));
     put("constant", constant.map(Value::from));
+    put("deterministic", deterministic.map(Value::from));
     put("outputs", outputs.map(Value::from));
     put("tolerance", tolerance);
     put("work", work.map(|work| json!(work)));

@@ -40,6 +40,8 @@ pub(crate) struct CaseTensors {
     pub(crate) outputs: Vec<TensorSpec>,
     /// Names of the inputs that stay the same.
     pub(crate) constant: Vec<String>,
+    /// Whether equal inputs must give equal bits in every call.
+    pub(crate) deterministic: bool,
     /// What a worker is told.
     pub(crate) sizes: Value,
     /// The task's own limits; none if it leaves them to the types of its outputs.

@@ -107,6 +107,7 @@ mod tests {
             inputs: Vec::new(),
             outputs: types.iter().enumerate().map(spec).collect(),
             constant: Vec::new(),
+            deterministic: true,
             sizes: serde_json::Value::Null,
             tolerance,
             work: Work::default(),

@@ -190,6 +190,10 @@ impl TaskSizes for PythonSizes {
             .unwrap_or_default()
     }
 
+    fn is_deterministic(&self) -> bool {
+        self.tensors().map_or(true, |tensors| tensors.deterministic)
+    }
+
     fn lies_on_host(&self) -> bool {
         let sizes = self.record();
         sizes["device"] == "cpu" && !names_a_gpu(&sizes["arguments"]) && !names_a_gpu(&sizes["results"])

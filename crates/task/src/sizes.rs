@@ -91,6 +91,11 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// The output tensors.
     fn outputs(&self) -> Vec<TensorSpec>;
 
+    /// Whether equal inputs must give equal bits in every call. Sums by atomic additions of floats do not.
+    fn is_deterministic(&self) -> bool {
+        true
+    }
+
     /// Whether all inputs and outputs lie in the memory of the host where the worker runs on one, and none on a GPU.
     fn lies_on_host(&self) -> bool {
         true

@@ -109,6 +109,7 @@ class Server:
             "inputs": case.specs,
             "outputs": case.output_specs,
             "constant": case.constant,
+            "deterministic": self.task.deterministic,
             "sizes": case.sizes(),
             "tolerance": case.tolerance,
             "work": case.work,

@@ -4,7 +4,8 @@
     def generate(rows, cols, seed): return {"x": ...}  # named arrays of numpy or torch
     def reference(x): ...                              # an array, a tuple, or a dict of arrays
 
-Optional: ``tolerance``, ``check(inputs, output, expected)``, ``work(**case)``, ``constant``, ``outputs``.
+Optional: ``tolerance``, ``check(inputs, output, expected)``, ``work(**case)``, ``constant``, ``outputs``,
+``deterministic``.
 """
 
 import importlib.util
@@ -63,6 +64,8 @@ class Task:
     """How a kernel is called: see the protocol."""
     summary = ""
     constant = ()
+    deterministic = True
+    """Whether equal inputs must give equal bits in every call."""
     tolerance = None
     outputs = None
     """Names of the outputs, where the reference does not give them."""
@@ -123,6 +126,9 @@ class FileTask(Task):
         self.tolerance = self.description.get("tolerance", getattr(module, "tolerance", None))
         self.constant = self.description.get("constant", getattr(module, "constant", ()))
         self.outputs = self.description.get("outputs", getattr(module, "outputs", None))
+        self.deterministic = self.description.get("deterministic", getattr(module, "deterministic", True))
+        if not isinstance(self.deterministic, bool):
+            raise TaskFault("`deterministic` is neither True nor False", "write one of them", path, 1)
         self.checker = self._function("check", optional=True)
         self.worker = self._function("work", optional=True)
         self.has_check = self.checker is not None
