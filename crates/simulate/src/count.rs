@@ -13,6 +13,7 @@ pub use occupancy::{Limit, Occupancy};
 
 pub use crate::gpu::Traffic;
 
+use crate::Problem;
 use crate::tiles;
 
 /// Bytes per NVFP4 value: half a byte, and one scale byte for each 16 values.
@@ -36,7 +37,7 @@ pub struct Counts {
 
 impl Counts {
     /// Counts for `processors` tiles at the same time.
-    pub fn of(problem: &Operation, schedule: &Schedule, arch: Arch, processors: usize) -> Self {
+    pub fn of(problem: &Problem, schedule: &Schedule, arch: Arch, processors: usize) -> Self {
         let classes = tiles::classes(problem, schedule, arch);
         let tiles: usize = classes.iter().map(|class| class.count).sum();
         let padded: f64 = classes.iter().map(|class| class.count as f64 * class.flops).sum();
@@ -53,17 +54,17 @@ impl Counts {
 
 /// Bytes that must move if every operand is read once and every result written once. Groups without rows move nothing;
 /// attention's scales are left out (4 bytes per head).
-pub fn bytes(problem: &Operation) -> f64 {
-    let output = problem.output_format().bytes() as f64;
-    match problem {
+pub fn bytes(problem: &Problem) -> f64 {
+    let output = problem.operation().output_format().bytes() as f64;
+    match problem.operation() {
         Operation::GroupedGemm(gemm) => gemm_bytes(gemm, output),
         Operation::Attention(attention) => attention_bytes(attention, output),
     }
 }
 
 /// Floating-point operations of the products; a multiply-add counts as two. Keys that a causal mask hides do not count.
-pub fn flops(problem: &Operation) -> f64 {
-    match problem {
+pub fn flops(problem: &Problem) -> f64 {
+    match problem.operation() {
         Operation::GroupedGemm(gemm) => {
             let products = gemm
                 .groups
@@ -83,16 +84,17 @@ pub fn flops(problem: &Operation) -> f64 {
 }
 
 /// `f32` partial results written and read again, in bytes, when the summed dimension is split.
-pub fn partial_bytes(problem: &Operation, schedule: &Schedule) -> f64 {
+pub fn partial_bytes(problem: &Problem, schedule: &Schedule) -> f64 {
     if schedule.split_k == 1 {
         return 0.0;
     }
     let results: f64 = problem
+        .operation()
         .parts()
         .iter()
         .map(|part| part.rows as f64 * part.columns as f64)
         .sum();
-    let sets = match problem {
+    let sets = match problem.operation() {
         Operation::GroupedGemm(gemm) => weights(gemm) as f64,
         Operation::Attention(_) => 1.0,
     };
@@ -135,8 +137,8 @@ fn visible_pairs(attention: &Attention, sequence: Sequence) -> f64 {
     seeing * keys - seeing * (seeing - 1.0) / 2.0
 }
 
-fn useful_rows(problem: &Operation, schedule: &Schedule, arch: Arch) -> f64 {
-    let (step, rows): (usize, Vec<usize>) = match problem {
+fn useful_rows(problem: &Problem, schedule: &Schedule, arch: Arch) -> f64 {
+    let (step, rows): (usize, Vec<usize>) = match problem.operation() {
         Operation::GroupedGemm(gemm) => {
             let step = if schedule.swap_ab {
                 schedule.tile.n

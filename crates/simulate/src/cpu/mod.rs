@@ -15,6 +15,7 @@ use gauntlet_device::Device;
 use gauntlet_operations::Schedule;
 use gauntlet_operations::{Form, Operation};
 
+use crate::Problem;
 use crate::breakdown::{Breakdown, Part, PartTime};
 use crate::count;
 use crate::estimate::{Bound, MissingFigure};
@@ -44,7 +45,7 @@ pub struct CpuPhases {
 
 /// See [`crate::simulate()`].
 pub(crate) fn simulate(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -63,7 +64,7 @@ pub(crate) fn simulate(
 /// See [`crate::break_down`]. Each part is the time saved if its cause cost nothing. Causes are removed one after
 /// another in the order of this function; time that two causes share goes to the one removed first.
 pub(crate) fn break_down(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -124,7 +125,7 @@ const REMOVALS: [Removal; 6] = [
 
 /// See [`crate::timeline()`].
 pub(crate) fn timeline(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -169,7 +170,7 @@ pub(crate) fn timeline(
 /// # Errors
 /// As [`crate::simulate()`].
 pub fn cpu_phases(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
 ) -> Result<CpuPhases, MissingFigure> {
@@ -191,15 +192,15 @@ pub fn cpu_phases(
     })
 }
 
-fn rates(problem: &Operation, schedule: &Schedule, device: &Device) -> Result<Rates, MissingFigure> {
-    let family = match problem {
+fn rates(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<Rates, MissingFigure> {
+    let family = match problem.operation() {
         Operation::GroupedGemm(gemm) => Family::Gemm {
             dual: gemm.form == Form::Swiglu,
         },
         Operation::Attention(attention) => Family::Attention(attention.format),
     };
     let wanted = Wanted {
-        output: problem.output_format(),
+        output: problem.operation().output_format(),
         epilogue: schedule.epilogue,
         order: schedule.order,
         family,
@@ -207,8 +208,8 @@ fn rates(problem: &Operation, schedule: &Schedule, device: &Device) -> Result<Ra
     Rates::of(device, wanted)
 }
 
-fn work(problem: &Operation, schedule: &Schedule, rates: &Rates) -> Work {
-    match problem {
+fn work(problem: &Problem, schedule: &Schedule, rates: &Rates) -> Work {
+    match problem.operation() {
         Operation::GroupedGemm(gemm) => gemm::work(gemm, schedule, rates),
         Operation::Attention(attention) => attention::work(attention, schedule, rates),
     }
@@ -216,7 +217,7 @@ fn work(problem: &Operation, schedule: &Schedule, rates: &Rates) -> Work {
 
 /// The larger of the time of the products in full register blocks on all threads, and the time to move the operands
 /// once.
-fn roofline(problem: &Operation, work: &Work, rates: &Rates) -> (f64, Bound) {
+fn roofline(problem: &Problem, work: &Work, rates: &Rates) -> (f64, Bound) {
     let compute = work.useful / rates.threads as f64;
     let memory = count::bytes(problem) / rates.memory;
     if memory >= compute {

@@ -13,6 +13,7 @@ use super::engine::{self, Outcome, Scene};
 use super::ideal::Ideal;
 use super::machine::Machine;
 use super::work::{self, Bundle, Kind, PACKED};
+use crate::Problem;
 use crate::count::Occupancy;
 use crate::estimate::MissingFigure;
 use crate::host::HostTerm;
@@ -22,7 +23,7 @@ const HALF: f64 = 2.0;
 
 /// A call.
 pub(super) struct Plan<'a> {
-    pub(super) problem: &'a Operation,
+    pub(super) problem: &'a Problem,
     pub(super) schedule: &'a Schedule,
     pub(super) machine: Machine,
     pub(super) code: Code,
@@ -35,7 +36,7 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn of(
-        problem: &'a Operation,
+        problem: &'a Problem,
         schedule: &'a Schedule,
         device: &Device,
     ) -> Result<Self, MissingFigure> {
@@ -70,7 +71,7 @@ impl<'a> Plan<'a> {
             problem,
             schedule,
             machine,
-            code: Code::of(&gauntlet_tiles::program(schedule, problem, device.arch)),
+            code: Code::of(&problem.model().program(schedule, device.arch)),
             bundle,
             kinds,
             deal,
@@ -188,10 +189,10 @@ impl<'a> Plan<'a> {
 
     /// Seconds of a preceding kernel that converts operands to fp16 for the matrix unit.
     fn prologue(&self, ideal: Ideal) -> f64 {
-        if !converts_beforehand(self.schedule, self.problem, self.machine.arch) {
+        if !converts_beforehand(self.schedule, self.problem.operation(), self.machine.arch) {
             return 0.0;
         }
-        let (values, packed) = match self.problem {
+        let (values, packed) = match self.problem.operation() {
             Operation::GroupedGemm(gemm) => {
                 let tokens = gemm.groups.iter().map(|shape| (shape.m * shape.k) as f64);
                 (tokens.sum::<f64>(), PACKED)

@@ -5,22 +5,25 @@ use gauntlet_operations::resources::{head_sets, most_visible, weights};
 use gauntlet_operations::{Attention, GroupedGemm, Operation};
 use gauntlet_operations::{Schedule, Tile};
 
+use crate::Problem;
+
 /// Bytes of a packed NVFP4 value with its share of a scale.
-pub(super) const PACKED: f64 = 0.5 + 1.0 / 16.0;
+pub(crate) const PACKED: f64 = 0.5 + 1.0 / 16.0;
 
 /// How blocks are grouped: a cluster shares loads, and a `tcgen05` pair shares a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Bundle {
+pub struct Bundle {
     /// Multiprocessors that one tile spans.
-    pub(super) pair: usize,
+    pub pair: usize,
     /// Tiles of a cluster along rows.
-    pub(super) rows: usize,
+    pub rows: usize,
     /// Tiles of a cluster along columns.
-    pub(super) columns: usize,
+    pub columns: usize,
 }
 
 impl Bundle {
-    pub(super) fn of(schedule: &Schedule, arch: Arch) -> Self {
+    /// The bundle of a schedule.
+    pub fn of(schedule: &Schedule, arch: Arch) -> Self {
         let cluster = schedule.cluster;
         let pair = if arch == Arch::Sm100a && cluster.m.is_multiple_of(2) {
             2
@@ -35,47 +38,47 @@ impl Bundle {
     }
 
     /// Multiprocessors of a cluster.
-    pub(super) fn processors(self) -> usize {
+    pub fn processors(self) -> usize {
         self.pair * self.rows * self.columns
     }
 }
 
 /// Consecutive clusters of equal tiles.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Kind {
+pub struct Kind {
     /// Clusters.
-    pub(super) count: usize,
+    pub count: usize,
     /// Existing tiles of a cluster, divided by its capacity.
-    pub(super) filled: f64,
+    pub filled: f64,
     /// The group or sequence.
-    pub(super) group: usize,
+    pub group: usize,
     /// Steps of each tile.
-    pub(super) steps: usize,
+    pub steps: usize,
     /// The average depth of a step along the summed dimension without padding: values of K, or keys.
-    pub(super) depth: f64,
+    pub depth: f64,
     /// The average number of a tile's rows without padding.
-    pub(super) rows: f64,
+    pub rows: f64,
     /// The same for columns (of attention: the head).
-    pub(super) columns: f64,
+    pub columns: f64,
     /// The fraction of the bytes of rows that come from memory rather than the second-level cache.
-    pub(super) rows_from_memory: f64,
+    pub rows_from_memory: f64,
     /// The same for columns (of attention: keys and values).
-    pub(super) columns_from_memory: f64,
+    pub columns_from_memory: f64,
     /// The fraction of tiles that wait for memory because their data are read for the first time.
-    pub(super) cold: f64,
+    pub cold: f64,
 }
 
 /// The kinds in the order of the groups. `cache` is the size of the second-level cache in bytes, `clusters` the number
 /// of clusters that run at a time.
-pub(super) fn kinds(
-    problem: &Operation,
+pub fn kinds(
+    problem: &Problem,
     schedule: &Schedule,
     bundle: Bundle,
     cache: f64,
     clusters: usize,
     arch: Arch,
 ) -> Vec<Kind> {
-    match problem {
+    match problem.operation() {
         Operation::GroupedGemm(gemm) => gemm_kinds(gemm, schedule, bundle, cache, clusters),
         Operation::Attention(attention) => attention_kinds(attention, schedule, bundle, arch),
     }

@@ -20,7 +20,7 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     }
     let (schedule, machine) = (setting.schedule, setting.machine);
     let pair = setting.bundle.pair as f64;
-    let (columns, matrices, exponentials) = match setting.problem {
+    let (columns, matrices, exponentials) = match setting.problem.operation() {
         Operation::GroupedGemm(gemm) => {
             let silu = if gemm.form == Form::Swiglu { 1.0 } else { 0.0 };
             (schedule.tile.n as f64, weights(gemm) as f64, silu)
@@ -39,7 +39,7 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     let element = if split {
         SUM * matrices
     } else {
-        setting.problem.output_format().bytes() as f64
+        setting.problem.operation().output_format().bytes() as f64
     };
     let bytes = results * element;
     let activation = sums * exponentials / machine.exponential_rate;
@@ -108,7 +108,7 @@ fn in_halves(setting: &Setting, element: f64) -> bool {
 
 /// Whether the parts of a split sum are blocks of one cluster, which merge over its shared memory.
 fn merges_in_cluster(setting: &Setting) -> bool {
-    matches!(setting.problem, Operation::Attention(_))
+    matches!(setting.problem.operation(), Operation::Attention(_))
         && setting.machine.arch == Arch::Sm90a
         && HopperAttention::of(setting.schedule) == HopperAttention::Resident
 }
@@ -122,7 +122,8 @@ fn merging(sums: f64, setting: &Setting) -> f64 {
 /// Each part waits for the others at a counter, adds up its share of the tile in a fixed order, and writes it.
 fn reduction(results: f64, sums: f64, setting: &Setting) -> f64 {
     let machine = setting.machine;
-    let written = results / setting.schedule.split_k as f64 * setting.problem.output_format().bytes() as f64;
+    let written = results / setting.schedule.split_k as f64
+        * setting.problem.operation().output_format().bytes() as f64;
     machine.counter
         + machine.load_latency[1]
         + sums * SUM / assumed::CACHE_RATE

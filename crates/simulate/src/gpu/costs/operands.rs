@@ -43,7 +43,7 @@ pub(super) fn shared_bytes(kind: &Kind, setting: &Setting) -> f64 {
 }
 
 fn reads(kind: &Kind, setting: &Setting) -> [Read; 2] {
-    match setting.problem {
+    match setting.problem.operation() {
         Operation::GroupedGemm(gemm) => gemm_reads(kind, gemm, setting),
         Operation::Attention(attention) => {
             let bytes = 2.0 * kind.depth * attention.head_size as f64 * copied_bytes(attention, setting);
@@ -60,7 +60,7 @@ fn reads(kind: &Kind, setting: &Setting) -> [Read; 2] {
 
 /// The queries of a tile; nothing for a GEMM.
 pub(super) fn queries(kind: &Kind, setting: &Setting) -> [Transfer; 2] {
-    match setting.problem {
+    match setting.problem.operation() {
         Operation::GroupedGemm(_) => [Transfer::default(); 2],
         Operation::Attention(attention) => {
             let bytes = kind.rows * attention.head_size as f64 * copied_bytes(attention, setting);
@@ -86,7 +86,7 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
     if let Some(rate) = through_shared.filter(|_| is_by_way_of_shared(setting)) {
         return [kept, stored].map(|values| values / rate);
     }
-    let rate = match setting.problem {
+    let rate = match setting.problem.operation() {
         Operation::GroupedGemm(_) => match setting.schedule.packing {
             Packing::Canonical => setting.machine.conversion_rate,
             Packing::Fragments | Packing::Steps => setting.machine.conversion_rate * assumed::REPACKED,
@@ -101,14 +101,14 @@ pub(super) fn conversion(kind: &Kind, setting: &Setting) -> [f64; 2] {
 
 /// Whether a block converts weights, like its tokens, from shared memory to shared memory: `wgmma` on tokens as rows.
 fn is_by_way_of_shared(setting: &Setting) -> bool {
-    matches!(setting.problem, Operation::GroupedGemm(_))
+    matches!(setting.problem.operation(), Operation::GroupedGemm(_))
         && setting.machine.arch == Arch::Sm90a
         && !setting.schedule.swap_ab
 }
 
 /// Bytes per value as copied, and as multiplied; for attention those of V, which is converted if any operand is.
 fn value_bytes(setting: &Setting) -> [f64; 2] {
-    match setting.problem {
+    match setting.problem.operation() {
         Operation::GroupedGemm(_) => [PACKED, HALF],
         Operation::Attention(attention) => {
             let multiplied = multiplied_value_bytes(setting.schedule, attention, setting.machine.arch);
@@ -122,7 +122,7 @@ fn value_bytes(setting: &Setting) -> [f64; 2] {
 /// `mma.sync` takes both from registers. The unified kernel converts weights alone.
 fn values(kind: &Kind, setting: &Setting) -> [f64; 2] {
     let (m, n) = (setting.schedule.tile.m as f64, setting.schedule.tile.n as f64);
-    match (setting.problem, setting.machine.arch) {
+    match (setting.problem.operation(), setting.machine.arch) {
         (_, Arch::Sm100a | Arch::Cpu) => [0.0; 2],
         // A warp of the unified kernel has its rows to itself, and tokens were converted beforehand.
         (Operation::GroupedGemm(gemm), arch) if is_unified(setting.schedule, arch) => {
@@ -165,7 +165,11 @@ pub(super) fn sets(gemm: &GroupedGemm, setting: &Setting) -> (f64, f64) {
 
 /// Bytes of an operand of attention as copied: operands converted beforehand are fp16.
 fn copied_bytes(attention: &Attention, setting: &Setting) -> f64 {
-    if converts_beforehand(setting.schedule, setting.problem, setting.machine.arch) {
+    if converts_beforehand(
+        setting.schedule,
+        setting.problem.operation(),
+        setting.machine.arch,
+    ) {
         HALF
     } else {
         attention.format.bytes() as f64
@@ -184,7 +188,11 @@ pub(super) fn fragment_copies(setting: &Setting) -> f64 {
 fn gemm_reads(kind: &Kind, gemm: &GroupedGemm, setting: &Setting) -> [Read; 2] {
     let (row_sets, column_sets) = sets(gemm, setting);
     let pair = setting.bundle.pair as f64;
-    let fp16 = converts_beforehand(setting.schedule, setting.problem, setting.machine.arch);
+    let fp16 = converts_beforehand(
+        setting.schedule,
+        setting.problem.operation(),
+        setting.machine.arch,
+    );
     let rows = row_sets * kind.rows * kind.depth / pair;
     let columns = column_sets * kind.columns * kind.depth / pair;
     let column_bytes = columns * if fp16 { HALF } else { PACKED };

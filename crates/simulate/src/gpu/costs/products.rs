@@ -55,7 +55,7 @@ pub(super) fn shared_bytes(kind: &Kind, setting: &Setting) -> f64 {
 
 /// Cycles of a step's values by fused multiply-adds, if they are multiplied in this way.
 pub(super) fn scalar(setting: &Setting) -> f64 {
-    match (setting.problem, setting.schedule.values) {
+    match (setting.problem.operation(), setting.schedule.values) {
         (Operation::Attention(_), Values::Scalar) => {
             let tile = setting.schedule.tile;
             (tile.m * tile.n * tile.k) as f64 * assumed::SCALAR_INSTRUCTIONS / assumed::LANES
@@ -66,7 +66,7 @@ pub(super) fn scalar(setting: &Setting) -> f64 {
 
 /// Cycles for the exponentials of a step's scores and the related work, including transfers through shared memory.
 pub(super) fn softmax(setting: &Setting) -> f64 {
-    if setting.ideal.conversion || !matches!(setting.problem, Operation::Attention(_)) {
+    if setting.ideal.conversion || !matches!(setting.problem.operation(), Operation::Attention(_)) {
         return 0.0;
     }
     let tile = setting.schedule.tile;
@@ -92,7 +92,7 @@ fn exponential(setting: &Setting) -> f64 {
 /// Bytes of a step's scores into and out of shared memory, and of its weights into it.
 fn scores_moved(setting: &Setting) -> f64 {
     let tile = setting.schedule.tile;
-    match (setting.problem, setting.schedule.scores) {
+    match (setting.problem.operation(), setting.schedule.scores) {
         (Operation::GroupedGemm(_), _) | (_, Scores::Registers) => 0.0,
         (Operation::Attention(_), Scores::InPlace | Scores::Separate) => {
             let weight = match setting.schedule.values {
@@ -132,7 +132,7 @@ fn shapes(kind: &Kind, setting: &Setting) -> [Option<Shape>; 3] {
             fragments: 0.0,
         })
     };
-    match setting.problem {
+    match setting.problem.operation() {
         Operation::GroupedGemm(gemm) => {
             let bytes = if blackwell { NVFP4 } else { HALF };
             [

@@ -1,34 +1,22 @@
 //! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`.
 
-use gauntlet_device::Arch;
-use gauntlet_operations::{GroupedGemm, Operation};
-
-use super::Action::{AwaitProducts, Multiply};
-use super::mma_sync;
-use super::sm90a_attention;
-use super::text::{
-    Buffers, CONSUMER, EVERYONE, bulk_epilogue, bulk_load, bulk_producer, convert, now, repeat, role, stages,
-    storing_tiles, synchronise, wait_for, when,
-};
-use super::{
+use gauntlet_operations::resources::{is_narrow, weights};
+use gauntlet_operations::{GroupedGemm, Roles, Schedule};
+use gauntlet_task::program::Action::AwaitProducts;
+use gauntlet_task::program::{
     Action, BufferIndex, Condition, Contents, Extent, Filled, Guard, Product, Statement, TileProgram,
 };
-use crate::resources::{is_narrow, is_unified, weights};
-use crate::{Roles, Schedule};
+use gauntlet_tiles::program::{
+    Buffers, CONSUMER, EVERYONE, asynchronous, bulk_epilogue, bulk_load, bulk_producer, convert, first_loads,
+    now, repeat, role, stages, statements, storing_tiles, synchronise, wait_for, when,
+};
 
 /// Rows of a `wgmma`, all of one group of four warps.
-pub(super) const ROWS: usize = 64;
+const ROWS: usize = 64;
 /// Values of a step's depth that one warp of a narrow tile takes.
 const NARROW_DEPTH: usize = 128;
 
-pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
-    let gemm = match problem {
-        Operation::GroupedGemm(_) if is_unified(schedule, Arch::Sm90a) => {
-            return mma_sync::program(schedule, problem, Arch::Sm90a);
-        }
-        Operation::GroupedGemm(gemm) => gemm,
-        Operation::Attention(attention) => return sm90a_attention::program(schedule, attention, problem),
-    };
+pub(super) fn program(schedule: &Schedule, gemm: &GroupedGemm) -> TileProgram {
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Barriers);
     // `wgmma` takes its columns from shared memory: without swap-AB those are the weights.
@@ -83,33 +71,15 @@ fn warps(schedule: &Schedule, gemm: &GroupedGemm) -> usize {
     4 * (matrices * schedule.tile.m / ROWS).clamp(1, 7)
 }
 
-/// The loads before the first step, which one warp issues for all.
-fn first_loads(operands: BufferIndex, stages: usize) -> Vec<Statement> {
-    let load = when(Condition::FirstWarp, bulk_load(operands, 0).into());
-    let loads = (stages > 1).then(|| repeat(Extent::FirstSteps(stages - 1), vec![load]));
-    loads.into_iter().collect()
-}
-
-fn multiply(from: BufferIndex) -> Action {
-    Multiply {
-        product: Product::Gemm,
-        from,
-        to: None,
-        asynchronous: true,
-    }
-}
-
 /// The weights go through registers, the tokens lie in shared memory as they are multiplied.
 fn swapped_step(operands: BufferIndex) -> Vec<Statement> {
-    [
+    statements([
         wait_for(operands),
         convert(operands, None),
-        multiply(operands),
+        asynchronous(Product::Gemm, operands, None),
         AwaitProducts { outstanding: 0 },
         now(operands),
-    ]
-    .map(Statement::Do)
-    .into()
+    ])
 }
 
 /// The tokens go through registers, the weights to shared memory, while the product of the step before runs; with a
@@ -132,7 +102,7 @@ fn converting_step(
         convert(operands, None),
         now(operands),
         barrier,
-        multiply(converted),
+        asynchronous(Product::Gemm, converted, None),
     ]);
-    step.into_iter().map(Statement::Do).collect()
+    statements(step)
 }

@@ -14,22 +14,24 @@ use gauntlet_task::program::{
     TileProgram,
 };
 
-use super::code::Code;
-use super::costs::{Costs, Setting, Transfer};
-use super::deal::Deal;
-use super::engine::{Outcome, Scene, run};
-use super::ideal::Ideal;
-use super::machine::Machine;
-use super::work::{Bundle, Kind, kinds};
+use gauntlet_families::operations;
+use gauntlet_simulate::Problem;
+use gauntlet_simulate::gpu::{
+    Bundle, Code, Costs, Deal, Ideal, Kind, Machine, Outcome, Scene, Setting, Transfer, kinds, run,
+};
 
 /// One group of one product.
-fn gemm(m: usize, n: usize, k: usize) -> Operation {
-    Operation::GroupedGemm(GroupedGemm {
-        groups: vec![GemmShape { m, n, k }],
+fn gemm(m: usize, n: usize, k: usize) -> Problem {
+    groups(vec![GemmShape { m, n, k }])
+}
+
+fn groups(groups: Vec<GemmShape>) -> Problem {
+    operations::problem(&Operation::GroupedGemm(GroupedGemm {
+        groups,
         form: Form::Plain,
         output: OutputFormat::F16,
         tokens: Default::default(),
-    })
+    }))
 }
 
 fn specialised(tile: [usize; 3], stages: usize) -> Schedule {
@@ -39,6 +41,32 @@ fn specialised(tile: [usize; 3], stages: usize) -> Schedule {
         roles: Roles::Specialised,
         ..Schedule::baseline()
     }
+}
+
+/// The kinds of tiles on so many clusters, with their costs.
+fn tiles(problem: &Problem, schedule: &Schedule, machine: &Machine, clusters: usize) -> Vec<(Kind, Costs)> {
+    let bundle = Bundle::of(schedule, machine.arch);
+    let setting = Setting {
+        problem,
+        schedule,
+        machine,
+        bundle,
+        ideal: Ideal::default(),
+    };
+    kinds(
+        problem,
+        schedule,
+        bundle,
+        machine.cache_size,
+        clusters,
+        machine.arch,
+    )
+    .into_iter()
+    .map(|kind| {
+        let costs = Costs::of(&kind, &setting);
+        (kind, costs)
+    })
+    .collect()
 }
 
 /// The machine and the costs of a problem that is a single tile.
@@ -53,18 +81,7 @@ fn single(name: &str, schedule: &Schedule) -> (Machine, Kind, Costs) {
     let device = Device::builtin(name).unwrap();
     let mut machine = Machine::of(&device, &problem).unwrap();
     machine.block_start = 0.0;
-    let bundle = Bundle::of(schedule, device.arch);
-    let kind = kinds(&problem, schedule, bundle, machine.cache_size, 1, machine.arch).remove(0);
-    let costs = Costs::of(
-        &kind,
-        &Setting {
-            problem: &problem,
-            schedule,
-            machine: &machine,
-            bundle,
-            ideal: Ideal::default(),
-        },
-    );
+    let (kind, costs) = tiles(&problem, schedule, &machine, 1).remove(0);
     let costs = Costs {
         lookup: 0.0,
         descriptors: 0.0,

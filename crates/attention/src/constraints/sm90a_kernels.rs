@@ -1,9 +1,16 @@
 //! sm_90a: what attention's three kernels take. Which one computes is up to roles and queries of a tile.
 
-use super::lever::{ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, SPLIT_K, STAGES, TILE_M, TILE_N};
-use super::{Rule, Situation};
-use crate::resources::{FEW_QUERIES, HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
-use crate::{Arithmetic, Cluster, Epilogue, Order};
+use gauntlet_operations::resources::{
+    FEW_QUERIES, HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups,
+};
+use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Order};
+use gauntlet_tiles::constraints::{
+    ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, Rule, SPLIT_K, STAGES, TILE_M, TILE_N,
+};
+use gauntlet_tiles::rules;
+
+use super::Situation;
+use crate::AttentionFamily;
 
 const UNIFIED: &str =
     "the CUDA kernels, without roles: a warp owns 16 queries, and its products are mma.sync.m16n8k16";
@@ -22,7 +29,7 @@ const RESIDENT: &str =
 /// Depth of a product of e4m3 as it is, and of fp16 (PTX ISA, wgmma).
 const DEPTHS: [usize; 2] = [32, 16];
 
-pub(super) const RULES: &[Rule] = rules! {
+pub(super) const RULES: &[Rule<AttentionFamily>] = rules! {
     [TILE_M], "the CUDA kernels: a warp owns 16 queries without roles, a warp group 64 with roles", queries;
     [TILE_M, ARITHMETIC], REGISTERS, registers;
     [TILE_N], UNIFIED, |s| keys(s, HopperAttention::Unified, &[64, 128]);
@@ -37,10 +44,8 @@ pub(super) const RULES: &[Rule] = rules! {
     [TILE_N, SPLIT_K, TILE_M], RESIDENT, held;
 };
 
-fn kernel(situation: &Situation) -> Option<HopperAttention> {
-    situation
-        .attention()
-        .map(|_| HopperAttention::of(situation.schedule))
+fn kernel(situation: &Situation) -> HopperAttention {
+    HopperAttention::of(situation.schedule)
 }
 
 /// The name of a kernel in messages.
@@ -62,7 +67,7 @@ fn listed(numbers: &[usize]) -> String {
 }
 
 fn queries(situation: &Situation) -> Option<String> {
-    let allowed: &[usize] = match kernel(situation)? {
+    let allowed: &[usize] = match kernel(situation) {
         HopperAttention::Unified => &[FEW_QUERIES, 64, 128],
         HopperAttention::Specialised | HopperAttention::Resident => &[64, 128, 192, 256],
     };
@@ -77,14 +82,14 @@ fn queries(situation: &Situation) -> Option<String> {
 
 fn keys(situation: &Situation, of: HopperAttention, allowed: &[usize]) -> Option<String> {
     let schedule = situation.schedule;
-    (kernel(situation)? == of && !allowed.contains(&schedule.tile.n))
+    (kernel(situation) == of && !allowed.contains(&schedule.tile.n))
         .then(|| format!("{} on sm_90a takes N of {}", name(of), listed(allowed)))
 }
 
 fn registers(situation: &Situation) -> Option<String> {
-    let attention = situation.attention()?;
+    let attention = situation.sizes;
     let groups = warp_groups(situation.schedule, attention);
-    (kernel(situation)? == HopperAttention::Specialised && groups.count > groups.most).then(|| {
+    (kernel(situation) == HopperAttention::Specialised && groups.count > groups.most).then(|| {
         format!(
             "registers are there for {} warp groups of 64 queries, with heads of {} multiplied in {}",
             groups.most, attention.head_size, situation.schedule.arithmetic
@@ -94,7 +99,7 @@ fn registers(situation: &Situation) -> Option<String> {
 
 fn stages(situation: &Situation) -> Option<String> {
     let schedule = situation.schedule;
-    match kernel(situation)? {
+    match kernel(situation) {
         HopperAttention::Unified => None,
         HopperAttention::Specialised if schedule.stages > MOST_SPECIALISED_STAGES => Some(format!(
             "a word has bits for {MOST_SPECIALISED_STAGES} stages of K and of V, and one for tiles; {MOST_SPECIALISED_STAGES} are the most"
@@ -121,13 +126,13 @@ fn stages(situation: &Situation) -> Option<String> {
 }
 
 fn epilogue(situation: &Situation) -> Option<String> {
-    (kernel(situation)? != HopperAttention::Unified && situation.schedule.epilogue == Epilogue::Staged)
+    (kernel(situation) != HopperAttention::Unified && situation.schedule.epilogue == Epilogue::Staged)
         .then(|| "attention with roles on sm_90a stores its results directly".to_owned())
 }
 
 fn order(situation: &Situation) -> Option<String> {
     let order = situation.schedule.order;
-    match kernel(situation)? {
+    match kernel(situation) {
         HopperAttention::Specialised => (order == Order::Dynamic)
             .then(|| "specialised attention on sm_90a has no counter of tiles".to_owned()),
         kernel => (order != Order::PerTile)
@@ -137,13 +142,13 @@ fn order(situation: &Situation) -> Option<String> {
 
 /// Blocks of the other two kernels leave their parts in the workspace.
 fn alone(situation: &Situation) -> Option<String> {
-    let (kernel, cluster) = (kernel(situation)?, situation.schedule.cluster);
+    let (kernel, cluster) = (kernel(situation), situation.schedule.cluster);
     (kernel != HopperAttention::Resident && cluster != Cluster { m: 1, n: 1 })
         .then(|| format!("blocks of {} on sm_90a are no clusters", name(kernel)))
 }
 
 fn parts(situation: &Situation) -> Option<String> {
-    if kernel(situation)? != HopperAttention::Resident {
+    if kernel(situation) != HopperAttention::Resident {
         return None;
     }
     let (split, cluster) = (situation.schedule.split_k, situation.schedule.cluster);
@@ -156,7 +161,7 @@ fn parts(situation: &Situation) -> Option<String> {
 }
 
 fn merging(situation: &Situation) -> Option<String> {
-    let allowed: &[usize] = match kernel(situation)? {
+    let allowed: &[usize] = match kernel(situation) {
         HopperAttention::Unified | HopperAttention::Specialised => return None,
         HopperAttention::Resident => &[1, 2, 4],
     };
@@ -170,7 +175,7 @@ fn merging(situation: &Situation) -> Option<String> {
 
 fn held(situation: &Situation) -> Option<String> {
     let held = resident_keys(situation.schedule, situation.arch())?;
-    let sequences = &situation.attention()?.sequences;
+    let sequences = &situation.sizes.sequences;
     let longest = sequences.iter().map(|sequence| sequence.keys).max()?;
     (longest > held).then(|| {
         format!("a cluster holds {held} keys (2 × split-k × tile.n), and the longest sequence has {longest}")

@@ -4,12 +4,12 @@
 use std::path::Path;
 
 use gauntlet_device::Device;
+use gauntlet_families::operations::{accepts, check};
 use gauntlet_operations::{
     Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Exponential, Form, GemmShape,
     GroupedGemm, Layout, Operation, Order, OutputFormat, Packing, Roles, Scaling, Schedule, Scores, Sequence,
     Tile, Values, resources,
 };
-use gauntlet_tiles::{accepts, check};
 use proptest::prelude::*;
 
 fn gemm(form: Form, shapes: &[[usize; 3]]) -> Operation {

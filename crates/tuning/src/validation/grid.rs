@@ -11,11 +11,11 @@ macro_rules! schedules {
 mod gpus;
 
 use gauntlet_device::{Arch, Device};
+use gauntlet_families::operations::accepts;
 use gauntlet_operations::{
     Attention, AttentionFormat, Epilogue, Form, GemmShape, GroupedGemm, Lookup, Operation, Order,
     OutputFormat, Roles, Scaling, Schedule, Sequence, Setup, Tile,
 };
-use gauntlet_tiles::accepts;
 
 /// A shape with its schedules.
 #[derive(Debug, Clone)]

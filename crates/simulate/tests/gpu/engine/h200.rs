@@ -5,7 +5,6 @@ use gauntlet_operations::{Order, Packing};
 use gauntlet_task::program::Condition;
 
 use super::*;
-use crate::gpu::plan::Plan;
 
 /// The description, at the clock during the measurement.
 fn h200() -> Device {
@@ -190,25 +189,8 @@ fn stored(how: fn(&Costs) -> Transfer, blocks: usize) -> f64 {
     let problem = gemm(128 * blocks, 128, 16);
     let schedule = specialised([128, 128, 16], 1);
     let machine = machine();
-    let bundle = Bundle::of(&schedule, h200().arch);
-    let kind = kinds(
-        &problem,
-        &schedule,
-        bundle,
-        machine.cache_size,
-        blocks,
-        machine.arch,
-    )
-    .remove(0);
-    let setting = Setting {
-        problem: &problem,
-        schedule: &schedule,
-        machine: &machine,
-        bundle,
-        ideal: Ideal::default(),
-    };
+    let (kind, costs) = tiles(&problem, &schedule, &machine, blocks).remove(0);
     let steps = 64;
-    let costs = Costs::of(&kind, &setting);
     let costs = Costs {
         steps,
         store: how(&costs),
@@ -295,8 +277,7 @@ fn sorted_tiles_are_as_wide_as_their_tokens() {
             order,
             ..specialised([128, 128, 128], 4)
         };
-        let plan = Plan::of(&problem, &schedule, &h200()).unwrap();
-        plan.costs(&plan.machine, Ideal::default())[0].products[0]
+        tiles(&problem, &schedule, &machine(), 1)[0].1.products[0]
     };
     assert!(products(Order::Sorted) < 0.3 * products(Order::Static));
 }

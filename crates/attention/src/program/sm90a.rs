@@ -2,19 +2,18 @@
 //! e4m3 operands are first converted.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{Attention, Operation};
+use gauntlet_operations::resources::{HopperAttention, operands_made_ready, warp_groups};
+use gauntlet_operations::{Attention, Operation, Schedule};
+use gauntlet_task::program::Action::{AwaitProducts, SynchroniseRole};
+use gauntlet_task::program::{
+    BufferIndex, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement, TileProgram,
+};
+use gauntlet_tiles::program::{
+    Buffers, CONSUMER, CONVERTER, acquire, asynchronous, bulk_epilogue, bulk_producer, convert, now, publish,
+    repeat, role, softmax_in_registers, stages, statements, wait_for,
+};
 
-use super::Action::{AwaitProducts, Multiply, SynchroniseRole};
 use super::mma_sync;
-use super::text::{
-    Buffers, CONSUMER, CONVERTER, acquire, bulk_epilogue, bulk_producer, convert, now, publish, repeat, role,
-    softmax_in_registers, stages, wait_for,
-};
-use super::{
-    Action, BufferIndex, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement, TileProgram,
-};
-use crate::Schedule;
-use crate::resources::{HopperAttention, operands_made_ready, warp_groups};
 
 /// Slots of copied operands that are not converted yet. The kernel's ring of three holds keys or values in each slot;
 /// here both are in one.
@@ -26,33 +25,33 @@ const GROUP: usize = 4;
 /// Warp groups that share out the keys of the resident kernel, each with room of its own.
 const RESIDENT_GROUPS: usize = 2;
 
-pub(super) fn program(schedule: &Schedule, attention: &Attention, problem: &Operation) -> TileProgram {
+pub(super) fn program(schedule: &Schedule, attention: &Attention, operation: &Operation) -> TileProgram {
     let is_made_ready = operands_made_ready(schedule, attention) > 0;
     match (HopperAttention::of(schedule), is_made_ready) {
-        (HopperAttention::Unified, _) => mma_sync::program(schedule, problem, Arch::Sm90a),
-        (HopperAttention::Specialised, false) => copied(schedule, attention, problem),
-        (HopperAttention::Specialised, true) => converted(schedule, attention, problem),
-        (HopperAttention::Resident, _) => resident(schedule, attention, problem, is_made_ready),
+        (HopperAttention::Unified, _) => mma_sync::program(schedule, attention, operation, Arch::Sm90a),
+        (HopperAttention::Specialised, false) => copied(schedule, attention),
+        (HopperAttention::Specialised, true) => converted(schedule, attention),
+        (HopperAttention::Resident, _) => resident(schedule, attention, is_made_ready),
     }
 }
 
 /// The step where keys and values are multiplied as they were copied.
-fn copied(schedule: &Schedule, attention: &Attention, problem: &Operation) -> TileProgram {
+fn copied(schedule: &Schedule, attention: &Attention) -> TileProgram {
     let mut buffers = Buffers::default();
     let operands = buffers.operands(schedule, Guard::Barriers);
-    let queries = buffers.queries(problem, Guard::Barriers);
+    let queries = buffers.queries(Guard::Barriers);
     let roles = vec![
-        bulk_producer(operands, queries),
+        bulk_producer(operands, Some(queries)),
         consumer(schedule, attention, queries, multiply(operands, operands)),
     ];
     buffers.program(roles)
 }
 
 /// The step where warps of the block convert the copied operands before they are multiplied.
-fn converted(schedule: &Schedule, attention: &Attention, problem: &Operation) -> TileProgram {
+fn converted(schedule: &Schedule, attention: &Attention) -> TileProgram {
     let mut buffers = Buffers::default();
     let raw = buffers.add(Contents::Operands, RAW_SLOTS, Filled::Step, Guard::Barriers);
-    let queries = buffers.queries(problem, Guard::Barriers);
+    let queries = buffers.queries(Guard::Barriers);
     let ready = buffers.add(
         Contents::Converted,
         stages(schedule),
@@ -73,7 +72,7 @@ fn converted(schedule: &Schedule, attention: &Attention, problem: &Operation) ->
         vec![repeat(Extent::Tiles, vec![repeat(Extent::Steps, convert)])],
     );
     let roles = vec![
-        bulk_producer(raw, queries),
+        bulk_producer(raw, Some(queries)),
         converter,
         consumer(schedule, attention, queries, multiply(ready, ready)),
     ];
@@ -82,17 +81,12 @@ fn converted(schedule: &Schedule, attention: &Attention, problem: &Operation) ->
 
 /// There is room for all keys: a step for each of the two warp groups, so nothing is waited for but copies. Both warp
 /// groups take part in each step here; one warp stands for the threads that issue copies.
-fn resident(
-    schedule: &Schedule,
-    attention: &Attention,
-    problem: &Operation,
-    is_made_ready: bool,
-) -> TileProgram {
+fn resident(schedule: &Schedule, attention: &Attention, is_made_ready: bool) -> TileProgram {
     let mut buffers = Buffers::default();
     let mut held = |contents, guard| buffers.add(contents, RESIDENT_GROUPS, Filled::Step, guard);
     let operands = held(Contents::Operands, Guard::Barriers);
     let ready = is_made_ready.then(|| held(Contents::Converted, Guard::Block));
-    let queries = buffers.queries(problem, Guard::Barriers);
+    let queries = buffers.queries(Guard::Barriers);
     let step = match ready {
         None => multiply(operands, operands),
         Some(ready) => {
@@ -103,29 +97,23 @@ fn resident(
         }
     };
     let roles = vec![
-        bulk_producer(operands, queries),
+        bulk_producer(operands, Some(queries)),
         consumer(schedule, attention, queries, step),
     ];
     buffers.program(roles)
 }
 
 /// The warp groups that multiply, once the queries are there.
-fn consumer(
-    schedule: &Schedule,
-    attention: &Attention,
-    queries: Option<BufferIndex>,
-    step: Vec<Statement>,
-) -> Role {
+fn consumer(schedule: &Schedule, attention: &Attention, queries: BufferIndex, step: Vec<Statement>) -> Role {
     let groups = match HopperAttention::of(schedule) {
         HopperAttention::Resident => RESIDENT_GROUPS,
         HopperAttention::Unified | HopperAttention::Specialised => warp_groups(schedule, attention).count,
     };
-    let mut tile: Vec<Statement> = queries
-        .map(|buffer| wait_for(buffer).into())
-        .into_iter()
-        .collect();
-    tile.push(repeat(Extent::Steps, step));
-    tile.extend(queries.map(|queries| Statement::Do(now(queries))));
+    let mut tile = vec![
+        wait_for(queries).into(),
+        repeat(Extent::Steps, step),
+        now(queries).into(),
+    ];
     tile.extend(bulk_epilogue(None, None, None, SynchroniseRole));
     role(
         CONSUMER,
@@ -137,23 +125,13 @@ fn consumer(
 /// Both products of a step from `ready`; scores and probabilities stay in registers. `operands` is the buffer that is
 /// awaited and released.
 fn multiply(ready: BufferIndex, operands: BufferIndex) -> Vec<Statement> {
-    let product = |product| -> Action {
-        Multiply {
-            product,
-            from: ready,
-            to: None,
-            asynchronous: true,
-        }
-    };
-    [
+    statements([
         wait_for(operands),
-        product(Product::Scores),
+        asynchronous(Product::Scores, ready, None),
         AwaitProducts { outstanding: 0 },
         softmax_in_registers(),
-        product(Product::Values),
+        asynchronous(Product::Values, ready, None),
         AwaitProducts { outstanding: 0 },
         now(operands),
-    ]
-    .map(Statement::Do)
-    .into()
+    ])
 }

@@ -3,7 +3,7 @@
 use gauntlet_operations::{Order, Schedule};
 
 use super::*;
-use crate::gpu::deal::Share;
+use gauntlet_simulate::gpu::Share;
 
 /// Every cluster simulated separately.
 fn apart(deal: &Deal) -> Deal {
@@ -25,13 +25,7 @@ fn apart(deal: &Deal) -> Deal {
 }
 
 fn end(order: Order, rows: &[usize], together: bool) -> f64 {
-    let groups = rows.iter().map(|&m| GemmShape { m, n: 1024, k: 1024 }).collect();
-    let problem = Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form: Form::Plain,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    });
+    let problem = groups(rows.iter().map(|&m| GemmShape { m, n: 1024, k: 1024 }).collect());
     let schedule = Schedule {
         order,
         ..specialised([128, 128, 256], 3)
@@ -42,17 +36,8 @@ fn end(order: Order, rows: &[usize], together: bool) -> f64 {
     // bit-identical.
     machine.memory_rate = f64::INFINITY;
     machine.cache_rate = f64::INFINITY;
-    let bundle = Bundle::of(&schedule, device.arch);
-    let kinds = kinds(&problem, &schedule, bundle, machine.cache_size, 20, machine.arch);
-    let setting = Setting {
-        problem: &problem,
-        schedule: &schedule,
-        machine: &machine,
-        bundle,
-        ideal: Ideal::default(),
-    };
-    let costs: Vec<_> = kinds.iter().map(|kind| Costs::of(kind, &setting)).collect();
-    let code = Code::of(&gauntlet_tiles::program(&schedule, &problem, device.arch));
+    let (kinds, costs): (Vec<_>, Vec<_>) = tiles(&problem, &schedule, &machine, 20).into_iter().unzip();
+    let code = Code::of(&problem.model().program(&schedule, device.arch));
     let deal = Deal::of(&kinds, order, 20, if order == Order::PerTile { 2 } else { 1 });
     let scene = Scene {
         code: &code,
@@ -65,8 +50,7 @@ fn end(order: Order, rows: &[usize], together: bool) -> f64 {
     };
     let outcome = run(scene, &if together { deal } else { apart(&deal) });
     assert!(outcome.complete);
-    let clusters: usize = outcome.processors.iter().map(|processor| processor.alike).sum();
-    assert!(clusters <= 20);
+    assert!(outcome.clusters() <= 20);
     outcome.end
 }
 

@@ -2,11 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use gauntlet_device::Device;
+use gauntlet_families::operations::{check, problem};
 use gauntlet_operations::{
     Attention, AttentionFormat, Operation, OutputFormat, Scaling, Schedule, Sequence, resources,
 };
 use gauntlet_task::program::{Action, Contents, CopyMethod, Product, Role, Statement, TileProgram};
-use gauntlet_tiles::check;
 
 fn attention(format: AttentionFormat) -> Operation {
     Operation::Attention(Attention {
@@ -30,7 +30,8 @@ fn schedule(change: &str) -> Schedule {
 
 fn program(change: &str) -> TileProgram {
     let h200 = Device::builtin("h200").unwrap();
-    gauntlet_tiles::program(&schedule(change), &attention(AttentionFormat::E4m3), h200.arch)
+    let problem = problem(&attention(AttentionFormat::E4m3));
+    problem.model().program(&schedule(change), h200.arch)
 }
 
 fn operations(body: &[Statement]) -> Vec<Action> {

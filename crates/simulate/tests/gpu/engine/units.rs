@@ -84,16 +84,7 @@ fn products_of_wgmma_follow_the_published_table() {
         let schedule = specialised([64, columns, 16], 1);
         let device = Device::builtin("h100").unwrap();
         let machine = Machine::of(&device, &problem).unwrap();
-        let bundle = Bundle::of(&schedule, device.arch);
-        let kind = kinds(&problem, &schedule, bundle, machine.cache_size, 1, machine.arch).remove(0);
-        let setting = Setting {
-            problem: &problem,
-            schedule: &schedule,
-            machine: &machine,
-            bundle,
-            ideal: Ideal::default(),
-        };
-        let ours = Costs::of(&kind, &setting).products[1];
+        let ours = tiles(&problem, &schedule, &machine, 1)[0].1.products[1];
         assert!(
             (ours / published - 1.0).abs() < 0.05,
             "{columns}: {ours} {published}"
@@ -101,9 +92,9 @@ fn products_of_wgmma_follow_the_published_table() {
     }
 }
 
-fn attention(keys: usize) -> Operation {
+fn attention(keys: usize) -> Problem {
     use gauntlet_operations::{Attention, AttentionFormat, Scaling, Sequence};
-    Operation::Attention(Attention {
+    operations::problem(&Operation::Attention(Attention {
         sequences: vec![Sequence { queries: 64, keys }],
         heads: 1,
         kv_heads: 1,
@@ -112,7 +103,7 @@ fn attention(keys: usize) -> Operation {
         format: AttentionFormat::F16,
         scaling: Scaling::PerHead,
         output: OutputFormat::F16,
-    })
+    }))
 }
 
 /// Input: 79 cycles alone. Checks: 42 with two and 33 with four in flight.

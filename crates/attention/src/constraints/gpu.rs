@@ -1,13 +1,18 @@
 //! How attention computes on GPUs: what its words need of one another.
 
-use gauntlet_operations::AttentionFormat;
+use gauntlet_operations::resources::{by_mma_sync, key_warps};
+use gauntlet_operations::{
+    Arithmetic, AttentionFormat, Epilogue, Exponential, Layout, Roles, Scores, Values,
+};
+use gauntlet_tiles::constraints::{
+    ARITHMETIC, EPILOGUE, EXPONENTIAL, LAYOUT, ROLES, Rule, SCORES, SPLIT_K, TILE_M, VALUES,
+};
+use gauntlet_tiles::rules;
 
-use super::lever::{ARITHMETIC, EPILOGUE, EXPONENTIAL, LAYOUT, ROLES, SCORES, SPLIT_K, TILE_M, VALUES};
-use super::{Rule, Situation};
-use crate::resources::{by_mma_sync, key_warps};
-use crate::{Arithmetic, Epilogue, Exponential, Layout, Roles, Scores, Values};
+use super::{Situation, fused};
+use crate::AttentionFamily;
 
-pub(super) const RULES: &[Rule] = rules! {
+pub(super) const RULES: &[Rule<AttentionFamily>] = rules! {
     [VALUES, SCORES],
         "definition of the word: a thread that multiplies on its own reads weights that others computed",
         scalar;
@@ -23,7 +28,7 @@ const PARTS: &str =
     "the CUDA kernels, without roles: parts of a tile's keys are merged from registers to the output";
 
 /// Requirements of kernels whose scores never leave the registers or the memory of the matrix unit.
-pub(super) const FUSED: &[Rule] = rules! {
+pub(super) const FUSED: &[Rule<AttentionFamily>] = rules! {
     [SCORES, ROLES], "the CUDA kernels: wgmma and tcgen05 keep scores where they compute them", fused_scores;
     [VALUES, ROLES], "the CUDA kernels: wgmma and tcgen05 multiply the values too", fused_values;
     [LAYOUT, ROLES],
@@ -32,21 +37,19 @@ pub(super) const FUSED: &[Rule] = rules! {
 };
 
 fn scalar(situation: &Situation) -> Option<String> {
-    situation.attention()?;
     let schedule = situation.schedule;
     (schedule.values == Values::Scalar && schedule.scores == Scores::Registers)
         .then(|| "scalar products read weights from shared memory, and registers keep them".to_owned())
 }
 
 fn exponential(situation: &Situation) -> Option<String> {
-    situation.attention()?;
     let schedule = situation.schedule;
     (schedule.exponential != Exponential::Hardware && schedule.scores != Scores::Registers)
         .then(|| "only a softmax in registers takes its exponentials otherwise than by hardware".to_owned())
 }
 
 fn format(situation: &Situation) -> Option<String> {
-    let format = situation.attention()?.format;
+    let format = situation.sizes.format;
     (situation.schedule.arithmetic == Arithmetic::Fp8 && format != AttentionFormat::E4m3)
         .then(|| format!("operands in {format} cannot be multiplied as e4m3"))
 }
@@ -54,8 +57,7 @@ fn format(situation: &Situation) -> Option<String> {
 /// Whether several warps, or several blocks, have parts of a tile's keys that are merged row by row.
 fn has_parts(situation: &Situation) -> bool {
     let schedule = situation.schedule;
-    situation.attention().is_some()
-        && schedule.roles == Roles::Unified
+    schedule.roles == Roles::Unified
         && by_mma_sync(schedule, situation.arch())
         && (schedule.split_k > 1 || key_warps(schedule) > 1)
 }
@@ -71,19 +73,19 @@ fn parts_stored(situation: &Situation) -> Option<String> {
 }
 
 fn fused_scores(situation: &Situation) -> Option<String> {
-    let unit = situation.fused()?;
+    let unit = fused(situation)?;
     (situation.schedule.scores != Scores::Registers)
         .then(|| format!("kernels of {unit} keep scores out of shared memory"))
 }
 
 fn fused_values(situation: &Situation) -> Option<String> {
-    let unit = situation.fused()?;
+    let unit = fused(situation)?;
     (situation.schedule.values != Values::Matrix)
         .then(|| format!("kernels of {unit} multiply values on the matrix unit"))
 }
 
 fn fused_layout(situation: &Situation) -> Option<String> {
-    let unit = situation.fused()?;
+    let unit = fused(situation)?;
     (situation.schedule.layout != Layout::Swizzled)
         .then(|| format!("{unit} reads these rows swizzled from shared memory"))
 }

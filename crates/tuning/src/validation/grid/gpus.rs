@@ -4,6 +4,8 @@ use gauntlet_operations::{
     Epilogue, Form, GroupedGemm, Lookup, Operation, Order, OutputFormat, Roles, Schedule, Setup, Tile,
 };
 
+use gauntlet_simulate::Problem;
+
 use super::{Shape, gemm};
 
 /// The cases of the competition, whose times on a prototype were known when the model was made, and further ones.
@@ -20,7 +22,7 @@ pub fn shapes() -> Vec<Shape> {
         .flatten()
         .zip(["case-1", "case-2", "case-3", "case-4"]);
     let mut shapes: Vec<_> = known
-        .filter_map(|(case, name)| Some(shape(name, true, gauntlet_tiles::operation(&case.sizes)?.clone())))
+        .filter_map(|(case, name)| Some(shape(name, true, Problem::of(&case.sizes)?.operation().clone())))
         .collect();
     let mut unseen = |name, form, rows: &[usize], n, k, output| {
         shapes.push(shape(name, false, gemm(form, rows, n, k, output)));
