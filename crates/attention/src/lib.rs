@@ -13,14 +13,14 @@
 //! `per-block`: which values of a format with scales share one. `output` is `f16` (the default), `bf16` or `f32`.
 
 mod constraints;
+mod costs;
 mod family;
 mod generate;
-mod model;
 mod oracle;
 mod program;
 mod written;
 
+pub use costs::problem;
 pub use family::{ATTENTION, AttentionFamily};
 pub use generate::generate;
-pub use model::problem;
 pub use oracle::grids;

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use gauntlet_simulate::Problem;
 use gauntlet_simulate::count::{self, Counts};
-use gauntlet_simulate::gpu::product_rate;
 use gauntlet_simulate::tiles::{self, Class};
 
 named! {
@@ -92,12 +91,12 @@ impl Amounts {
     pub(super) fn of(operation: &Operation, schedule: &Schedule, device: &Device) -> Self {
         let problem = &problem(operation);
         let processors = device.processors.get() as usize;
-        let classes = tiles::classes(problem, schedule, device.arch);
+        let classes = problem.model().classes(schedule, device.arch);
         let totals = Counts::of(problem, schedule, device.arch, processors);
         let bytes = count::bytes(problem);
         let count = |driver| match driver {
             Driver::Constant => 1.0,
-            Driver::Groups => groups(operation) as f64,
+            Driver::Groups => problem.model().groups() as f64,
             Driver::Tiles => totals.tiles as f64,
             Driver::Waves => totals.waves as f64,
             Driver::Steps => tiles::busiest(&classes, processors, schedule.order, |class| class.steps as f64),
@@ -128,21 +127,13 @@ impl Amounts {
     }
 }
 
-/// Groups of a GEMM, sequences of attention.
-fn groups(problem: &Operation) -> usize {
-    match problem {
-        Operation::GroupedGemm(gemm) => gemm.groups.len(),
-        Operation::Attention(attention) => attention.sequences.len(),
-    }
-}
-
 /// Lower bounds from a GPU's best published rates; 0 for drivers that no rate bounds, and on a CPU, whose peak is a
 /// guess.
 fn floors(problem: &Problem, classes: &[Class], device: &Device) -> [f64; Driver::ALL.len()] {
     let (Some(gpu), Some(clock)) = (&device.gpu, &device.clock) else {
         return [0.0; Driver::ALL.len()];
     };
-    let processor = product_rate(problem, gpu) * clock.get();
+    let processor = problem.model().product_rate(gpu) * clock.get();
     let step = classes
         .iter()
         .filter(|class| class.steps > 0)

@@ -1,5 +1,4 @@
 //! The levers that explanations propose.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use gauntlet_device::Arch;
 use gauntlet_operations::Schedule;

@@ -12,14 +12,14 @@
 //! `plain` (the default) or `swiglu`; `output` is `f16` (the default), `bf16` or `f32`.
 
 mod constraints;
+mod costs;
 mod family;
 mod generate;
-mod model;
 mod oracle;
 mod program;
 mod written;
 
+pub use costs::problem;
 pub use family::{GEMM, GemmFamily};
 pub use generate::generate;
-pub use model::problem;
 pub use oracle::grids;

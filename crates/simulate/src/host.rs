@@ -1,7 +1,6 @@
 //! The cost of a call outside the kernel.
 
 use crate::Problem;
-use gauntlet_operations::Operation;
 use gauntlet_operations::{Schedule, Setup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,10 +20,7 @@ pub struct HostTerm {
 impl HostTerm {
     /// Seconds of one call; 0 if everything is set up once.
     pub fn seconds(self, problem: &Problem, schedule: &Schedule) -> f64 {
-        let groups = match problem.operation() {
-            Operation::GroupedGemm(gemm) => gemm.groups.len(),
-            Operation::Attention(attention) => attention.sequences.len(),
-        };
+        let groups = problem.model().groups();
         match schedule.setup {
             Setup::PerCall => self.constant + self.per_group * groups as f64,
             Setup::Once => 0.0,

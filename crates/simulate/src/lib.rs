@@ -3,11 +3,15 @@
 //! [`count`] counts exactly. [`simulate()`] simulates a call event by event, [`break_down`] says where its time goes,
 //! and [`estimate()`] adds an error bar. [`Accuracy`] holds the recorded errors of such predictions on a device;
 //! without a record, or with a poor one, a prediction is only a hint and decides nothing.
+//!
+//! Everything about a family's kernels comes from its [`Model`]: the tile program of a schedule, the kinds of tiles, and
+//! what a step of each reads, converts and multiplies. [`gpu`] and [`cpu`] hold the terms in which models say so, and
+//! the machines that run them.
 
 mod accuracy;
 mod breakdown;
 pub mod count;
-mod cpu;
+pub mod cpu;
 mod estimate;
 pub mod gpu;
 mod host;

@@ -2,17 +2,12 @@
 
 use crate::Problem;
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::Operation;
-use gauntlet_operations::resources::{accumulators, block_bytes, is_narrow, tensor_memory_columns};
+use gauntlet_operations::resources::{accumulators, block_bytes, tensor_memory_columns};
 use gauntlet_operations::{Order, Schedule};
 use gauntlet_task::program::{Action, Statement};
 
 /// Registers per thread besides its sums: addresses, counters, temporary fragments. An estimate; compilers differ.
 const BASE_REGISTERS: f64 = 40.0;
-/// The same for threads that convert NVFP4 for `wgmma`: 103 to 121 in the kernels with tokens as rows and unified roles
-/// (`gauntlet compile rows`).
-const CONVERTING_REGISTERS: f64 = 112.0;
-
 /// Shared memory that the system reserves per block, in bytes (CUDA C++ Programming Guide, compute capability 8.0 and
 /// later).
 const RESERVED: usize = 1024;
@@ -71,14 +66,8 @@ impl Occupancy {
         } else {
             accumulators(schedule, problem.operation())
         };
-        let converts = device.arch == Arch::Sm90a
-            && matches!(problem.operation(), Operation::GroupedGemm(_))
-            && !is_narrow(schedule);
-        let base = if converts {
-            CONVERTING_REGISTERS
-        } else {
-            BASE_REGISTERS
-        };
+        let converting = problem.model().converting_registers(schedule, device.arch);
+        let base = converting.unwrap_or(BASE_REGISTERS);
         let registers = (sums as f64 / (32 * multiplying.max(1)) as f64 + base)
             .min(gpu.registers_thread.get())
             .ceil();

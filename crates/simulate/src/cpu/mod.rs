@@ -4,16 +4,13 @@
 //! dequantised first, then tiles are assigned in the schedule's order and computed step by step, and split sums are
 //! reduced at the end. Without a calibration only products have a cost, at the processor's peak rate.
 
-mod attention;
 mod curve;
-mod gemm;
 mod rates;
 mod run;
 mod work;
 
 use gauntlet_device::Device;
 use gauntlet_operations::Schedule;
-use gauntlet_operations::{Form, Operation};
 
 use crate::Problem;
 use crate::breakdown::{Breakdown, Part, PartTime};
@@ -23,9 +20,12 @@ use crate::host::HostTerm;
 use crate::simulate::Simulation;
 use crate::timeline::{Activity, Span, Timeline, Track};
 
-use rates::{Family, Rates, Wanted};
+pub use curve::Curve;
+use rates::Wanted;
+pub use rates::{From, Primitives, Rates, RegisterBlock, Side};
+pub use run::workers;
 use run::{Outcome, run};
-use work::Work;
+pub use work::{StepTimes, TileTimes, Work, buffers, share};
 
 /// Where the time of a call goes, in the terms and units of the executor's traces: thread-seconds, which add up to the
 /// kernel's time × threads except for `setup`.
@@ -193,26 +193,17 @@ pub fn cpu_phases(
 }
 
 fn rates(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<Rates, MissingFigure> {
-    let family = match problem.operation() {
-        Operation::GroupedGemm(gemm) => Family::Gemm {
-            dual: gemm.form == Form::Swiglu,
-        },
-        Operation::Attention(attention) => Family::Attention(attention.format),
-    };
     let wanted = Wanted {
         output: problem.operation().output_format(),
         epilogue: schedule.epilogue,
         order: schedule.order,
-        family,
+        primitives: problem.model().primitives(),
     };
     Rates::of(device, wanted)
 }
 
 fn work(problem: &Problem, schedule: &Schedule, rates: &Rates) -> Work {
-    match problem.operation() {
-        Operation::GroupedGemm(gemm) => gemm::work(gemm, schedule, rates),
-        Operation::Attention(attention) => attention::work(attention, schedule, rates),
-    }
+    problem.model().cpu_work(schedule, rates)
 }
 
 /// The larger of the time of the products in full register blocks on all threads, and the time to move the operands

@@ -12,6 +12,11 @@ use super::machine::Machine;
 use super::work::{Bundle, Kind};
 use crate::Problem;
 
+pub use epilogue::Results;
+pub use operands::{Conversion, Read};
+use operands::{shared_bytes, transfers};
+pub use products::Shape;
+
 /// The setting in which a schedule runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
@@ -25,6 +30,32 @@ pub struct Setting<'a> {
     pub bundle: Bundle,
     /// The mechanisms that cost no time.
     pub ideal: Ideal,
+}
+
+impl Setting<'_> {
+    /// Bulk copies that bring so many bytes.
+    pub fn boxes(&self, bytes: f64) -> f64 {
+        (bytes / self.machine.box_bytes).ceil().max(1.0)
+    }
+}
+
+/// One step of a tile on one multiprocessor.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// The reads of both operands.
+    pub operands: [Read; 2],
+    /// The reads of a tile's queries.
+    pub queries: Option<Read>,
+    /// What is converted.
+    pub conversion: Conversion,
+    /// The products of a GEMM, of scores, and of values. A tile's padding is multiplied too.
+    pub products: [Option<Shape>; 3],
+    /// Cycles of values by fused multiply-adds, if they are multiplied in this way.
+    pub scalar: f64,
+    /// Cycles of exponentials and the related work.
+    pub softmax: f64,
+    /// Bytes of scores into and out of shared memory, and of weights into it.
+    pub scores_moved: f64,
 }
 
 /// A transfer between memory and one multiprocessor.
@@ -100,17 +131,30 @@ impl Costs {
         } = setting;
         let start = |cycles: f64| if ideal.fill { 0.0 } else { cycles };
         let epilogue = epilogue::of(kind, setting);
+        let step = setting.problem.model().step(kind, setting);
+        let read = step
+            .products
+            .map(|shape| shape.map_or(0.0, |shape| shape.shared_bytes(setting)));
         Self {
             steps: kind.steps,
             group: kind.group,
             filled: kind.filled,
-            operands: operands::of_a_step(kind, setting),
-            queries: operands::queries(kind, setting),
-            convert: operands::conversion(kind, setting),
-            products: products::of_a_step(kind, setting),
-            scalar: products::scalar(setting),
-            shared_bytes: operands::shared_bytes(kind, setting) + products::shared_bytes(kind, setting),
-            softmax: products::softmax(setting),
+            operands: transfers(&step.operands, kind, setting),
+            queries: step
+                .queries
+                .map_or_else(Default::default, |queries| transfers(&[queries], kind, setting)),
+            convert: step.conversion.cycles(setting),
+            products: step
+                .products
+                .map(|shape| shape.map_or(0.0, |shape| shape.cycles(setting))),
+            scalar: step.scalar,
+            shared_bytes: shared_bytes(&step.operands, &step.conversion)
+                + (read.iter().sum::<f64>() + step.scores_moved),
+            softmax: if ideal.conversion {
+                0.0
+            } else {
+                step.softmax + step.scores_moved / machine.shared_rate
+            },
             lookup: start(lookup(kind, schedule, machine)),
             descriptors: start(descriptors(schedule, machine)),
             counter: start(if schedule.order == Order::Dynamic {

@@ -3,10 +3,8 @@
 //! The description gives figures that scale with that clock per clock (copies, the second-level cache, shared memory,
 //! products), and others, such as the bandwidth of memory, per second.
 
-use gauntlet_device::{Arch, Device, Dimension, Figure, Gpu};
+use gauntlet_device::{Arch, Device, Dimension, Figure};
 use gauntlet_operations::Schedule;
-use gauntlet_operations::resources::{by_mma_sync, is_unified, multiplied_bytes, multiplied_value_bytes};
-use gauntlet_operations::{AttentionFormat, Operation};
 
 use super::assumed;
 use crate::Problem;
@@ -123,7 +121,7 @@ impl Machine {
             }),
             load_latency,
             shared_rate: gpu.shared_memory_rate.get(),
-            product_rate: product_rate(problem, gpu),
+            product_rate: problem.model().product_rate(gpu),
             product_latency: [latency, get_or(&products.pair_latency, latency)],
             batch: get_or(&products.batch, 0.0),
             exponential_rate: gpu.exp_rate.get(),
@@ -158,34 +156,18 @@ impl Machine {
 
     /// The machine with the product rate of the instructions that a schedule uses.
     pub fn scheduled(self, problem: &Problem, schedule: &Schedule, device: &Device) -> Self {
-        let share = |by_mma_sync: bool| match self.arch {
-            Arch::Sm90a if by_mma_sync => assumed::MMA_SYNC_SHARE,
-            _ => 1.0,
-        };
-        let (attention, gpu) = match (problem.operation(), device.gpu.as_ref()) {
-            (Operation::Attention(attention), Some(gpu)) => (attention, gpu),
-            (Operation::GroupedGemm(_), _) => {
-                return Self {
-                    product_rate: self.product_rate * share(is_unified(schedule, self.arch)),
-                    ..self
-                };
-            }
-            (_, None) => return self,
-        };
-        let rate = match gpu.fp8_rate.as_ref() {
-            Some(narrow) if multiplied_bytes(schedule, attention) == 1 => {
-                // The rate of both products together, which have the same size.
-                let of_values = match multiplied_value_bytes(schedule, attention, self.arch) {
-                    1 => narrow.get(),
-                    _ => gpu.fp16_rate.get(),
-                };
-                2.0 / (1.0 / narrow.get() + 1.0 / of_values)
-            }
-            _ => gpu.fp16_rate.get(),
-        };
+        let rate = |gpu| problem.model().scheduled_rate(schedule, &self, gpu);
         Self {
-            product_rate: rate * share(by_mma_sync(schedule, self.arch)),
+            product_rate: device.gpu.as_ref().map_or(self.product_rate, rate),
             ..self
+        }
+    }
+
+    /// The share of the matrix unit's rate that `mma.sync` reaches.
+    pub fn mma_sync_share(&self) -> f64 {
+        match self.arch {
+            Arch::Sm90a => assumed::MMA_SYNC_SHARE,
+            _ => 1.0,
         }
     }
 }
@@ -212,16 +194,4 @@ fn load_latency(device: &Device, clock: f64) -> Option<[f64; 2]> {
         .or_else(|| memory.l2_latency_time.as_ref().map(|figure| figure.get() * clock))
         .or_else(|| bulk.map(|copy| copy.l2_latency.get() * clock))?;
     Some([from_memory, from_cache])
-}
-
-/// Floating-point operations a cycle in the narrowest format in which the device multiplies these operands exactly.
-pub fn product_rate(problem: &Problem, gpu: &Gpu) -> f64 {
-    let narrow = match problem.operation() {
-        Operation::GroupedGemm(_) => gpu.fp4_rate.as_ref(),
-        Operation::Attention(attention) => match attention.format {
-            AttentionFormat::E4m3 => gpu.fp8_rate.as_ref(),
-            AttentionFormat::Int8 | AttentionFormat::F16 | AttentionFormat::Bf16 => None,
-        },
-    };
-    narrow.unwrap_or(&gpu.fp16_rate).get()
 }

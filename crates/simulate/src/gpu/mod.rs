@@ -5,7 +5,7 @@
 //! cache. `docs/explanation/model.md` says what is measured, what is assumed, and how far predictions have been compared with
 //! measurements.
 
-mod assumed;
+pub mod assumed;
 mod breakdown;
 mod code;
 mod costs;
@@ -34,14 +34,14 @@ use crate::timeline::Timeline;
 pub use traffic::Traffic;
 
 pub use code::Code;
-pub use costs::{Costs, Setting, Transfer};
+pub use costs::{Conversion, Costs, Read, Results, Setting, Shape, Step, Transfer};
 pub use deal::{Deal, Queue, Share};
 pub use engine::{Outcome, Scene, run};
 pub use ideal::Ideal;
-pub use machine::{Machine, product_rate};
+pub use machine::Machine;
 use plan::Plan;
 use roofline::Roofline;
-pub use work::{Bundle, Kind, kinds};
+pub use work::{Bundle, Kind};
 
 /// As [`crate::simulate()`], on a GPU.
 pub(crate) fn simulate(

@@ -1,8 +1,6 @@
 //! The complete input of a simulated call, to be run with various mechanisms made ideal.
 
 use gauntlet_device::Device;
-use gauntlet_operations::resources::converts_beforehand;
-use gauntlet_operations::{Attention, Operation};
 use gauntlet_operations::{Order, Schedule, Setup};
 
 use super::assumed;
@@ -12,7 +10,7 @@ use super::deal::Deal;
 use super::engine::{self, Outcome, Scene};
 use super::ideal::Ideal;
 use super::machine::Machine;
-use super::work::{self, Bundle, Kind, PACKED};
+use super::work::{Bundle, Kind};
 use crate::Problem;
 use crate::count::Occupancy;
 use crate::estimate::MissingFigure;
@@ -49,14 +47,9 @@ impl<'a> Plan<'a> {
             }
             Order::Static | Order::Sorted | Order::Dynamic => 1,
         };
-        let kinds = work::kinds(
-            problem,
-            schedule,
-            bundle,
-            machine.cache_size,
-            clusters,
-            machine.arch,
-        );
+        let kinds = problem
+            .model()
+            .kinds(schedule, bundle, machine.cache_size, clusters, machine.arch);
         let deal = Deal::of(&kinds, schedule.order, clusters, resident);
         let launch = device.gpu.as_ref().map(|gpu| &gpu.launch);
         let seconds = |figure: Option<&gauntlet_device::Figure<gauntlet_device::Time>>| {
@@ -189,27 +182,15 @@ impl<'a> Plan<'a> {
 
     /// Seconds of a preceding kernel that converts operands to fp16 for the matrix unit.
     fn prologue(&self, ideal: Ideal) -> f64 {
-        if !converts_beforehand(self.schedule, self.problem.operation(), self.machine.arch) {
+        let converted = self
+            .problem
+            .model()
+            .converted_beforehand(self.schedule, self.machine.arch);
+        let Some((values, packed)) = converted else {
             return 0.0;
-        }
-        let (values, packed) = match self.problem.operation() {
-            Operation::GroupedGemm(gemm) => {
-                let tokens = gemm.groups.iter().map(|shape| (shape.m * shape.k) as f64);
-                (tokens.sum::<f64>(), PACKED)
-            }
-            Operation::Attention(attention) => (operands(attention), attention.format.bytes() as f64),
         };
         let cycles = values * (packed + HALF) / self.machine.memory_rate + self.machine.load_latency[0];
         let ramp = if ideal.ramp { 0.0 } else { self.ramp };
         ramp + self.seconds(cycles, ideal)
     }
-}
-
-/// Values of all queries, keys and values.
-fn operands(attention: &Attention) -> f64 {
-    let rows = attention
-        .sequences
-        .iter()
-        .map(|sequence| sequence.queries * attention.heads + 2 * sequence.keys * attention.kv_heads);
-    (rows.sum::<usize>() * attention.head_size) as f64
 }

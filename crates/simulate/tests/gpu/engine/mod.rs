@@ -17,7 +17,7 @@ use gauntlet_task::program::{
 use gauntlet_families::operations;
 use gauntlet_simulate::Problem;
 use gauntlet_simulate::gpu::{
-    Bundle, Code, Costs, Deal, Ideal, Kind, Machine, Outcome, Scene, Setting, Transfer, kinds, run,
+    Bundle, Code, Costs, Deal, Ideal, Kind, Machine, Outcome, Scene, Setting, Transfer, run,
 };
 
 /// One group of one product.
@@ -53,20 +53,15 @@ fn tiles(problem: &Problem, schedule: &Schedule, machine: &Machine, clusters: us
         bundle,
         ideal: Ideal::default(),
     };
-    kinds(
-        problem,
-        schedule,
-        bundle,
-        machine.cache_size,
-        clusters,
-        machine.arch,
-    )
-    .into_iter()
-    .map(|kind| {
-        let costs = Costs::of(&kind, &setting);
-        (kind, costs)
-    })
-    .collect()
+    problem
+        .model()
+        .kinds(schedule, bundle, machine.cache_size, clusters, machine.arch)
+        .into_iter()
+        .map(|kind| {
+            let costs = Costs::of(&kind, &setting);
+            (kind, costs)
+        })
+        .collect()
 }
 
 /// The machine and the costs of a problem that is a single tile.

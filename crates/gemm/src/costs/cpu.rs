@@ -3,12 +3,8 @@
 use std::collections::HashMap;
 
 use gauntlet_operations::resources::weights;
-use gauntlet_operations::{Epilogue, Lookup, Roles, Schedule, Setup};
-use gauntlet_operations::{GemmShape, GroupedGemm};
-
-use super::rates::{From, Rates, Side};
-use super::run::workers;
-use super::work::{StepTimes, TileTimes, Work, buffers, share};
+use gauntlet_operations::{Epilogue, GemmShape, GroupedGemm, Lookup, Roles, Schedule, Setup};
+use gauntlet_simulate::cpu::{From, Rates, Side, StepTimes, TileTimes, Work, buffers, share, workers};
 
 const FLOAT: f64 = size_of::<f32>() as f64;
 

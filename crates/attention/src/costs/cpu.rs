@@ -2,12 +2,8 @@
 
 use std::collections::HashMap;
 
-use gauntlet_operations::{Attention, Sequence};
-use gauntlet_operations::{Epilogue, Lookup, Roles, Schedule, Setup};
-
-use super::rates::{From, Rates, Side};
-use super::run::workers;
-use super::work::{StepTimes, TileTimes, Work, buffers, share};
+use gauntlet_operations::{Attention, Epilogue, Lookup, Roles, Schedule, Sequence, Setup};
+use gauntlet_simulate::cpu::{From, Rates, Side, StepTimes, TileTimes, Work, buffers, share, workers};
 
 const FLOAT: f64 = size_of::<f32>() as f64;
 
