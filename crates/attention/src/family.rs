@@ -7,13 +7,15 @@ use gauntlet_operations::{
     Sequence, Setup,
 };
 use gauntlet_parameters::{Space, Table, Value};
+use gauntlet_simulate::Problem;
 use gauntlet_task::{
     Coverage, DEEP, FULL_BELOW, Fault, Grid, InputKind, Rightness, SMALLEST, Sizes, Task, WrittenSizes,
 };
+use gauntlet_tiles::constraints::Rules;
 use gauntlet_tiles::{TiledFamily, TiledSizes, up_to};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::written;
+use crate::{constraints, written};
 
 /// Attention on quantised operands.
 pub const ATTENTION: &dyn Task = &AttentionFamily;
@@ -68,15 +70,23 @@ impl TiledFamily for AttentionFamily {
 
     const TASK: &'static dyn Task = ATTENTION;
 
-    fn operation(sizes: &Attention) -> Operation {
-        Operation::Attention(sizes.clone())
-    }
-
-    fn sizes_of(operation: &Operation) -> Option<Attention> {
+    fn sizes_of(operation: &Operation) -> Option<&Attention> {
         match operation {
             Operation::GroupedGemm(_) => None,
-            Operation::Attention(attention) => Some(attention.clone()),
+            Operation::Attention(attention) => Some(attention),
         }
+    }
+
+    fn problem(sizes: &Attention) -> Problem {
+        crate::problem(sizes)
+    }
+
+    fn rules(arch: Arch) -> Rules<Self> {
+        constraints::rules(arch)
+    }
+
+    fn fixed_depth(sizes: &Attention) -> Option<usize> {
+        Some(sizes.head_size)
     }
 
     fn generate(sizes: &Attention, kind: InputKind, seed: u64) -> Inputs {

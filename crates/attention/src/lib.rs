@@ -12,11 +12,15 @@
 //! `e4m3`, `int8`, `f16` or `bf16`; `kv-heads` defaults to `heads`; `scaling` is `per-tensor`, `per-head` (the default) or
 //! `per-block`: which values of a format with scales share one. `output` is `f16` (the default), `bf16` or `f32`.
 
+mod constraints;
+mod costs;
 mod family;
 mod generate;
 mod oracle;
+mod program;
 mod written;
 
+pub use costs::problem;
 pub use family::{ATTENTION, AttentionFamily};
 pub use generate::generate;
 pub use oracle::grids;

@@ -1,14 +1,15 @@
 //! Cost drivers: the counts that a call's time may be proportional to.
 
 use gauntlet_device::Device;
+use gauntlet_families::operations::problem;
 use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
 use gauntlet_parameters::named;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use gauntlet_simulate::Problem;
 use gauntlet_simulate::count::{self, Counts};
-use gauntlet_simulate::product_rate;
 use gauntlet_simulate::tiles::{self, Class};
 
 named! {
@@ -87,14 +88,15 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    pub(super) fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Self {
+    pub(super) fn of(operation: &Operation, schedule: &Schedule, device: &Device) -> Self {
+        let problem = &problem(operation);
         let processors = device.processors.get() as usize;
-        let classes = tiles::classes(problem, schedule, device.arch);
+        let classes = problem.model().classes(schedule, device.arch);
         let totals = Counts::of(problem, schedule, device.arch, processors);
         let bytes = count::bytes(problem);
         let count = |driver| match driver {
             Driver::Constant => 1.0,
-            Driver::Groups => groups(problem) as f64,
+            Driver::Groups => problem.model().groups() as f64,
             Driver::Tiles => totals.tiles as f64,
             Driver::Waves => totals.waves as f64,
             Driver::Steps => tiles::busiest(&classes, processors, schedule.order, |class| class.steps as f64),
@@ -107,7 +109,7 @@ impl Amounts {
             floors: floors(problem, &classes, device),
             roofline: gauntlet_simulate::limit(problem, device).unwrap_or(0.0),
             stored: if bytes > 0.0 {
-                problem.output_bytes() as f64 / bytes
+                operation.output_bytes() as f64 / bytes
             } else {
                 0.0
             },
@@ -125,21 +127,13 @@ impl Amounts {
     }
 }
 
-/// Groups of a GEMM, sequences of attention.
-fn groups(problem: &Operation) -> usize {
-    match problem {
-        Operation::GroupedGemm(gemm) => gemm.groups.len(),
-        Operation::Attention(attention) => attention.sequences.len(),
-    }
-}
-
 /// Lower bounds from a GPU's best published rates; 0 for drivers that no rate bounds, and on a CPU, whose peak is a
 /// guess.
-fn floors(problem: &Operation, classes: &[Class], device: &Device) -> [f64; Driver::ALL.len()] {
+fn floors(problem: &Problem, classes: &[Class], device: &Device) -> [f64; Driver::ALL.len()] {
     let (Some(gpu), Some(clock)) = (&device.gpu, &device.clock) else {
         return [0.0; Driver::ALL.len()];
     };
-    let processor = product_rate(problem, gpu) * clock.get();
+    let processor = problem.model().product_rate(gpu) * clock.get();
     let step = classes
         .iter()
         .filter(|class| class.steps > 0)

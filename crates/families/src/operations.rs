@@ -1,10 +1,12 @@
-//! Operations of the tiled families: operands and references for the tests and benchmarks of kernel libraries, which
-//! use operations and not tasks.
+//! Operations of the tiled families, for code that has operations and not tasks, such as the tests and benchmarks of
+//! kernel libraries: operands, references, constraints, and models.
 
 use gauntlet_attention::AttentionFamily;
+use gauntlet_device::Device;
 use gauntlet_gemm::GemmFamily;
-use gauntlet_operations::{Inputs, Operation, Output};
-use gauntlet_task::{Coverage, Expected, InputKind, Sizes};
+use gauntlet_operations::{Inputs, Operation, Output, Schedule};
+use gauntlet_simulate::Problem;
+use gauntlet_task::{Coverage, Expected, InputKind, Sizes, Violation};
 use gauntlet_tiles::TiledSizes;
 
 /// The operation as sizes of its task.
@@ -15,6 +17,30 @@ pub fn sizes(operation: &Operation) -> Result<Sizes, String> {
     match operation {
         Operation::GroupedGemm(gemm) => TiledSizes::<GemmFamily>::checked(gemm.clone()),
         Operation::Attention(attention) => TiledSizes::<AttentionFamily>::checked(attention.clone()),
+    }
+}
+
+/// The operation with its family's model.
+pub fn problem(operation: &Operation) -> Problem {
+    match operation {
+        Operation::GroupedGemm(gemm) => gauntlet_gemm::problem(gemm),
+        Operation::Attention(attention) => gauntlet_attention::problem(attention),
+    }
+}
+
+/// Every constraint that the schedule breaks on a device.
+pub fn check(schedule: &Schedule, operation: &Operation, device: &Device) -> Vec<Violation> {
+    match operation {
+        Operation::GroupedGemm(_) => gauntlet_tiles::check::<GemmFamily>(schedule, operation, device),
+        Operation::Attention(_) => gauntlet_tiles::check::<AttentionFamily>(schedule, operation, device),
+    }
+}
+
+/// Whether the schedule keeps every constraint.
+pub fn accepts(schedule: &Schedule, operation: &Operation, device: &Device) -> bool {
+    match operation {
+        Operation::GroupedGemm(_) => gauntlet_tiles::accepts::<GemmFamily>(schedule, operation, device),
+        Operation::Attention(_) => gauntlet_tiles::accepts::<AttentionFamily>(schedule, operation, device),
     }
 }
 

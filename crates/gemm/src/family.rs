@@ -6,11 +6,13 @@ use gauntlet_operations::{
     Schedule, Setup,
 };
 use gauntlet_parameters::{Space, Table, Value};
+use gauntlet_simulate::Problem;
 use gauntlet_task::{Coverage, DEEP, Fault, Grid, InputKind, Rightness, SMALLEST, Sizes, Task, WrittenSizes};
+use gauntlet_tiles::constraints::Rules;
 use gauntlet_tiles::{TiledFamily, TiledSizes};
 use schemars::{Schema, SchemaGenerator};
 
-use crate::written;
+use crate::{constraints, written};
 
 /// Grouped GEMM on NVFP4 operands.
 pub const GEMM: &dyn Task = &GemmFamily;
@@ -69,15 +71,19 @@ impl TiledFamily for GemmFamily {
 
     const TASK: &'static dyn Task = GEMM;
 
-    fn operation(sizes: &GroupedGemm) -> Operation {
-        Operation::GroupedGemm(sizes.clone())
-    }
-
-    fn sizes_of(operation: &Operation) -> Option<GroupedGemm> {
+    fn sizes_of(operation: &Operation) -> Option<&GroupedGemm> {
         match operation {
-            Operation::GroupedGemm(gemm) => Some(gemm.clone()),
+            Operation::GroupedGemm(gemm) => Some(gemm),
             Operation::Attention(_) => None,
         }
+    }
+
+    fn problem(sizes: &GroupedGemm) -> Problem {
+        crate::problem(sizes)
+    }
+
+    fn rules(arch: Arch) -> Rules<Self> {
+        constraints::rules(arch)
     }
 
     fn generate(sizes: &GroupedGemm, kind: InputKind, seed: u64) -> Inputs {
@@ -93,7 +99,7 @@ impl TiledFamily for GemmFamily {
 
     /// Weights.
     fn constant_inputs(sizes: &GroupedGemm) -> Vec<String> {
-        let inputs = Self::operation(sizes).inputs().into_iter();
+        let inputs = Operation::GroupedGemm(sizes.clone()).inputs().into_iter();
         let is_weights = |name: &String| name.contains(".b.") || name.contains(".b2.");
         inputs.map(|spec| spec.name).filter(is_weights).collect()
     }

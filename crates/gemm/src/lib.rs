@@ -11,11 +11,15 @@
 //! A number stands for every group; groups may also be listed one by one, as `[{ m = 80, n = 384, k = 256 }, …]`. `form` is
 //! `plain` (the default) or `swiglu`; `output` is `f16` (the default), `bf16` or `f32`.
 
+mod constraints;
+mod costs;
 mod family;
 mod generate;
 mod oracle;
+mod program;
 mod written;
 
+pub use costs::problem;
 pub use family::{GEMM, GemmFamily};
 pub use generate::generate;
 pub use oracle::grids;

@@ -122,7 +122,7 @@ impl Service for CudaService {
         let sizes = task.open(&case.sizes).map_err(|error| bad_request(&error))?;
         let problem =
             gauntlet_tiles::operation(&sizes).ok_or_else(|| bad_request("sizes of another task"))?;
-        let schedule = &gauntlet_tiles::schedule(parameters);
+        let schedule = &gauntlet_operations::Schedule::restricted(parameters);
         // The previous kernel and operands are freed first: old and new together might not fit into memory.
         let before = self.built.take();
         let operands = before

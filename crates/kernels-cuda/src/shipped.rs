@@ -192,7 +192,7 @@ pub enum CheckError {
 mod tests {
     use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-    use gauntlet_tiles::check;
+    use gauntlet_families::operations::check;
 
     use super::*;
     use crate::plan::Source;

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use gauntlet_device::Device;
+use gauntlet_families::operations::accepts;
 use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_operations::resources::block_bytes;
 use gauntlet_operations::{
     Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Layout, Lookup, Operation, Order,
     OutputFormat, Roles, Scaling, Schedule, Scores, Sequence, Tile, Values,
 };
-use gauntlet_tiles::accepts;
 
 fn problems() -> Vec<Operation> {
     let formats = [

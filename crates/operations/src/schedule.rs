@@ -191,6 +191,12 @@ impl Schedule {
     pub fn of(parameters: &Parameters) -> Result<Self, ParameterError> {
         Self::baseline().changed(parameters)
     }
+
+    /// The schedule that parameters of any kernel describe. Parameters are checked when they are read; here those that the
+    /// table lacks are left out, and without a valid schedule the result is the baseline.
+    pub fn restricted(parameters: &Parameters) -> Self {
+        Self::of(&Self::table().restrict(parameters)).unwrap_or_default()
+    }
 }
 
 impl Default for Schedule {

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use gauntlet_device::Arch;
+use gauntlet_families::operations;
 use gauntlet_operations::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
 };
@@ -202,7 +203,7 @@ prop_compose! {
             swap_ab: swap_ab && !attention,
             ..Schedule::baseline()
         };
-        gauntlet_tiles::program(&schedule, &problem(attention), arch)
+        operations::problem(&problem(attention)).model().program(&schedule, arch)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Estimates of a schedule's time with an error bar, from the simulation and the errors of earlier simulations.
 
 use gauntlet_device::{Arch, Device, Figure};
-use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::Problem;
 use crate::count;
 use crate::gpu;
 use crate::host::HostTerm;
@@ -112,11 +112,7 @@ pub struct MissingFigure {
 ///
 /// # Errors
 /// [`MissingFigure`] if the device has no clock, a GPU no memory bandwidth, or a CPU no peak.
-pub fn estimate(
-    problem: &Operation,
-    schedule: &Schedule,
-    device: &Device,
-) -> Result<Estimate, MissingFigure> {
+pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<Estimate, MissingFigure> {
     let host = HostTerm::default();
     let simulation = simulate(problem, schedule, device, host)?;
     let breakdown = break_down(problem, schedule, device, host)?;
@@ -136,7 +132,7 @@ pub fn estimate(
 }
 
 /// The ends of a 90 % interval around a simulated time without host work; the lower end is never below [`limit`].
-pub fn error_bar(seconds: f64, problem: &Operation, device: &Device) -> (f64, f64) {
+pub fn error_bar(seconds: f64, problem: &Problem, device: &Device) -> (f64, f64) {
     let error = (error_deviation(device) * NINETY_PERCENT).exp();
     let low = seconds / error;
     let low = limit(problem, device).map_or(low, |limit| low.max(limit));
@@ -146,7 +142,7 @@ pub fn error_bar(seconds: f64, problem: &Operation, device: &Device) -> (f64, f6
 /// The time that no call can undercut; a measurement below it is faulty. On a GPU it is the roofline. A CPU's roofline
 /// is no such limit, because its clock is a guess and integer products exceed its fp32 peak; there the limit follows
 /// from a safe upper bound of the rates. `None` if no bound is certain.
-pub fn limit(problem: &Operation, device: &Device) -> Option<f64> {
+pub fn limit(problem: &Problem, device: &Device) -> Option<f64> {
     limit_of(problem, device, 0.0)
 }
 
@@ -161,18 +157,18 @@ pub enum Cached {
 
 /// The limit for consecutive calls: it counts only the memory traffic that the last-level cache cannot save. A cache of
 /// unknown size counts as holding everything.
-pub fn repeated_limit(problem: &Operation, device: &Device, cached: Cached) -> Option<f64> {
+pub fn repeated_limit(problem: &Problem, device: &Device, cached: Cached) -> Option<f64> {
     let cache = device.memory.l2_size.as_ref();
     let cache = cache.map_or(f64::INFINITY, Figure::most);
     let kept = match cached {
-        Cached::Results => cache.min(problem.output_bytes() as f64),
+        Cached::Results => cache.min(problem.operation().output_bytes() as f64),
         Cached::Everything => cache,
     };
     limit_of(problem, device, kept)
 }
 
 /// The limit if `kept` bytes of operands and results need not be moved from or to memory.
-fn limit_of(problem: &Operation, device: &Device, kept: f64) -> Option<f64> {
+fn limit_of(problem: &Problem, device: &Device, kept: f64) -> Option<f64> {
     if device.arch == Arch::Cpu {
         let ceiling = device.cpu.as_ref()?.ceiling.as_ref()?;
         return Some(count::flops(problem) / ceiling.get());

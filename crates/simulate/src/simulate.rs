@@ -1,10 +1,10 @@
 //! Predicts a schedule's time, its breakdown, and its timeline.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
 use serde::{Deserialize, Serialize};
 
+use crate::Problem;
 use crate::breakdown::Breakdown;
 use crate::estimate::{Bound, MissingFigure};
 use crate::host::HostTerm;
@@ -28,7 +28,7 @@ pub struct Simulation {
 /// # Errors
 /// [`MissingFigure`] if the device's description lacks a required figure.
 pub fn simulate(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -44,7 +44,7 @@ pub fn simulate(
 /// # Errors
 /// As [`simulate`].
 pub fn break_down(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -60,7 +60,7 @@ pub fn break_down(
 /// # Errors
 /// As [`simulate`].
 pub fn timeline(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,

@@ -1,10 +1,10 @@
 //! The predicted gain of one schedule over another.
 
 use gauntlet_device::Device;
-use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
 use serde::{Deserialize, Serialize};
 
+use crate::Problem;
 use crate::estimate::{Basis, MissingFigure, NINETY_PERCENT, ratio_deviation};
 use crate::host::HostTerm;
 use crate::simulate::simulate;
@@ -30,7 +30,7 @@ pub struct Speedup {
 /// # Errors
 /// As [`estimate()`](crate::estimate()).
 pub fn predicted_speedup(
-    problems: &[Operation],
+    problems: &[Problem],
     baseline: &Schedule,
     candidate: &Schedule,
     device: &Device,

@@ -1,20 +1,20 @@
 //! The subject of a simulation: sizes and parameters of a task, if the model covers its kernels.
 
 use gauntlet_device::Device;
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_operations::Schedule;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
 use thiserror::Error;
 
 use crate::{
-    Breakdown, Cached, Estimate, HostTerm, MissingFigure, Simulation, Speedup, Timeline, break_down,
+    Breakdown, Cached, Estimate, HostTerm, MissingFigure, Problem, Simulation, Speedup, Timeline, break_down,
     error_bar, estimate, limit, predicted_speedup, repeated_limit, simulate, timeline,
 };
 
 /// Sizes and parameters of a kernel that the model covers.
 #[derive(Debug, Clone)]
 pub struct Subject<'s> {
-    operation: &'s Operation,
+    problem: &'s Problem,
     schedule: Schedule,
 }
 
@@ -38,10 +38,10 @@ impl<'s> Subject<'s> {
     /// # Errors
     /// If the model covers no kernel of the task.
     pub fn of(sizes: &'s Sizes, parameters: &Parameters) -> Result<Self, NoEstimate> {
-        match gauntlet_tiles::operation(sizes) {
-            Some(operation) => Ok(Self {
-                operation,
-                schedule: gauntlet_tiles::schedule(parameters),
+        match Problem::of(sizes) {
+            Some(problem) => Ok(Self {
+                problem,
+                schedule: Schedule::restricted(parameters),
             }),
             None => Err(NoEstimate::NoModel {
                 task: sizes.task().name().to_owned(),
@@ -50,8 +50,8 @@ impl<'s> Subject<'s> {
     }
 
     /// The problem.
-    pub fn operation(&self) -> &Operation {
-        self.operation
+    pub fn problem(&self) -> &Problem {
+        self.problem
     }
 
     /// The schedule.
@@ -64,7 +64,7 @@ impl<'s> Subject<'s> {
     /// # Errors
     /// As [`simulate()`].
     pub fn simulate(&self, device: &Device, host: HostTerm) -> Result<Simulation, NoEstimate> {
-        Ok(simulate(self.operation, &self.schedule, device, host)?)
+        Ok(simulate(self.problem, &self.schedule, device, host)?)
     }
 
     /// The gap from the roofline to the simulated time, in parts.
@@ -72,7 +72,7 @@ impl<'s> Subject<'s> {
     /// # Errors
     /// As [`simulate()`].
     pub fn break_down(&self, device: &Device, host: HostTerm) -> Result<Breakdown, NoEstimate> {
-        Ok(break_down(self.operation, &self.schedule, device, host)?)
+        Ok(break_down(self.problem, &self.schedule, device, host)?)
     }
 
     /// The timeline of the simulated call.
@@ -80,7 +80,7 @@ impl<'s> Subject<'s> {
     /// # Errors
     /// As [`simulate()`].
     pub fn timeline(&self, device: &Device, host: HostTerm) -> Result<Timeline, NoEstimate> {
-        Ok(timeline(self.operation, &self.schedule, device, host)?)
+        Ok(timeline(self.problem, &self.schedule, device, host)?)
     }
 
     /// The time with its error bar.
@@ -88,23 +88,23 @@ impl<'s> Subject<'s> {
     /// # Errors
     /// As [`estimate()`].
     pub fn estimate(&self, device: &Device) -> Result<Estimate, NoEstimate> {
-        Ok(estimate(self.operation, &self.schedule, device)?)
+        Ok(estimate(self.problem, &self.schedule, device)?)
     }
 
     /// The ends of a 90 % interval around a simulated time.
     pub fn error_bar(&self, seconds: f64, device: &Device) -> (f64, f64) {
-        error_bar(seconds, self.operation, device)
+        error_bar(seconds, self.problem, device)
     }
 }
 
 /// The time that no call can undercut: see [`limit()`]. `None` if no bound is certain, as for a task without a model.
 pub fn limit_of_sizes(sizes: &Sizes, device: &Device) -> Option<f64> {
-    limit(gauntlet_tiles::operation(sizes)?, device)
+    limit(Problem::of(sizes)?, device)
 }
 
 /// The same for consecutive calls: see [`repeated_limit()`].
 pub fn repeated_limit_of_sizes(sizes: &Sizes, device: &Device, cached: Cached) -> Option<f64> {
-    repeated_limit(gauntlet_tiles::operation(sizes)?, device, cached)
+    repeated_limit(Problem::of(sizes)?, device, cached)
 }
 
 /// The predicted speed-up of a candidate over several sizes: see [`predicted_speedup()`].
@@ -121,7 +121,7 @@ pub fn predicted_speedup_of_sizes(
         .iter()
         .map(|sizes| Subject::of(sizes, baseline))
         .collect::<Result<_, _>>()?;
-    let operations: Vec<Operation> = subjects.iter().map(|subject| subject.operation.clone()).collect();
-    let [baseline, candidate] = [baseline, candidate].map(gauntlet_tiles::schedule);
-    Ok(predicted_speedup(&operations, &baseline, &candidate, device)?)
+    let problems: Vec<Problem> = subjects.iter().map(|subject| subject.problem.clone()).collect();
+    let [baseline, candidate] = [baseline, candidate].map(Schedule::restricted);
+    Ok(predicted_speedup(&problems, &baseline, &candidate, device)?)
 }

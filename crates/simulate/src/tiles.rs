@@ -3,10 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use gauntlet_device::Arch;
-use gauntlet_operations::resources::{head_sets, most_visible, weights};
-use gauntlet_operations::{Attention, GroupedGemm, Operation};
-use gauntlet_operations::{Order, Schedule, Tile};
+use gauntlet_operations::Order;
 
 /// Consecutive tiles with equal costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,14 +16,6 @@ pub struct Class {
     pub flops: f64,
     /// Exponentials with padding, per tile.
     pub exponentials: f64,
-}
-
-/// The tiles, in the order of their groups or sequences.
-pub fn classes(problem: &Operation, schedule: &Schedule, arch: Arch) -> Vec<Class> {
-    match problem {
-        Operation::GroupedGemm(gemm) => gemm_classes(gemm, schedule),
-        Operation::Attention(attention) => attention_classes(attention, schedule, arch),
-    }
 }
 
 /// Tiles per processor of one class that are assigned one by one. Of longer classes, each processor first gets an equal
@@ -77,53 +66,6 @@ fn in_turn(classes: &[(f64, usize)], processors: usize) -> f64 {
         next = (next + rest) % processors;
     }
     loads.into_iter().fold(0.0, f64::max)
-}
-
-fn gemm_classes(gemm: &GroupedGemm, schedule: &Schedule) -> Vec<Class> {
-    let Tile { m, n, k } = schedule.tile;
-    gemm.groups
-        .iter()
-        .map(|shape| {
-            let (rows, columns) = if schedule.swap_ab {
-                (shape.n, shape.m)
-            } else {
-                (shape.m, shape.n)
-            };
-            let steps = shape.k.div_ceil(k).div_ceil(schedule.split_k);
-            Class {
-                count: rows.div_ceil(m) * columns.div_ceil(n) * schedule.split_k,
-                steps,
-                flops: 2.0 * weights(gemm) as f64 * (m * n) as f64 * (steps * k) as f64,
-                exponentials: 0.0,
-            }
-        })
-        .filter(|class| class.count > 0)
-        .collect()
-}
-
-fn attention_classes(attention: &Attention, schedule: &Schedule, arch: Arch) -> Vec<Class> {
-    let Tile { m, n, .. } = schedule.tile;
-    let sets = head_sets(schedule, attention, arch);
-    let mut classes: Vec<Class> = Vec::new();
-    for sequence in &attention.sequences {
-        let rows = sequence.queries * sets.heads;
-        for block in 0..rows.div_ceil(m) {
-            let visible = most_visible(attention, *sequence, block * m..((block + 1) * m).min(rows));
-            let steps = visible.div_ceil(n).div_ceil(schedule.split_k);
-            let pairs = (m * n) as f64 * steps as f64;
-            let class = Class {
-                count: sets.count * schedule.split_k,
-                steps,
-                flops: 4.0 * attention.head_size as f64 * pairs,
-                exponentials: pairs,
-            };
-            match classes.last_mut() {
-                Some(previous) if previous.steps == steps => previous.count += class.count,
-                _ => classes.push(class),
-            }
-        }
-    }
-    classes
 }
 
 #[cfg(test)]

@@ -1,24 +1,25 @@
 //! Counts and estimates compared with figures that were recorded or worked out by hand.
 
 use gauntlet_device::{Arch, Device};
+use gauntlet_families::operations::problem;
 use gauntlet_operations::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
 };
-use gauntlet_operations::{Order, Schedule, Tile};
-use gauntlet_simulate::{Bound, Counts, count, estimate, limit, predicted_speedup};
+use gauntlet_operations::{Order, Schedule, Setup, Tile};
+use gauntlet_simulate::{Bound, Counts, HostTerm, Problem, count, estimate, limit, predicted_speedup};
 
-fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Operation {
+fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Problem {
     let groups = rows.iter().map(|&m| GemmShape { m, n, k }).collect();
-    Operation::GroupedGemm(GroupedGemm {
+    problem(&Operation::GroupedGemm(GroupedGemm {
         groups,
         form,
         output: OutputFormat::F16,
         tokens: Default::default(),
-    })
+    }))
 }
 
 /// The four recorded benchmark cases of the plain form.
-fn plain() -> [Operation; 4] {
+fn plain() -> [Problem; 4] {
     [
         gemm(Form::Plain, &[80, 176, 128, 72, 64, 248, 96, 160], 4096, 7168),
         gemm(Form::Plain, &[40, 76, 168, 72, 164, 148, 196, 160], 7168, 2048),
@@ -28,7 +29,7 @@ fn plain() -> [Operation; 4] {
 }
 
 /// The four recorded shapes of the dual form.
-fn dual() -> [Operation; 4] {
+fn dual() -> [Problem; 4] {
     [
         [256, 4096, 7168],
         [512, 4096, 7168],
@@ -38,8 +39,8 @@ fn dual() -> [Operation; 4] {
     .map(|[m, n, k]| gemm(Form::Swiglu, &[m], n, k))
 }
 
-fn attention(queries: usize, keys: usize, causal: bool) -> Operation {
-    Operation::Attention(Attention {
+fn attention(queries: usize, keys: usize, causal: bool) -> Problem {
+    problem(&Operation::Attention(Attention {
         sequences: vec![Sequence { queries, keys }],
         heads: 8,
         kv_heads: 2,
@@ -48,7 +49,7 @@ fn attention(queries: usize, keys: usize, causal: bool) -> Operation {
         format: AttentionFormat::E4m3,
         scaling: Scaling::PerHead,
         output: OutputFormat::F16,
-    })
+    }))
 }
 
 fn swapped() -> Schedule {
@@ -101,12 +102,6 @@ fn splitting_the_depth_multiplies_tiles_and_shortens_them() {
     };
     let counts = Counts::of(&plain()[0], &split, Arch::Sm100a, 148);
     assert_eq!((counts.tiles, counts.steps), (352 * 4, 7));
-    // 4 partial results of 1024 × 4096 in 4 bytes, written and read.
-    assert_eq!(
-        count::partial_bytes(&plain()[0], &split),
-        2.0 * 4.0 * 4.0 * 1024.0 * 4096.0
-    );
-    assert_eq!(count::partial_bytes(&plain()[0], &Schedule::baseline()), 0.0);
 }
 
 #[test]
@@ -283,4 +278,17 @@ fn the_limit_of_a_cpu_lies_far_under_its_estimate() {
         "nothing can be estimated on `host`: its description has no fp32-peak, which follows from its clock; add \
          the figure with its unit and source"
     );
+}
+
+#[test]
+fn what_is_set_up_once_costs_no_call() {
+    let problem = gemm(Form::Plain, &[1; 8], 16, 16);
+    let host = HostTerm {
+        constant: 95e-6,
+        per_group: 35e-6,
+    };
+    let mut schedule = Schedule::baseline();
+    assert!((host.seconds(&problem, &schedule) - 375e-6).abs() < 1e-12);
+    schedule.setup = Setup::Once;
+    assert_eq!(host.seconds(&problem, &schedule), 0.0);
 }

@@ -1,155 +1,135 @@
-//! The constraints of each instruction set. A rule is a row: the parameters that may be changed to satisfy it, its source,
-//! and the test. An instruction set is a file with its rows and a line in [`rules`].
+//! The engine of constraints, and the rules that several families share. A rule is a row: the parameters that may be
+//! changed to satisfy it, its source, and the test. A family lists its rules for each instruction set.
 
-/// A table of rules.
+/// A table of rules: `[levers], source, test;` a row, where the lever at fault comes first.
+#[macro_export]
 macro_rules! rules {
     ($($levers:expr, $source:expr, $broken:expr;)+) => {
-        &[$(Rule { levers: &$levers, source: $source, broken: $broken }),+]
+        const { &[$($crate::constraints::Rule::new(&$levers, $source, $broken)),+] }
     };
 }
 
-mod attention;
-mod common;
-mod cpu;
-mod gpu;
+pub mod blackwell;
+pub mod cpu;
+pub mod gpu;
 mod lever;
-mod mma_sync;
+pub mod mma_sync;
 mod remedy;
-mod sm100a;
-mod sm90a;
-mod sm90a_attention;
+pub mod wgmma;
 
 use gauntlet_device::{Arch, Device, Gpu};
-use gauntlet_operations::{Attention, GroupedGemm, Operation};
+use gauntlet_operations::{Operation, Schedule};
 use gauntlet_task::Violation;
 
-use crate::Schedule;
-use crate::resources::{by_mma_sync, multiplied_bytes};
-use lever::Lever;
+use crate::TiledFamily;
+pub use lever::{
+    ARITHMETIC, CLUSTER, EPILOGUE, EXPONENTIAL, LAYOUT, Lever, ORDER, PACKING, ROLES, SCORES, SPLIT_K,
+    STAGES, SWAP_AB, TILE_K, TILE_M, TILE_N, VALUES,
+};
+
+/// Rules by theme.
+pub type Rules<F> = &'static [&'static [Rule<F>]];
 
 /// Every rule that the schedule breaks for this operation on this device; none means that it can be built.
-pub fn check(schedule: &Schedule, operation: &Operation, device: &Device) -> Vec<Violation> {
-    let situation = Situation {
-        schedule,
-        operation,
-        device,
+pub fn check<F: TiledFamily>(schedule: &Schedule, operation: &Operation, device: &Device) -> Vec<Violation> {
+    let Some(situation) = Situation::<F>::of(schedule, operation, device) else {
+        return Vec::new();
     };
-    broken(&situation)
-        .map(|(rule, text)| Violation {
-            parameter: rule.parameter().name().to_owned(),
-            value: rule.parameter().value(schedule),
-            rule: text,
-            source: rule.source.to_owned(),
-            remedies: remedy::find(&situation, rule),
-        })
-        .collect()
+    let violation = |(rule, text): (&Rule<F>, String)| Violation {
+        parameter: rule.parameter().name().to_owned(),
+        value: rule.parameter().value(schedule),
+        rule: text,
+        source: rule.source.to_owned(),
+        remedies: remedy::find(&situation, rule),
+    };
+    situation.broken().map(violation).collect()
 }
 
 /// Whether the schedule keeps every rule; [`check`] without the search for remedies.
-pub fn accepts(schedule: &Schedule, operation: &Operation, device: &Device) -> bool {
-    broken(&Situation {
-        schedule,
-        operation,
-        device,
-    })
-    .next()
-    .is_none()
-}
-
-/// The rules of an instruction set, by theme.
-fn rules(arch: Arch) -> &'static [&'static [Rule]] {
-    match arch {
-        Arch::Cpu => &[common::RULES, cpu::RULES],
-        Arch::Sm80 | Arch::Sm89 => &[common::RULES, attention::RULES, mma_sync::RULES, gpu::RULES],
-        Arch::Sm90a => &[
-            common::RULES,
-            attention::RULES,
-            attention::FUSED,
-            sm90a::RULES,
-            sm90a_attention::RULES,
-            gpu::RULES,
-        ],
-        Arch::Sm100a => &[
-            common::RULES,
-            attention::RULES,
-            attention::FUSED,
-            sm100a::RULES,
-            gpu::RULES,
-        ],
-    }
-}
-
-fn broken<'a>(situation: &'a Situation<'a>) -> impl Iterator<Item = (&'static Rule, String)> + 'a {
-    rules(situation.device.arch)
-        .iter()
-        .copied()
-        .flatten()
-        .filter_map(|rule| (rule.broken)(situation).map(|text| (rule, text)))
+pub fn accepts<F: TiledFamily>(schedule: &Schedule, operation: &Operation, device: &Device) -> bool {
+    Situation::<F>::of(schedule, operation, device).is_none_or(|situation| situation.is_kept())
 }
 
 /// One rule.
-struct Rule {
-    /// The parameters that may be changed to satisfy the rule, the likeliest first: it is the one at fault.
+#[derive(Debug)]
+pub struct Rule<F: TiledFamily> {
     levers: &'static [Lever],
-    /// The source of the rule.
     source: &'static str,
-    /// A message if the rule is broken.
-    broken: fn(&Situation) -> Option<String>,
+    broken: fn(&Situation<F>) -> Option<String>,
 }
 
-impl Rule {
+impl<F: TiledFamily> Rule<F> {
+    /// A rule: the parameters that may be changed to satisfy it, the likeliest first (it is the one at fault), the source
+    /// of the rule, and a message if it is broken.
+    pub const fn new(
+        levers: &'static [Lever],
+        source: &'static str,
+        broken: fn(&Situation<F>) -> Option<String>,
+    ) -> Self {
+        Self {
+            levers,
+            source,
+            broken,
+        }
+    }
+
     fn parameter(&self) -> Lever {
         self.levers[0]
     }
 }
 
 /// The input of a rule.
-struct Situation<'a> {
-    schedule: &'a Schedule,
-    operation: &'a Operation,
-    device: &'a Device,
+#[derive(Debug)]
+pub struct Situation<'a, F: TiledFamily> {
+    /// The schedule.
+    pub schedule: &'a Schedule,
+    /// The sizes.
+    pub sizes: &'a F::Sizes,
+    /// The same sizes as an operation.
+    pub operation: &'a Operation,
+    /// The device.
+    pub device: &'a Device,
 }
 
-impl Situation<'_> {
-    fn gpu(&self) -> Option<&Gpu> {
+impl<'a, F: TiledFamily> Situation<'a, F> {
+    fn of(schedule: &'a Schedule, operation: &'a Operation, device: &'a Device) -> Option<Self> {
+        Some(Self {
+            schedule,
+            sizes: F::sizes_of(operation)?,
+            operation,
+            device,
+        })
+    }
+
+    /// The same sizes on the same device under another schedule.
+    fn with<'b>(&self, schedule: &'b Schedule) -> Situation<'b, F>
+    where
+        'a: 'b,
+    {
+        Situation { schedule, ..*self }
+    }
+
+    /// The figures of a GPU.
+    pub fn gpu(&self) -> Option<&Gpu> {
         self.device.gpu.as_ref()
     }
 
-    fn arch(&self) -> Arch {
+    /// The instruction set.
+    pub fn arch(&self) -> Arch {
         self.device.arch
     }
 
-    fn gemm(&self) -> Option<&GroupedGemm> {
-        match self.operation {
-            Operation::GroupedGemm(gemm) => Some(gemm),
-            Operation::Attention(_) => None,
-        }
-    }
-
-    fn attention(&self) -> Option<&Attention> {
-        match self.operation {
-            Operation::GroupedGemm(_) => None,
-            Operation::Attention(attention) => Some(attention),
-        }
-    }
-
-    /// The instruction that multiplies attention without storing its scores in shared memory, if there is one.
-    fn fused(&self) -> Option<&'static str> {
-        self.attention()?;
-        match self.arch() {
-            Arch::Sm90a if !by_mma_sync(self.schedule, Arch::Sm90a) => Some("wgmma"),
-            Arch::Sm100a => Some("tcgen05.mma"),
-            Arch::Cpu | Arch::Sm80 | Arch::Sm89 | Arch::Sm90a => None,
-        }
-    }
-
-    /// Products of attention's operands that one instruction sums: 32 bytes of them.
-    fn summed_at_once(&self, attention: &Attention) -> usize {
-        32 / multiplied_bytes(self.schedule, attention)
-    }
-
     /// Whether two blocks share one `tcgen05` instruction.
-    fn paired(&self) -> bool {
+    pub fn paired(&self) -> bool {
         self.schedule.cluster.m.is_multiple_of(2)
+    }
+
+    fn broken(&self) -> impl Iterator<Item = (&'static Rule<F>, String)> {
+        let rules = F::rules(self.arch()).iter().copied().flatten();
+        rules.filter_map(|rule| (rule.broken)(self).map(|text| (rule, text)))
+    }
+
+    fn is_kept(&self) -> bool {
+        self.broken().next().is_none()
     }
 }

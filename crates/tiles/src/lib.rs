@@ -1,18 +1,12 @@
-//! The parts that the tiled kernels of grouped GEMM and attention share.
+//! The parts that families of tiled kernels share.
 //!
-//! [`check`] checks a schedule against the constraints of a device and searches for the nearest schedules that satisfy
-//! them; [`program()`] writes a schedule out as the tile program that provers and simulators read. A family implements
-//! [`TiledFamily`]; [`TiledSizes`] makes sizes of a task from it.
+//! A family implements [`TiledFamily`]: [`TiledSizes`] makes sizes of a task from it, [`check`] checks a schedule against
+//! its constraints on a device and searches for the nearest schedules that satisfy them. [`constraints`] holds the
+//! engine with the rules that follow from a device alone, [`program`] the building blocks of tile programs.
 
-mod constraints;
-mod program;
+pub mod constraints;
+pub mod program;
 mod sizes;
 
 pub use constraints::{accepts, check};
-pub use program::program;
-pub use sizes::{TiledFamily, TiledSizes, largest_ratio, operation, schedule, up_to};
-
-use gauntlet_operations::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Packing, Roles, Schedule, Scores,
-    Tile, Values, resources,
-};
+pub use sizes::{TiledFamily, TiledSizes, largest_ratio, operation, up_to};

@@ -1,30 +1,17 @@
-//! Schedules written out as tile programs, one module an instruction set.
+//! Building blocks of tile programs, and the pipelines that programs of several families are.
 //!
 //! What a block does for one tile depends on tile, stages, epilogue, roles and swap-AB. Order, lookup, setup, split-K and
 //! cluster decide which tiles it is given, and how many.
 
+mod blocks;
 mod cpu;
 mod mma_sync;
-mod sm100a;
-mod sm90a;
-mod sm90a_attention;
-mod text;
 
-use gauntlet_device::Arch;
-use gauntlet_operations::Operation;
-use gauntlet_task::program::{
-    Action, Buffer, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Role,
-    Signal, Statement, TileProgram,
+pub use blocks::{
+    Buffers, CONSUMER, CONVERTER, EVERYONE, PRODUCER, READERS, acquire, asynchronous, bulk_epilogue,
+    bulk_load, bulk_producer, convert, first_loads, first_warp, loads_of_a_step, multiply, now, publish,
+    publish_done, release, release_when_done, repeat, role, softmax_in_registers, stages, statements,
+    storing_tiles, synchronise, wait_for, when,
 };
-
-use crate::Schedule;
-
-/// The schedule written out for this operation on this instruction set.
-pub fn program(schedule: &Schedule, operation: &Operation, arch: Arch) -> TileProgram {
-    match arch {
-        Arch::Cpu => cpu::program(schedule, operation),
-        Arch::Sm80 | Arch::Sm89 => mma_sync::program(schedule, operation, arch),
-        Arch::Sm90a => sm90a::program(schedule, operation),
-        Arch::Sm100a => sm100a::program(schedule, operation),
-    }
-}
+pub use cpu::panels;
+pub use mma_sync::{Pipeline, multiplying_warps, warps_for_sums};

@@ -4,10 +4,11 @@ use std::any::Any;
 use std::fmt;
 use std::path::Path;
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
 use gauntlet_formats::{TensorFileError, TensorSpec};
 use gauntlet_operations::{Inputs, Operation, Schedule, StorageError};
 use gauntlet_parameters::{Parameters, Space};
+use gauntlet_simulate::Problem;
 use gauntlet_task::program::TileProgram;
 use gauntlet_task::{
     Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Sizes, Task, TaskSizes,
@@ -15,6 +16,8 @@ use gauntlet_task::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::constraints::{Rules, accepts, check};
 
 /// The parts that each family of tiled kernels provides.
 pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
@@ -24,11 +27,19 @@ pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
     /// The task.
     const TASK: &'static dyn Task;
 
-    /// Its sizes as an operation.
-    fn operation(sizes: &Self::Sizes) -> Operation;
-
     /// The sizes of an operation of this family.
-    fn sizes_of(operation: &Operation) -> Option<Self::Sizes>;
+    fn sizes_of(operation: &Operation) -> Option<&Self::Sizes>;
+
+    /// Its sizes as an operation, with the tile programs and costs of its kernels.
+    fn problem(sizes: &Self::Sizes) -> Problem;
+
+    /// The constraints of an instruction set.
+    fn rules(arch: Arch) -> Rules<Self>;
+
+    /// The depth that every tile has, if it follows from the sizes.
+    fn fixed_depth(_sizes: &Self::Sizes) -> Option<usize> {
+        None
+    }
 
     /// Operands drawn from a seed.
     fn generate(sizes: &Self::Sizes, kind: InputKind, seed: u64) -> Inputs;
@@ -69,7 +80,7 @@ pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
 #[derive(Debug)]
 pub struct TiledSizes<F: TiledFamily> {
     sizes: F::Sizes,
-    operation: Operation,
+    problem: Problem,
 }
 
 impl<F: TiledFamily> TiledSizes<F> {
@@ -78,9 +89,12 @@ impl<F: TiledFamily> TiledSizes<F> {
     /// # Errors
     /// Says which size is wrong and what would be right.
     pub fn checked(sizes: F::Sizes) -> Result<Sizes, String> {
-        let operation = F::operation(&sizes);
-        operation.validate().map_err(|error| error.to_string())?;
-        Ok(Sizes::new(Self { sizes, operation }))
+        let problem = F::problem(&sizes);
+        problem
+            .operation()
+            .validate()
+            .map_err(|error| error.to_string())?;
+        Ok(Sizes::new(Self { sizes, problem }))
     }
 
     /// Sizes from a record, where records of the first edition name the family too.
@@ -94,17 +108,15 @@ impl<F: TiledFamily> TiledSizes<F> {
         }
         Self::checked(serde_json::from_value(record).map_err(|error| error.to_string())?)
     }
+
+    fn operation(&self) -> &Operation {
+        self.problem.operation()
+    }
 }
 
 /// The operation of sizes of a tiled family; none for those of any other task.
 pub fn operation(sizes: &Sizes) -> Option<&Operation> {
-    sizes.as_any().downcast_ref()
-}
-
-/// The schedule that the parameters describe. Parameters are checked when they are read; a value that does not fit the
-/// table here becomes the baseline's value.
-pub fn schedule(parameters: &Parameters) -> Schedule {
-    Schedule::of(&Schedule::table().restrict(parameters)).unwrap_or_default()
+    Problem::of(sizes).map(Problem::operation)
 }
 
 #[derive(Debug)]
@@ -136,11 +148,11 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn as_any(&self) -> &dyn Any {
-        &self.operation
+        &self.problem
     }
 
     fn inputs(&self) -> Vec<TensorSpec> {
-        self.operation.inputs()
+        self.operation().inputs()
     }
 
     fn constant_inputs(&self) -> Vec<String> {
@@ -148,7 +160,7 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn outputs(&self) -> Vec<TensorSpec> {
-        self.operation.outputs()
+        self.operation().outputs()
     }
 
     fn generate(&self, kind: InputKind, seed: u64) -> Result<Box<dyn gauntlet_task::Inputs>, String> {
@@ -156,7 +168,7 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn load(&self, path: &Path) -> Result<Box<dyn gauntlet_task::Inputs>, String> {
-        let load = || -> Result<_, StorageError> { Ok(Operands(Inputs::load(path, &self.operation)?)) };
+        let load = || -> Result<_, StorageError> { Ok(Operands(Inputs::load(path, self.operation())?)) };
         match load() {
             Ok(operands) => Ok(Box::new(operands)),
             Err(error) => Err(error.to_string()),
@@ -167,14 +179,14 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
         const FOREIGN: &str = "the operands are those of another task";
         let inputs: &Inputs = inputs.as_any().downcast_ref().ok_or(FOREIGN)?;
         inputs
-            .validate(&self.operation)
+            .validate(self.operation())
             .map_err(|error| error.to_string())?;
         let grids = F::grids(&self.sizes, inputs, coverage).ok_or(FOREIGN)?;
         Ok(Expected::new(coverage, &self.outputs(), grids))
     }
 
     fn coverage(&self, seed: u64) -> Coverage {
-        if self.operation.flops() < FULL_BELOW {
+        if self.operation().flops() < FULL_BELOW {
             Coverage::Full
         } else {
             F::sample(&self.sizes, seed)
@@ -182,7 +194,7 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn spot(&self, seed: u64) -> Coverage {
-        if self.operation.flops() < FULL_AT_A_GLANCE {
+        if self.operation().flops() < FULL_AT_A_GLANCE {
             Coverage::Full
         } else {
             F::glance(seed)
@@ -194,15 +206,15 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn flops(&self) -> Option<u64> {
-        Some(self.operation.flops())
+        Some(self.operation().flops())
     }
 
     fn bytes(&self) -> u64 {
-        self.operation.bytes()
+        self.operation().bytes()
     }
 
     fn violations(&self, parameters: &Parameters, device: &Device) -> Vec<Violation> {
-        let mut violations = crate::check(&schedule(parameters), &self.operation, device);
+        let mut violations = check::<F>(&Schedule::restricted(parameters), self.operation(), device);
         for remedy in violations
             .iter_mut()
             .flat_map(|violation| &mut violation.remedies)
@@ -213,19 +225,16 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn accepts(&self, parameters: &Parameters, device: &Device) -> bool {
-        crate::accepts(&schedule(parameters), &self.operation, device)
+        accepts::<F>(&Schedule::restricted(parameters), self.operation(), device)
     }
 
     fn program(&self, parameters: &Parameters, device: &Device) -> Option<TileProgram> {
-        Some(crate::program(
-            &schedule(parameters),
-            &self.operation,
-            device.arch,
-        ))
+        let schedule = Schedule::restricted(parameters);
+        Some(self.problem.model().program(&schedule, device.arch))
     }
 
     fn edge_sizes(&self, parameters: &Parameters, device: &Device) -> Vec<(&'static str, Sizes)> {
-        let sizes = F::edge_sizes(&self.sizes, &schedule(parameters), device).into_iter();
+        let sizes = F::edge_sizes(&self.sizes, &Schedule::restricted(parameters), device).into_iter();
         sizes
             .filter_map(|(name, sizes)| Some((name, Self::checked(sizes).ok()?)))
             .collect()
@@ -240,8 +249,8 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn distance(&self, other: &dyn TaskSizes) -> Option<f64> {
-        let other: &Operation = other.as_any().downcast_ref()?;
-        F::distance(&self.sizes, &F::sizes_of(other)?)
+        let other: &Problem = other.as_any().downcast_ref()?;
+        F::distance(&self.sizes, F::sizes_of(other.operation())?)
     }
 }
 

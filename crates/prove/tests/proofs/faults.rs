@@ -1,6 +1,7 @@
 //! Loops with faults of every kind.
 
 use gauntlet_device::Arch;
+use gauntlet_families::operations;
 use gauntlet_operations::{Epilogue, Roles, Schedule, Tile};
 use gauntlet_prove::{Flaw, FlawKind, prove, recorded};
 use gauntlet_task::program::{
@@ -21,7 +22,9 @@ fn unified(stages: usize, arch: Arch) -> TileProgram {
         epilogue: Epilogue::Direct,
         ..Schedule::baseline()
     };
-    gauntlet_tiles::program(&schedule, &problems()[0], arch)
+    operations::problem(&problems()[0])
+        .model()
+        .program(&schedule, arch)
 }
 
 /// The program with each statement replaced, innermost first.
@@ -109,7 +112,9 @@ fn a_barrier_that_a_role_never_comes_to_is_a_deadlock() {
         stages: 2,
         ..Schedule::baseline()
     };
-    let program = gauntlet_tiles::program(&schedule, &problems()[0], Arch::Sm90a);
+    let program = operations::problem(&problems()[0])
+        .model()
+        .program(&schedule, Arch::Sm90a);
     let whole = with(program, &|statement| match statement {
         Statement::Do(Action::SynchroniseRole) => Action::Synchronise.into(),
         other => other,

@@ -1,6 +1,7 @@
 //! Problems and schedules of every kind.
 
 use gauntlet_device::Arch;
+use gauntlet_families::operations;
 use gauntlet_operations::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
 };
@@ -91,7 +92,7 @@ pub fn programs() -> Vec<Shipped> {
     for arch in ARCHS {
         for problem in problems() {
             for schedule in schedules(&problem) {
-                let program = gauntlet_tiles::program(&schedule, &problem, arch);
+                let program = operations::problem(&problem).model().program(&schedule, arch);
                 if programs.iter().all(|known| known.program != program) {
                     programs.push(Shipped {
                         arch,

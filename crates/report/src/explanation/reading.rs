@@ -78,7 +78,8 @@ fn largest(explanation: &Explanation, gap: f64) -> String {
 
 /// The parameters that affect a part, in parentheses; nothing if there are none.
 fn words(part: Part, explanation: &Explanation) -> String {
-    let levers = levers(part, &explanation.operation, explanation.arch);
+    let problem = gauntlet_families::operations::problem(&explanation.operation);
+    let levers = levers(part, &problem, explanation.arch);
     if levers.is_empty() {
         String::new()
     } else {

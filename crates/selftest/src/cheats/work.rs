@@ -189,7 +189,7 @@ impl Service for Candidate {
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
         let sizes = gauntlet_families::open(&case.record()).map_err(broken)?;
         let problem = gauntlet_tiles::operation(&sizes).ok_or_else(|| broken("a task without a cheat"))?;
-        let schedule = &gauntlet_tiles::schedule(parameters);
+        let schedule = &Schedule::restricted(parameters);
         let mut work = Work {
             kernel: self.engine.build(problem, schedule).map_err(broken)?,
             engine: Rc::clone(&self.engine),

@@ -1,17 +1,13 @@
 //! How many blocks fit on a multiprocessor.
 
+use crate::Problem;
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::Operation;
-use gauntlet_operations::resources::{accumulators, block_bytes, is_narrow, tensor_memory_columns};
+use gauntlet_operations::resources::{accumulators, block_bytes, tensor_memory_columns};
 use gauntlet_operations::{Order, Schedule};
 use gauntlet_task::program::{Action, Statement};
 
 /// Registers per thread besides its sums: addresses, counters, temporary fragments. An estimate; compilers differ.
 const BASE_REGISTERS: f64 = 40.0;
-/// The same for threads that convert NVFP4 for `wgmma`: 103 to 121 in the kernels with tokens as rows and unified roles
-/// (`gauntlet compile rows`).
-const CONVERTING_REGISTERS: f64 = 112.0;
-
 /// Shared memory that the system reserves per block, in bytes (CUDA C++ Programming Guide, compute capability 8.0 and
 /// later).
 const RESERVED: usize = 1024;
@@ -54,9 +50,9 @@ pub enum Limit {
 
 impl Occupancy {
     /// The occupancy of a schedule on a GPU; `None` on other devices.
-    pub fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Option<Self> {
+    pub fn of(problem: &Problem, schedule: &Schedule, device: &Device) -> Option<Self> {
         let gpu = device.gpu.as_ref()?;
-        let program = gauntlet_tiles::program(schedule, problem, device.arch);
+        let program = problem.model().program(schedule, device.arch);
         let warps: usize = program.roles.iter().map(|role| role.warps).sum();
         let multiplying: usize = program
             .roles
@@ -68,16 +64,10 @@ impl Occupancy {
         let sums = if blackwell {
             0
         } else {
-            accumulators(schedule, problem)
+            accumulators(schedule, problem.operation())
         };
-        let converts = device.arch == Arch::Sm90a
-            && matches!(problem, Operation::GroupedGemm(_))
-            && !is_narrow(schedule);
-        let base = if converts {
-            CONVERTING_REGISTERS
-        } else {
-            BASE_REGISTERS
-        };
+        let converting = problem.model().converting_registers(schedule, device.arch);
+        let base = converting.unwrap_or(BASE_REGISTERS);
         let registers = (sums as f64 / (32 * multiplying.max(1)) as f64 + base)
             .min(gpu.registers_thread.get())
             .ceil();
@@ -89,9 +79,9 @@ impl Occupancy {
                 }
                 _ => warps as f64 * registers,
             };
-        let shared_memory = block_bytes(schedule, problem, device.arch);
+        let shared_memory = block_bytes(schedule, problem.operation(), device.arch);
         let tensor_memory = if blackwell {
-            tensor_memory_columns(schedule, problem)
+            tensor_memory_columns(schedule, problem.operation())
                 .max(FEWEST_COLUMNS)
                 .next_power_of_two()
         } else {

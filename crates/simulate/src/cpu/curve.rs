@@ -3,7 +3,7 @@
 /// A cost by size. Between measured sizes it is interpolated over the logarithm of the size; beyond them it is
 /// constant.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Curve {
+pub struct Curve {
     /// Sizes and costs, by rising size.
     points: Vec<(f64, f64)>,
 }

@@ -4,17 +4,15 @@
 //! dequantised first, then tiles are assigned in the schedule's order and computed step by step, and split sums are
 //! reduced at the end. Without a calibration only products have a cost, at the processor's peak rate.
 
-mod attention;
 mod curve;
-mod gemm;
 mod rates;
 mod run;
 mod work;
 
 use gauntlet_device::Device;
 use gauntlet_operations::Schedule;
-use gauntlet_operations::{Form, Operation};
 
+use crate::Problem;
 use crate::breakdown::{Breakdown, Part, PartTime};
 use crate::count;
 use crate::estimate::{Bound, MissingFigure};
@@ -22,9 +20,12 @@ use crate::host::HostTerm;
 use crate::simulate::Simulation;
 use crate::timeline::{Activity, Span, Timeline, Track};
 
-use rates::{Family, Rates, Wanted};
+pub use curve::Curve;
+use rates::Wanted;
+pub use rates::{From, Primitives, Rates, RegisterBlock, Side};
+pub use run::workers;
 use run::{Outcome, run};
-use work::Work;
+pub use work::{StepTimes, TileTimes, Work, buffers, share};
 
 /// Where the time of a call goes, in the terms and units of the executor's traces: thread-seconds, which add up to the
 /// kernel's time × threads except for `setup`.
@@ -44,7 +45,7 @@ pub struct CpuPhases {
 
 /// See [`crate::simulate()`].
 pub(crate) fn simulate(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -63,7 +64,7 @@ pub(crate) fn simulate(
 /// See [`crate::break_down`]. Each part is the time saved if its cause cost nothing. Causes are removed one after
 /// another in the order of this function; time that two causes share goes to the one removed first.
 pub(crate) fn break_down(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -124,7 +125,7 @@ const REMOVALS: [Removal; 6] = [
 
 /// See [`crate::timeline()`].
 pub(crate) fn timeline(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -169,7 +170,7 @@ pub(crate) fn timeline(
 /// # Errors
 /// As [`crate::simulate()`].
 pub fn cpu_phases(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
 ) -> Result<CpuPhases, MissingFigure> {
@@ -191,32 +192,23 @@ pub fn cpu_phases(
     })
 }
 
-fn rates(problem: &Operation, schedule: &Schedule, device: &Device) -> Result<Rates, MissingFigure> {
-    let family = match problem {
-        Operation::GroupedGemm(gemm) => Family::Gemm {
-            dual: gemm.form == Form::Swiglu,
-        },
-        Operation::Attention(attention) => Family::Attention(attention.format),
-    };
+fn rates(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<Rates, MissingFigure> {
     let wanted = Wanted {
-        output: problem.output_format(),
+        output: problem.operation().output_format(),
         epilogue: schedule.epilogue,
         order: schedule.order,
-        family,
+        primitives: problem.model().primitives(),
     };
     Rates::of(device, wanted)
 }
 
-fn work(problem: &Operation, schedule: &Schedule, rates: &Rates) -> Work {
-    match problem {
-        Operation::GroupedGemm(gemm) => gemm::work(gemm, schedule, rates),
-        Operation::Attention(attention) => attention::work(attention, schedule, rates),
-    }
+fn work(problem: &Problem, schedule: &Schedule, rates: &Rates) -> Work {
+    problem.model().cpu_work(schedule, rates)
 }
 
 /// The larger of the time of the products in full register blocks on all threads, and the time to move the operands
 /// once.
-fn roofline(problem: &Operation, work: &Work, rates: &Rates) -> (f64, Bound) {
+fn roofline(problem: &Problem, work: &Work, rates: &Rates) -> (f64, Bound) {
     let compute = work.useful / rates.threads as f64;
     let memory = count::bytes(problem) / rates.memory;
     if memory >= compute {

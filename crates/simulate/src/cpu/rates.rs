@@ -22,7 +22,7 @@ const MIB: f64 = 1024.0 * KIB;
 
 /// The sides of a register block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub enum Side {
     /// Its rows.
     Rows,
     /// Its columns.
@@ -31,7 +31,7 @@ pub(super) enum Side {
 
 /// Where a panel was used last.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum From {
+pub enum From {
     /// By the same thread, this many bytes ago.
     Ago(f64),
     /// By another thread.
@@ -40,75 +40,93 @@ pub(super) enum From {
 
 /// Costs in seconds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Rates {
-    pub(super) threads: usize,
-    pub(super) block: RegisterBlock,
+pub struct Rates {
+    /// Threads.
+    pub threads: usize,
+    /// The register block.
+    pub block: RegisterBlock,
     /// Multiply-adds per step of depth of one register block.
-    pub(super) step: f64,
+    pub step: f64,
     /// The cost of a register block besides its steps.
-    pub(super) call: f64,
+    pub call: f64,
     /// The extra cost per step, by how many bytes ago the row panel was used.
-    pub(super) row_panel: Curve,
+    pub row_panel: Curve,
     /// The same for the column panel.
-    pub(super) column_panel: Curve,
+    pub column_panel: Curve,
     /// GEMM: packing a chunk, and a run of chunks of a row, as rows or columns.
-    pub(super) pack_chunk: [f64; 2],
-    pub(super) pack_run: [f64; 2],
+    pub pack_chunk: [f64; 2],
+    /// The same for a run of chunks.
+    pub pack_run: [f64; 2],
     /// GEMM: the cost per value that is multiplied straight from its code, fixed and per column.
-    pub(super) codes_value: f64,
-    pub(super) codes_column: f64,
+    pub codes_value: f64,
+    /// The same per column.
+    pub codes_column: f64,
     /// The extra cost per value, by depth of the run, for codes used some bytes ago: without and with prefetching.
-    pub(super) pack_far: Vec<(f64, Curve)>,
-    pub(super) pack_ahead: Vec<(f64, Curve)>,
+    pub pack_far: Vec<(f64, Curve)>,
+    /// The same with prefetching.
+    pub pack_ahead: Vec<(f64, Curve)>,
     /// The cost per row of the output.
-    pub(super) output_row: f64,
+    pub output_row: f64,
     /// The cost per run of a row; for attention, a run is as long as the register block has columns, or as one
     /// transposition yields.
-    pub(super) output_run: f64,
-    pub(super) output_run_swapped: f64,
+    pub output_run: f64,
+    /// The same where a run is as long as one transposition yields.
+    pub output_run_swapped: f64,
     /// The cost per value of a split sum to store it, and to load and add it.
-    pub(super) split_store: f64,
-    pub(super) split_add: f64,
+    pub split_store: f64,
+    /// The same to load and add it.
+    pub split_add: f64,
     /// Waking threads: until the others of a call run, and until a thread that fell asleep while waiting continues.
-    pub(super) wake: f64,
-    pub(super) join: f64,
+    pub wake: f64,
+    /// Until a thread that fell asleep while waiting continues.
+    pub join: f64,
     /// Handing over a panel, and waiting for one.
-    pub(super) hand_over: f64,
-    pub(super) ring_wake: f64,
+    pub hand_over: f64,
+    /// Waiting for a panel.
+    pub ring_wake: f64,
     /// The extra cost per byte to multiply a panel that another thread wrote, and to write one that another has read.
-    pub(super) ring_read: f64,
-    pub(super) ring_write: f64,
+    pub ring_read: f64,
+    /// The same to write a panel that another thread has read.
+    pub ring_write: f64,
     /// The cost per byte of a buffer by size, allocated and freed in the call.
-    pub(super) buffer: Curve,
+    pub buffer: Curve,
     /// The cost per tile of planning in the call.
-    pub(super) plan_tile: f64,
+    pub plan_tile: f64,
     /// The cost per group that the lookup skips.
-    pub(super) group: f64,
+    pub group: f64,
     /// Attention: the cost per value packed across and along, by side; per score; per output value.
-    pub(super) across: [f64; 2],
-    pub(super) along: [f64; 2],
-    pub(super) softmax: [f64; 2],
-    pub(super) softmax_call: [f64; 2],
-    pub(super) turn: f64,
-    pub(super) rescale: [f64; 2],
-    pub(super) merge: [f64; 2],
+    pub across: [f64; 2],
+    /// The same along.
+    pub along: [f64; 2],
+    /// The cost per score, by side.
+    pub softmax: [f64; 2],
+    /// The cost of a softmax besides its scores, by side.
+    pub softmax_call: [f64; 2],
+    /// The cost per score that is transposed.
+    pub turn: f64,
+    /// The cost per output value to rescale it, plain and swapped.
+    pub rescale: [f64; 2],
+    /// The cost per output value to merge it, plain and swapped.
+    pub merge: [f64; 2],
     /// Bytes per second from memory for all threads; infinite if unknown.
-    pub(super) memory: f64,
+    pub memory: f64,
     /// Whether products of padding cost time.
-    pub(super) padded: bool,
+    pub padded: bool,
 }
 
 /// The register block.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct RegisterBlock {
-    pub(super) rows: usize,
-    pub(super) columns: usize,
+pub struct RegisterBlock {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
     /// Depths are padded to multiples of this.
-    pub(super) chunk: usize,
+    pub chunk: usize,
     /// Bytes per value of a row, and of a column, in a panel.
-    pub(super) bytes: [f64; 2],
+    pub bytes: [f64; 2],
     /// The most columns with which rows are multiplied straight from their codes.
-    pub(super) unpacked: usize,
+    pub unpacked: usize,
 }
 
 impl RegisterBlock {
@@ -163,20 +181,25 @@ pub(super) struct Wanted {
     pub(super) output: OutputFormat,
     pub(super) epilogue: Epilogue,
     pub(super) order: Order,
-    pub(super) family: Family,
+    pub(super) primitives: Primitives,
 }
 
-/// The operation.
+/// The executor's primitives that compute an operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Family {
-    Gemm { dual: bool },
-    Attention(AttentionFormat),
+pub enum Primitives {
+    /// Dots of NVFP4 codes, whose results end in runs of this kind.
+    Dots {
+        /// The kind.
+        runs: &'static str,
+    },
+    /// Products in f32 of operands in a format.
+    Floats(AttentionFormat),
 }
 
 impl Rates {
     /// The calibrated rates of a device; without a calibration, only products cost time, at the peak rate.
     pub(super) fn of(device: &Device, wanted: Wanted) -> Result<Self, MissingFigure> {
-        let peak = Self::at_peak(device, wanted.family)?;
+        let peak = Self::at_peak(device, wanted.primitives)?;
         match device.calibration.as_deref() {
             None => Ok(peak),
             Some(calibration) => peak.calibrated(calibration, wanted).ok_or_else(|| MissingFigure {
@@ -186,7 +209,7 @@ impl Rates {
         }
     }
 
-    fn at_peak(device: &Device, family: Family) -> Result<Self, MissingFigure> {
+    fn at_peak(device: &Device, primitives: Primitives) -> Result<Self, MissingFigure> {
         let missing = |figure| MissingFigure {
             device: device.name.clone(),
             figure,
@@ -198,8 +221,8 @@ impl Rates {
         let threads = device.processors.get().max(1.0);
         let features = cpu.map_or(&[][..], |cpu| &cpu.simd.value);
         let has = |name: &str| features.iter().any(|feature| feature == name);
-        let (block, faster) = match family {
-            Family::Attention(_) => {
+        let (block, faster) = match primitives {
+            Primitives::Floats(_) => {
                 let best = [("avx512f", "avx512"), ("avx2", "avx2")]
                     .into_iter()
                     .find(|(name, _)| has(name));
@@ -208,7 +231,7 @@ impl Rates {
                     1.0,
                 )
             }
-            Family::Gemm { .. } => {
+            Primitives::Dots { .. } => {
                 let best = ["avx512vnni", "avxvnni", "avx2"]
                     .into_iter()
                     .find(|name| has(name));
@@ -243,19 +266,16 @@ impl Rates {
             Some((run - output_row / RUNS).max(0.0))
         };
         let details = &calibration.machine.details;
-        let (block, product, runs) = match wanted.family {
-            Family::Gemm { dual } => {
-                let run = if dual { "swiglu" } else { "scale" };
-                (RegisterBlock::dots(details.get("dots")?), "dots", [run, run])
-            }
-            Family::Attention(_) => {
+        let (block, product, runs) = match wanted.primitives {
+            Primitives::Dots { runs } => (RegisterBlock::dots(details.get("dots")?), "dots", [runs; 2]),
+            Primitives::Floats(_) => {
                 let runs = ["plain", "swapped"];
                 (RegisterBlock::floats(details.get("simd")?), "multiply", runs)
             }
         };
-        let format = match wanted.family {
-            Family::Attention(format) => format,
-            Family::Gemm { .. } => AttentionFormat::E4m3,
+        let format = match wanted.primitives {
+            Primitives::Floats(format) => format,
+            Primitives::Dots { .. } => AttentionFormat::E4m3,
         };
         // Hand-overs are measured with panels as wide as attention's columns.
         let floats = RegisterBlock::floats(details.get("simd")?);
@@ -304,7 +324,7 @@ impl Rates {
     }
 
     /// Rows or columns of the register block.
-    pub(super) fn width(&self, side: Side) -> usize {
+    pub fn width(&self, side: Side) -> usize {
         match side {
             Side::Rows => self.block.rows,
             Side::Columns => self.block.columns,
@@ -313,7 +333,7 @@ impl Rates {
 
     /// The time to multiply `row_panels` by `column_panels` over a depth. The panels of each side are first read from
     /// their given places; the row panels are read again for each column panel.
-    pub(super) fn blocks(&self, row_panels: f64, column_panels: f64, depth: f64, from: [From; 2]) -> f64 {
+    pub fn blocks(&self, row_panels: f64, column_panels: f64, depth: f64, from: [From; 2]) -> f64 {
         let [row, column] = self.panel_bytes().map(|bytes| bytes * depth);
         let row_again = self.row_panel.at(row_panels * row + column);
         let column_again = self.column_panel.at(column + 2.0 * row);
@@ -339,7 +359,7 @@ impl Rates {
     }
 
     /// The time to write panels of `bytes` bytes.
-    pub(super) fn store(&self, bytes: f64, to: From) -> f64 {
+    pub fn store(&self, bytes: f64, to: From) -> f64 {
         match to {
             From::Ago(ago) => self.fetch(bytes, ago),
             From::Thread => bytes * self.ring_write,
@@ -347,12 +367,12 @@ impl Rates {
     }
 
     /// The time to fetch bytes that were used `ago` bytes ago back into the first-level cache.
-    pub(super) fn fetch(&self, bytes: f64, ago: f64) -> f64 {
+    pub fn fetch(&self, bytes: f64, ago: f64) -> f64 {
         bytes / self.panel_bytes()[1] * self.column_panel.at(ago)
     }
 
     /// The extra cost per value to dequantise runs of a depth whose codes were used `ago` bytes ago.
-    pub(super) fn pack_from(&self, depth: f64, ago: f64, asked: bool) -> f64 {
+    pub fn pack_from(&self, depth: f64, ago: f64, asked: bool) -> f64 {
         let costs = if asked { &self.pack_ahead } else { &self.pack_far };
         let points = costs.iter().map(|(at, curve)| (*at, curve.at(ago))).collect();
         Curve::new(points).at(depth)

@@ -23,7 +23,7 @@ struct Team {
 }
 
 /// Threads that multiply.
-pub(super) fn workers(roles: Roles, threads: usize) -> usize {
+pub fn workers(roles: Roles, threads: usize) -> usize {
     threads - producers(roles, threads)
 }
 

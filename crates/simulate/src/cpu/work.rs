@@ -5,47 +5,47 @@ use super::rates::Rates;
 
 /// All work of one call.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Work {
+pub struct Work {
     /// Planning, and buffers made and freed.
-    pub(super) setup: f64,
+    pub setup: f64,
     /// Seconds of each piece of the resident operand.
-    pub(super) resident: Vec<f64>,
+    pub resident: Vec<f64>,
     /// Tiles that cost the same.
-    pub(super) classes: Vec<TileTimes>,
+    pub classes: Vec<TileTimes>,
     /// The class of each tile.
-    pub(super) tiles: Vec<usize>,
+    pub tiles: Vec<usize>,
     /// Seconds of each result that is reduced from parts.
-    pub(super) reductions: Vec<f64>,
+    pub reductions: Vec<f64>,
     /// The useful products of all tiles at the rate of a full register block, in thread-seconds.
-    pub(super) useful: f64,
+    pub useful: f64,
 }
 
 /// The times of one tile, in seconds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct TileTimes {
+pub struct TileTimes {
     /// Finding it.
-    pub(super) find: f64,
+    pub find: f64,
     /// Loading the data that all its steps need.
-    pub(super) begin: f64,
+    pub begin: f64,
     /// Its steps.
-    pub(super) steps: Vec<StepTimes>,
+    pub steps: Vec<StepTimes>,
     /// Writing its result, or a partial result.
-    pub(super) finish: f64,
+    pub finish: f64,
     /// The sort key.
-    pub(super) cost: u64,
+    pub cost: u64,
 }
 
 /// The times of one step, in seconds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct StepTimes {
+pub struct StepTimes {
     /// Dequantising its panels.
-    pub(super) prepare: f64,
+    pub prepare: f64,
     /// Multiplying them.
-    pub(super) multiply: f64,
+    pub multiply: f64,
 }
 
 /// The time of the buffers that a call makes if nothing is kept; `sizes` lists counts and bytes of equal buffers.
-pub(super) fn buffers(rates: &Rates, sizes: &[(usize, f64)]) -> f64 {
+pub fn buffers(rates: &Rates, sizes: &[(usize, f64)]) -> f64 {
     sizes
         .iter()
         .map(|(count, bytes)| *count as f64 * bytes * rates.buffer.at(*bytes))
@@ -53,7 +53,7 @@ pub(super) fn buffers(rates: &Rates, sizes: &[(usize, f64)]) -> f64 {
 }
 
 /// The part of `total` that slice `slice` of `slices` gets, computed as in the executor.
-pub(super) fn share(total: usize, slice: usize, slices: usize) -> std::ops::Range<usize> {
+pub fn share(total: usize, slice: usize, slices: usize) -> std::ops::Range<usize> {
     let cut = |slice: usize| (total as u128 * slice as u128 / slices as u128) as usize;
     cut(slice)..cut(slice + 1)
 }

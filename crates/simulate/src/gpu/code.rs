@@ -44,9 +44,9 @@ pub(super) struct Users {
     pub(super) releasing: usize,
 }
 
-/// All roles of a program.
+/// A tile program, compiled for simulation.
 #[derive(Debug, Clone)]
-pub(super) struct Code {
+pub struct Code {
     pub(super) buffers: Vec<Buffer>,
     /// The index of each buffer's first slot among all slots.
     pub(super) first_slots: Vec<usize>,
@@ -59,7 +59,8 @@ pub(super) struct Code {
 const SCHEDULERS: usize = 4;
 
 impl Code {
-    pub(super) fn of(program: &TileProgram) -> Self {
+    /// Compiles a program.
+    pub fn of(program: &TileProgram) -> Self {
         let mut users = vec![Users::default(); program.buffers.len()];
         let roles = program
             .roles

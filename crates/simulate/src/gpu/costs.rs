@@ -4,87 +4,125 @@ mod epilogue;
 mod operands;
 mod products;
 
-use gauntlet_operations::Operation;
 use gauntlet_operations::{Lookup, Order, Schedule, Setup};
 
 use super::assumed;
 use super::ideal::Ideal;
 use super::machine::Machine;
 use super::work::{Bundle, Kind};
+use crate::Problem;
+
+pub use epilogue::Results;
+pub use operands::{Conversion, Read};
+use operands::{shared_bytes, transfers};
+pub use products::Shape;
 
 /// The setting in which a schedule runs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Setting<'a> {
-    pub(super) problem: &'a Operation,
-    pub(super) schedule: &'a Schedule,
-    pub(super) machine: &'a Machine,
-    pub(super) bundle: Bundle,
-    pub(super) ideal: Ideal,
+pub struct Setting<'a> {
+    /// The problem.
+    pub problem: &'a Problem,
+    /// The schedule.
+    pub schedule: &'a Schedule,
+    /// The device.
+    pub machine: &'a Machine,
+    /// How blocks are grouped.
+    pub bundle: Bundle,
+    /// The mechanisms that cost no time.
+    pub ideal: Ideal,
+}
+
+impl Setting<'_> {
+    /// Bulk copies that bring so many bytes.
+    pub fn boxes(&self, bytes: f64) -> f64 {
+        (bytes / self.machine.box_bytes).ceil().max(1.0)
+    }
+}
+
+/// One step of a tile on one multiprocessor.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// The reads of both operands.
+    pub operands: [Read; 2],
+    /// The reads of a tile's queries.
+    pub queries: Option<Read>,
+    /// What is converted.
+    pub conversion: Conversion,
+    /// The products of a GEMM, of scores, and of values. A tile's padding is multiplied too.
+    pub products: [Option<Shape>; 3],
+    /// Cycles of values by fused multiply-adds, if they are multiplied in this way.
+    pub scalar: f64,
+    /// Cycles of exponentials and the related work.
+    pub softmax: f64,
+    /// Bytes of scores into and out of shared memory, and of weights into it.
+    pub scores_moved: f64,
 }
 
 /// A transfer between memory and one multiprocessor.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Transfer {
+pub struct Transfer {
     /// Cycles for which the issuing warp is busy.
-    pub(super) issue: f64,
+    pub issue: f64,
     /// Cycles for which it occupies the path into the multiprocessor.
-    pub(super) occupation: f64,
+    pub occupation: f64,
     /// Cycles from the first bytes to the last.
-    pub(super) arrival: f64,
+    pub arrival: f64,
     /// Cycles to the first bytes.
-    pub(super) latency: f64,
+    pub latency: f64,
     /// Bytes through the second-level cache.
-    pub(super) cached: f64,
+    pub cached: f64,
     /// Bytes from or to memory.
-    pub(super) memory: f64,
+    pub memory: f64,
     /// Bytes written in halves of sectors.
-    pub(super) halves: f64,
+    pub halves: f64,
 }
 
 /// The costs of one tile on one multiprocessor.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Costs {
-    pub(super) steps: usize,
+pub struct Costs {
+    /// Steps along the summed dimension.
+    pub steps: usize,
     /// The group; its descriptors stay in use from tile to tile.
-    pub(super) group: usize,
+    pub group: usize,
     /// The fraction of a cluster's multiprocessors that have a tile.
-    pub(super) filled: f64,
+    pub filled: f64,
     /// Both operands of a step: by bulk copy, and by the threads.
-    pub(super) operands: [Transfer; 2],
+    pub operands: [Transfer; 2],
     /// The same for a tile's queries.
-    pub(super) queries: [Transfer; 2],
+    pub queries: [Transfer; 2],
     /// Cycles to convert operands in registers, and into shared memory.
-    pub(super) convert: [f64; 2],
+    pub convert: [f64; 2],
     /// Cycles of the matrix unit for a step's products: of a GEMM, scores, values.
-    pub(super) products: [f64; 3],
+    pub products: [f64; 3],
     /// Cycles of a step's values by fused multiply-adds, if the matrix unit does not multiply them.
-    pub(super) scalar: f64,
+    pub scalar: f64,
     /// Bytes that a step moves into and out of shared memory.
-    pub(super) shared_bytes: f64,
+    pub shared_bytes: f64,
     /// Exponentials of a step and the related work.
-    pub(super) softmax: f64,
+    pub softmax: f64,
     /// Reading sums from tensor memory or registers.
-    pub(super) take: f64,
+    pub take: f64,
     /// Storing directly to memory.
-    pub(super) store: Transfer,
+    pub store: Transfer,
     /// Writing to the staging buffer.
-    pub(super) stage: f64,
+    pub stage: f64,
     /// Bytes of the staging buffer that are used.
-    pub(super) staged_bytes: f64,
+    pub staged_bytes: f64,
     /// Storing whole rows to memory.
-    pub(super) bulk_store: Transfer,
+    pub bulk_store: Transfer,
     /// Adding up the parts of a split sum.
-    pub(super) reduce: f64,
+    pub reduce: f64,
     /// Finding the tile's group.
-    pub(super) lookup: f64,
+    pub lookup: f64,
     /// Setting up the descriptors of another group.
-    pub(super) descriptors: f64,
+    pub descriptors: f64,
     /// Fetching the next tile's number.
-    pub(super) counter: f64,
+    pub counter: f64,
 }
 
 impl Costs {
-    pub(super) fn of(kind: &Kind, setting: &Setting) -> Self {
+    /// The costs of a tile of a kind.
+    pub fn of(kind: &Kind, setting: &Setting) -> Self {
         let Setting {
             schedule,
             machine,
@@ -93,17 +131,30 @@ impl Costs {
         } = setting;
         let start = |cycles: f64| if ideal.fill { 0.0 } else { cycles };
         let epilogue = epilogue::of(kind, setting);
+        let step = setting.problem.model().step(kind, setting);
+        let read = step
+            .products
+            .map(|shape| shape.map_or(0.0, |shape| shape.shared_bytes(setting)));
         Self {
             steps: kind.steps,
             group: kind.group,
             filled: kind.filled,
-            operands: operands::of_a_step(kind, setting),
-            queries: operands::queries(kind, setting),
-            convert: operands::conversion(kind, setting),
-            products: products::of_a_step(kind, setting),
-            scalar: products::scalar(setting),
-            shared_bytes: operands::shared_bytes(kind, setting) + products::shared_bytes(kind, setting),
-            softmax: products::softmax(setting),
+            operands: transfers(&step.operands, kind, setting),
+            queries: step
+                .queries
+                .map_or_else(Default::default, |queries| transfers(&[queries], kind, setting)),
+            convert: step.conversion.cycles(setting),
+            products: step
+                .products
+                .map(|shape| shape.map_or(0.0, |shape| shape.cycles(setting))),
+            scalar: step.scalar,
+            shared_bytes: shared_bytes(&step.operands, &step.conversion)
+                + (read.iter().sum::<f64>() + step.scores_moved),
+            softmax: if ideal.conversion {
+                0.0
+            } else {
+                step.softmax + step.scores_moved / machine.shared_rate
+            },
             lookup: start(lookup(kind, schedule, machine)),
             descriptors: start(descriptors(schedule, machine)),
             counter: start(if schedule.order == Order::Dynamic {

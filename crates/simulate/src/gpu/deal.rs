@@ -9,29 +9,29 @@ use super::work::Kind;
 
 /// Clusters that get the same kinds of tiles at the same time, and so behave alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Share {
+pub struct Share {
     /// The first of them.
-    pub(super) cluster: usize,
+    pub cluster: usize,
     /// The number of clusters.
-    pub(super) alike: usize,
+    pub alike: usize,
     /// The first tiles of each resident block, by kind.
-    pub(super) blocks: Vec<Vec<usize>>,
+    pub blocks: Vec<Vec<usize>>,
 }
 
 /// All tiles, assigned as far as possible before the kernel starts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Deal {
+pub struct Deal {
     /// The tiles that each cluster starts with.
-    pub(super) shares: Vec<Share>,
+    pub shares: Vec<Share>,
     /// The remaining tiles, for the first free cluster, by kind, in runs.
-    pub(super) queue: Queue,
+    pub queue: Queue,
     /// Whether a block computes only one tile.
-    pub(super) one_each: bool,
+    pub one_each: bool,
 }
 
 /// Runs of equal tiles.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Queue {
+pub struct Queue {
     /// Kind and count; the next run is last.
     runs: Vec<(usize, usize)>,
 }
@@ -52,7 +52,7 @@ impl Queue {
 
 impl Deal {
     /// Assigns `kinds` to `clusters` clusters of multiprocessors, each with `resident` blocks at a time.
-    pub(super) fn of(kinds: &[Kind], order: Order, clusters: usize, resident: usize) -> Self {
+    pub fn of(kinds: &[Kind], order: Order, clusters: usize, resident: usize) -> Self {
         let mut runs: Vec<_> = kinds
             .iter()
             .enumerate()

@@ -22,31 +22,40 @@ use crate::timeline::Activity;
 
 /// The input of a simulation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scene<'a> {
-    pub(super) code: &'a Code,
+pub struct Scene<'a> {
+    /// The program.
+    pub code: &'a Code,
     /// Costs by kind of tile.
-    pub(super) costs: &'a [Costs],
-    pub(super) machine: &'a Machine,
-    pub(super) ideal: Ideal,
+    pub costs: &'a [Costs],
+    /// The device.
+    pub machine: &'a Machine,
+    /// The mechanisms that cost no time.
+    pub ideal: Ideal,
     /// Multiprocessors of a cluster.
-    pub(super) width: usize,
+    pub width: usize,
     /// Whether a product spans two multiprocessors.
-    pub(super) pair: bool,
+    pub pair: bool,
     /// Whether spans are recorded.
-    pub(super) recording: bool,
+    pub recording: bool,
 }
 
 /// The result, in cycles from the start of the first block.
 #[derive(Debug, Clone)]
-pub(super) struct Outcome {
+pub struct Outcome {
     /// The end of everything.
-    pub(super) end: f64,
+    pub end: f64,
     /// The end of the last product.
-    pub(super) last_product: f64,
+    pub last_product: f64,
     /// Whether every group of warps reached the end of the program, as in a proved program.
-    #[cfg(test)]
-    pub(super) complete: bool,
+    pub complete: bool,
     pub(super) processors: Vec<Processor>,
+}
+
+impl Outcome {
+    /// Clusters of multiprocessors that had tiles.
+    pub fn clusters(&self) -> usize {
+        self.processors.iter().map(|processor| processor.alike).sum()
+    }
 }
 
 /// When memory, the second-level cache and the path for half sectors, which all multiprocessors share, are free.
@@ -69,7 +78,7 @@ fn event(at: f64, processor: usize, block: usize, warps: usize) -> Event {
 const WHOLE_BLOCK: usize = u16::MAX as usize;
 
 /// Simulates the assigned tiles.
-pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
+pub fn run(scene: Scene, deal: &Deal) -> Outcome {
     let mut engine = Engine {
         scene,
         processors: Vec::with_capacity(2 * deal.shares.len()),
@@ -120,7 +129,6 @@ pub(super) fn run(scene: Scene, deal: &Deal) -> Outcome {
     Outcome {
         end: last(|processor| processor.end),
         last_product: last(|processor| processor.last_product),
-        #[cfg(test)]
         complete: engine
             .processors
             .iter()

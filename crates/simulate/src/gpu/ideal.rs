@@ -2,21 +2,21 @@
 
 /// The mechanisms that cost no time. Each corresponds to the part of the breakdown with the same name.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Ideal {
+pub struct Ideal {
     /// No time from the first block's start to the last one's, nor at the end of the kernel.
-    pub(super) ramp: bool,
+    pub ramp: bool,
     /// The kernel ends with its last product.
-    pub(super) tail: bool,
+    pub tail: bool,
     /// Writing results takes no time.
-    pub(super) epilogue: bool,
+    pub epilogue: bool,
     /// Barriers and signals take no time.
-    pub(super) barriers: bool,
+    pub barriers: bool,
     /// Converting operands and computing exponentials take no time.
-    pub(super) conversion: bool,
+    pub conversion: bool,
     /// Memory and second-level cache serve all requests immediately.
-    pub(super) contention: bool,
+    pub contention: bool,
     /// A tile's first operands are available immediately, and its last product has no latency.
-    pub(super) fill: bool,
+    pub fill: bool,
     /// Copies, and reading operands from shared memory, take no time.
-    pub(super) copy: bool,
+    pub copy: bool,
 }

@@ -3,80 +3,86 @@
 //! The description gives figures that scale with that clock per clock (copies, the second-level cache, shared memory,
 //! products), and others, such as the bandwidth of memory, per second.
 
-use gauntlet_device::{Arch, Device, Dimension, Figure, Gpu};
+use gauntlet_device::{Arch, Device, Dimension, Figure};
 use gauntlet_operations::Schedule;
-use gauntlet_operations::resources::{by_mma_sync, is_unified, multiplied_bytes, multiplied_value_bytes};
-use gauntlet_operations::{AttentionFormat, Operation};
 
 use super::assumed;
+use crate::Problem;
 use crate::estimate::MissingFigure;
 
 /// Rates and latencies of one multiprocessor, and of the resources that all share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Machine {
-    pub(super) arch: Arch,
+pub struct Machine {
+    /// The instruction set.
+    pub arch: Arch,
     /// Clock under load, in Hz.
-    pub(super) clock: f64,
+    pub clock: f64,
     /// The highest clock, in Hz.
-    pub(super) boost: f64,
-    pub(super) processors: usize,
+    pub boost: f64,
+    /// Multiprocessors.
+    pub processors: usize,
     /// Bytes a cycle from memory, all multiprocessors together, as attained in measurements.
-    pub(super) memory_rate: f64,
+    pub memory_rate: f64,
     /// Bandwidth of memory as published, in bytes a second.
-    pub(super) published_bandwidth: f64,
+    pub published_bandwidth: f64,
     /// Bytes a cycle from the second-level cache, all together.
-    pub(super) cache_rate: f64,
-    pub(super) cache_size: f64,
+    pub cache_rate: f64,
+    /// Bytes of the second-level cache.
+    pub cache_size: f64,
     /// Bytes a cycle into and out of one multiprocessor by bulk copies, one after another.
-    pub(super) copy_rate: f64,
+    pub copy_rate: f64,
     /// Bytes a cycle at which the rest of a single copy follows its first bytes.
-    pub(super) arrival_rate: f64,
+    pub arrival_rate: f64,
     /// The most bytes that one bulk copy moves.
-    pub(super) box_bytes: f64,
+    pub box_bytes: f64,
     /// How much longer a copy takes while the matrix unit works.
-    pub(super) beside_products: f64,
+    pub beside_products: f64,
     /// Cycles from the start of a bulk copy to its first bytes, from memory and from the cache.
-    pub(super) copy_latency: [f64; 2],
+    pub copy_latency: [f64; 2],
     /// Cycles from a load to its value, from memory and from the cache.
-    pub(super) load_latency: [f64; 2],
+    pub load_latency: [f64; 2],
     /// Bytes a cycle of one multiprocessor's shared memory.
-    pub(super) shared_rate: f64,
+    pub shared_rate: f64,
     /// Floating-point operations a cycle in the format that is multiplied.
-    pub(super) product_rate: f64,
+    pub product_rate: f64,
     /// Cycles from the end of a product's time in the unit to its result; the second is of a product that spans two blocks.
-    pub(super) product_latency: [f64; 2],
+    pub product_latency: [f64; 2],
     /// Cycles that a batch of products takes besides the products.
-    pub(super) batch: f64,
+    pub batch: f64,
     /// Exponentials a cycle.
-    pub(super) exponential_rate: f64,
+    pub exponential_rate: f64,
     /// Bytes a cycle read from tensor memory.
-    pub(super) tensor_memory_rate: f64,
+    pub tensor_memory_rate: f64,
     /// Cycles of one round trip to a counter in memory.
-    pub(super) counter: f64,
+    pub counter: f64,
     /// Cycles that a cluster's barrier takes.
-    pub(super) cluster_barrier: f64,
+    pub cluster_barrier: f64,
     /// Cycles for which a producer is busy starting the first bulk copy of a step, and each further one.
-    pub(super) bulk_issue: [f64; 2],
+    pub bulk_issue: [f64; 2],
     /// NVFP4 values converted to fp16 a cycle, in registers.
-    pub(super) conversion_rate: f64,
+    pub conversion_rate: f64,
     /// The same through shared memory, including its reads and writes, where that is known.
-    pub(super) conversion_through_shared: Option<f64>,
+    pub conversion_through_shared: Option<f64>,
     /// Bytes a cycle that threads write in half sectors.
-    pub(super) half_sectors: f64,
+    pub half_sectors: f64,
     /// The same for all multiprocessors together; infinite where no limit but memory is known.
-    pub(super) half_sectors_together: f64,
+    pub half_sectors_together: f64,
     /// Bytes a cycle of whole rows out of the staging buffer.
-    pub(super) row_rate: f64,
+    pub row_rate: f64,
     /// Cycles from a signal to the next instruction of the warps that wait for it.
-    pub(super) signal: f64,
+    pub signal: f64,
     /// Cycles of a barrier for one group of warps, and for each further group.
-    pub(super) synchronise: [f64; 2],
+    pub synchronise: [f64; 2],
     /// Cycles from the time when a block is assigned to a multiprocessor to its first instruction.
-    pub(super) block_start: f64,
+    pub block_start: f64,
 }
 
 impl Machine {
-    pub(super) fn of(device: &Device, problem: &Operation) -> Result<Self, MissingFigure> {
+    /// The figures of a device, with the rate of products in the narrowest format that is exact for the problem.
+    ///
+    /// # Errors
+    /// [`MissingFigure`] if the device is not a GPU or its description lacks a figure that a simulation needs.
+    pub fn of(device: &Device, problem: &Problem) -> Result<Self, MissingFigure> {
         let missing = |figure| MissingFigure {
             device: device.name.clone(),
             figure,
@@ -115,7 +121,7 @@ impl Machine {
             }),
             load_latency,
             shared_rate: gpu.shared_memory_rate.get(),
-            product_rate: product_rate(problem, gpu),
+            product_rate: problem.model().product_rate(gpu),
             product_latency: [latency, get_or(&products.pair_latency, latency)],
             batch: get_or(&products.batch, 0.0),
             exponential_rate: gpu.exp_rate.get(),
@@ -149,35 +155,19 @@ impl Machine {
     }
 
     /// The machine with the product rate of the instructions that a schedule uses.
-    pub(super) fn scheduled(self, problem: &Operation, schedule: &Schedule, device: &Device) -> Self {
-        let share = |by_mma_sync: bool| match self.arch {
-            Arch::Sm90a if by_mma_sync => assumed::MMA_SYNC_SHARE,
-            _ => 1.0,
-        };
-        let (attention, gpu) = match (problem, device.gpu.as_ref()) {
-            (Operation::Attention(attention), Some(gpu)) => (attention, gpu),
-            (Operation::GroupedGemm(_), _) => {
-                return Self {
-                    product_rate: self.product_rate * share(is_unified(schedule, self.arch)),
-                    ..self
-                };
-            }
-            (_, None) => return self,
-        };
-        let rate = match gpu.fp8_rate.as_ref() {
-            Some(narrow) if multiplied_bytes(schedule, attention) == 1 => {
-                // The rate of both products together, which have the same size.
-                let of_values = match multiplied_value_bytes(schedule, attention, self.arch) {
-                    1 => narrow.get(),
-                    _ => gpu.fp16_rate.get(),
-                };
-                2.0 / (1.0 / narrow.get() + 1.0 / of_values)
-            }
-            _ => gpu.fp16_rate.get(),
-        };
+    pub fn scheduled(self, problem: &Problem, schedule: &Schedule, device: &Device) -> Self {
+        let rate = |gpu| problem.model().scheduled_rate(schedule, &self, gpu);
         Self {
-            product_rate: rate * share(by_mma_sync(schedule, self.arch)),
+            product_rate: device.gpu.as_ref().map_or(self.product_rate, rate),
             ..self
+        }
+    }
+
+    /// The share of the matrix unit's rate that `mma.sync` reaches.
+    pub fn mma_sync_share(&self) -> f64 {
+        match self.arch {
+            Arch::Sm90a => assumed::MMA_SYNC_SHARE,
+            _ => 1.0,
         }
     }
 }
@@ -204,16 +194,4 @@ fn load_latency(device: &Device, clock: f64) -> Option<[f64; 2]> {
         .or_else(|| memory.l2_latency_time.as_ref().map(|figure| figure.get() * clock))
         .or_else(|| bulk.map(|copy| copy.l2_latency.get() * clock))?;
     Some([from_memory, from_cache])
-}
-
-/// Floating-point operations a cycle in the narrowest format in which the device multiplies these operands exactly.
-pub fn product_rate(problem: &Operation, gpu: &Gpu) -> f64 {
-    let narrow = match problem {
-        Operation::GroupedGemm(_) => gpu.fp4_rate.as_ref(),
-        Operation::Attention(attention) => match attention.format {
-            AttentionFormat::E4m3 => gpu.fp8_rate.as_ref(),
-            AttentionFormat::Int8 | AttentionFormat::F16 | AttentionFormat::Bf16 => None,
-        },
-    };
-    narrow.unwrap_or(&gpu.fp16_rate).get()
 }

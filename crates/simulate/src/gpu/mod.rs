@@ -5,7 +5,7 @@
 //! cache. `docs/explanation/model.md` says what is measured, what is assumed, and how far predictions have been compared with
 //! measurements.
 
-mod assumed;
+pub mod assumed;
 mod breakdown;
 mod code;
 mod costs;
@@ -18,16 +18,14 @@ mod plan;
 mod record;
 mod roofline;
 mod state;
-#[cfg(test)]
-mod tests;
 mod timeline;
 mod traffic;
 mod work;
 
 use gauntlet_device::Device;
-use gauntlet_operations::Operation;
 use gauntlet_operations::Schedule;
 
+use crate::Problem;
 use crate::breakdown::Breakdown;
 use crate::estimate::MissingFigure;
 use crate::host::HostTerm;
@@ -35,14 +33,19 @@ use crate::simulate::Simulation;
 use crate::timeline::Timeline;
 pub use traffic::Traffic;
 
-use ideal::Ideal;
-pub use machine::product_rate;
+pub use code::Code;
+pub use costs::{Conversion, Costs, Read, Results, Setting, Shape, Step, Transfer};
+pub use deal::{Deal, Queue, Share};
+pub use engine::{Outcome, Scene, run};
+pub use ideal::Ideal;
+pub use machine::Machine;
 use plan::Plan;
 use roofline::Roofline;
+pub use work::{Bundle, Kind};
 
 /// As [`crate::simulate()`], on a GPU.
 pub(crate) fn simulate(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -58,14 +61,14 @@ pub(crate) fn simulate(
 
 /// The time at the highest rates, with every operand moved once except for `kept` bytes, and no padding; `None` if
 /// figures are missing.
-pub(crate) fn floor(problem: &Operation, device: &Device, kept: f64) -> Option<f64> {
+pub(crate) fn floor(problem: &Problem, device: &Device, kept: f64) -> Option<f64> {
     let roofline = Roofline::beyond(problem, device, kept).ok()?;
     Some(roofline.seconds())
 }
 
 /// As [`crate::break_down()`], on a GPU.
 pub(crate) fn break_down(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,
@@ -77,7 +80,7 @@ pub(crate) fn break_down(
 
 /// As [`crate::timeline()`], on a GPU.
 pub(crate) fn timeline(
-    problem: &Operation,
+    problem: &Problem,
     schedule: &Schedule,
     device: &Device,
     host: HostTerm,

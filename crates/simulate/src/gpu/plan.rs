@@ -1,8 +1,6 @@
 //! The complete input of a simulated call, to be run with various mechanisms made ideal.
 
 use gauntlet_device::Device;
-use gauntlet_operations::resources::converts_beforehand;
-use gauntlet_operations::{Attention, Operation};
 use gauntlet_operations::{Order, Schedule, Setup};
 
 use super::assumed;
@@ -12,7 +10,8 @@ use super::deal::Deal;
 use super::engine::{self, Outcome, Scene};
 use super::ideal::Ideal;
 use super::machine::Machine;
-use super::work::{self, Bundle, Kind, PACKED};
+use super::work::{Bundle, Kind};
+use crate::Problem;
 use crate::count::Occupancy;
 use crate::estimate::MissingFigure;
 use crate::host::HostTerm;
@@ -22,7 +21,7 @@ const HALF: f64 = 2.0;
 
 /// A call.
 pub(super) struct Plan<'a> {
-    pub(super) problem: &'a Operation,
+    pub(super) problem: &'a Problem,
     pub(super) schedule: &'a Schedule,
     pub(super) machine: Machine,
     pub(super) code: Code,
@@ -35,7 +34,7 @@ pub(super) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     pub(super) fn of(
-        problem: &'a Operation,
+        problem: &'a Problem,
         schedule: &'a Schedule,
         device: &Device,
     ) -> Result<Self, MissingFigure> {
@@ -48,14 +47,9 @@ impl<'a> Plan<'a> {
             }
             Order::Static | Order::Sorted | Order::Dynamic => 1,
         };
-        let kinds = work::kinds(
-            problem,
-            schedule,
-            bundle,
-            machine.cache_size,
-            clusters,
-            machine.arch,
-        );
+        let kinds = problem
+            .model()
+            .kinds(schedule, bundle, machine.cache_size, clusters, machine.arch);
         let deal = Deal::of(&kinds, schedule.order, clusters, resident);
         let launch = device.gpu.as_ref().map(|gpu| &gpu.launch);
         let seconds = |figure: Option<&gauntlet_device::Figure<gauntlet_device::Time>>| {
@@ -70,7 +64,7 @@ impl<'a> Plan<'a> {
             problem,
             schedule,
             machine,
-            code: Code::of(&gauntlet_tiles::program(schedule, problem, device.arch)),
+            code: Code::of(&problem.model().program(schedule, device.arch)),
             bundle,
             kinds,
             deal,
@@ -188,27 +182,15 @@ impl<'a> Plan<'a> {
 
     /// Seconds of a preceding kernel that converts operands to fp16 for the matrix unit.
     fn prologue(&self, ideal: Ideal) -> f64 {
-        if !converts_beforehand(self.schedule, self.problem, self.machine.arch) {
+        let converted = self
+            .problem
+            .model()
+            .converted_beforehand(self.schedule, self.machine.arch);
+        let Some((values, packed)) = converted else {
             return 0.0;
-        }
-        let (values, packed) = match self.problem {
-            Operation::GroupedGemm(gemm) => {
-                let tokens = gemm.groups.iter().map(|shape| (shape.m * shape.k) as f64);
-                (tokens.sum::<f64>(), PACKED)
-            }
-            Operation::Attention(attention) => (operands(attention), attention.format.bytes() as f64),
         };
         let cycles = values * (packed + HALF) / self.machine.memory_rate + self.machine.load_latency[0];
         let ramp = if ideal.ramp { 0.0 } else { self.ramp };
         ramp + self.seconds(cycles, ideal)
     }
-}
-
-/// Values of all queries, keys and values.
-fn operands(attention: &Attention) -> f64 {
-    let rows = attention
-        .sequences
-        .iter()
-        .map(|sequence| sequence.queries * attention.heads + 2 * sequence.keys * attention.kv_heads);
-    (rows.sum::<usize>() * attention.head_size) as f64
 }

@@ -1,9 +1,9 @@
 //! The time at the highest rates.
 
 use gauntlet_device::Device;
-use gauntlet_operations::Operation;
 
 use super::machine::Machine;
+use crate::Problem;
 use crate::count;
 use crate::estimate::{Bound, MissingFigure};
 
@@ -16,12 +16,12 @@ pub(super) struct Roofline {
 
 impl Roofline {
     /// Every operand moved once at the published bandwidth, nothing padded, at the boost clock.
-    pub(super) fn of(problem: &Operation, device: &Device) -> Result<Self, MissingFigure> {
+    pub(super) fn of(problem: &Problem, device: &Device) -> Result<Self, MissingFigure> {
         Self::beyond(problem, device, 0.0)
     }
 
     /// The same, except for `kept` bytes, which a cache holds.
-    pub(super) fn beyond(problem: &Operation, device: &Device, kept: f64) -> Result<Self, MissingFigure> {
+    pub(super) fn beyond(problem: &Problem, device: &Device, kept: f64) -> Result<Self, MissingFigure> {
         let machine = Machine::of(device, problem)?;
         let rate = machine.product_rate * machine.processors as f64 * machine.boost;
         Ok(Self {

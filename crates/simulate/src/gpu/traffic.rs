@@ -1,12 +1,12 @@
 //! Bytes by memory level.
 
 use gauntlet_device::Device;
-use gauntlet_operations::Operation;
 use gauntlet_operations::{Epilogue, Schedule};
 
 use super::costs::Costs;
 use super::ideal::Ideal;
 use super::plan::Plan;
+use crate::Problem;
 use crate::estimate::MissingFigure;
 
 /// Bytes that a schedule moves on a GPU, without tile padding if copies skip it.
@@ -25,7 +25,7 @@ impl Traffic {
     ///
     /// # Errors
     /// [`MissingFigure`] if the device is not a GPU or its description lacks a figure that a simulation needs.
-    pub fn of(problem: &Operation, schedule: &Schedule, device: &Device) -> Result<Self, MissingFigure> {
+    pub fn of(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<Self, MissingFigure> {
         let plan = Plan::of(problem, schedule, device)?;
         let costs = plan.costs(&plan.machine, Ideal::default());
         let mut traffic = Self::default();

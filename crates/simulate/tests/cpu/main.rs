@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 
 use gauntlet_device::calibration::{Calibration, Machine, Parameter, Quality, REVISION};
 use gauntlet_device::{Count, Device, Figure, Flops};
+use gauntlet_families::operations::problem;
 use gauntlet_operations::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
 };
 use gauntlet_operations::{Epilogue, Order, Roles, Schedule, Setup, Tile};
 use gauntlet_simulate::{
-    Activity, Basis, HostTerm, Part, break_down, cpu_phases, estimate, predicted_speedup, simulate, timeline,
+    Activity, Basis, HostTerm, Part, Problem, break_down, cpu_phases, estimate, predicted_speedup, simulate,
+    timeline,
 };
 
 const NO_HOST: HostTerm = HostTerm {
@@ -142,17 +144,17 @@ fn calibrated(threads: usize) -> Device {
     with(threads, |_| {})
 }
 
-fn gemm(rows: &[usize], n: usize, k: usize) -> Operation {
-    Operation::GroupedGemm(GroupedGemm {
+fn gemm(rows: &[usize], n: usize, k: usize) -> Problem {
+    problem(&Operation::GroupedGemm(GroupedGemm {
         groups: rows.iter().map(|&m| GemmShape { m, n, k }).collect(),
         form: Form::Plain,
         output: OutputFormat::F16,
         tokens: Default::default(),
-    })
+    }))
 }
 
-fn attention(queries: usize, keys: usize, causal: bool) -> Operation {
-    Operation::Attention(Attention {
+fn attention(queries: usize, keys: usize, causal: bool) -> Problem {
+    problem(&Operation::Attention(Attention {
         sequences: vec![Sequence { queries, keys }; 2],
         heads: 4,
         kv_heads: 2,
@@ -161,7 +163,7 @@ fn attention(queries: usize, keys: usize, causal: bool) -> Operation {
         format: AttentionFormat::E4m3,
         scaling: Scaling::PerHead,
         output: OutputFormat::F16,
-    })
+    }))
 }
 
 fn kept(tile: [usize; 3]) -> Schedule {
@@ -173,7 +175,7 @@ fn kept(tile: [usize; 3]) -> Schedule {
     }
 }
 
-fn seconds(problem: &Operation, schedule: &Schedule, device: &Device) -> f64 {
+fn seconds(problem: &Problem, schedule: &Schedule, device: &Device) -> f64 {
     simulate(problem, schedule, device, NO_HOST).unwrap().seconds
 }
 

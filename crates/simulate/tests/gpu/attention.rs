@@ -1,16 +1,16 @@
 //! The effect of each of attention's words on a prediction for an H200.
 
+use gauntlet_families::operations::{accepts, problem};
 use gauntlet_operations::{
     Arithmetic, AttentionFormat, Cluster, Exponential, Layout, Operation, Roles, Schedule, Scores, Values,
 };
 use gauntlet_simulate::count::Traffic;
-use gauntlet_simulate::{HostTerm, Part, break_down};
-use gauntlet_tiles::accepts;
+use gauntlet_simulate::{HostTerm, Part, Problem, break_down};
 
 use crate::support::{attention, device, microseconds, prepared};
 
 /// 8 heads of 2048 queries and keys: enough for every multiprocessor.
-fn long() -> Operation {
+fn long() -> Problem {
     attention(2048, false, AttentionFormat::E4m3)
 }
 
@@ -26,9 +26,9 @@ fn roles() -> Schedule {
     prepared([128, 128, 64], 3)
 }
 
-fn time(problem: &Operation, schedule: &Schedule) -> f64 {
+fn time(problem: &Problem, schedule: &Schedule) -> f64 {
     let h200 = device("h200");
-    assert!(accepts(schedule, problem, &h200), "{schedule}");
+    assert!(accepts(schedule, problem.operation(), &h200), "{schedule}");
     microseconds(problem, schedule, &h200)
 }
 
@@ -70,7 +70,7 @@ fn plain_rows_make_reads_wait_for_banks() {
     assert!(time(&long(), &plain) > 1.1 * time(&long(), &unified()));
     // Rows of 128 bytes all begin in the same bank, rows of 64 in two.
     let fp16 = attention(2048, false, AttentionFormat::F16);
-    let longer = |problem: &Operation| time(problem, &plain) / time(problem, &unified());
+    let longer = |problem: &Problem| time(problem, &plain) / time(problem, &unified());
     assert!(longer(&fp16) > longer(&long()));
 }
 
@@ -129,12 +129,10 @@ fn keys_split_over_a_cluster_fill_idle_processors() {
         arithmetic: Arithmetic::Fp8,
         ..prepared([64, 256 / parts, 64], 1)
     };
-    let few = match attention(256, false, AttentionFormat::E4m3) {
-        Operation::Attention(mut attention) => {
-            attention.sequences[0].keys = 512;
-            Operation::Attention(attention)
-        }
-        other => other,
-    };
+    let mut operation = attention(256, false, AttentionFormat::E4m3).operation().clone();
+    if let Operation::Attention(attention) = &mut operation {
+        attention.sequences[0].keys = 512;
+    }
+    let few = problem(&operation);
     assert!(time(&few, &split(2)) < 0.9 * time(&few, &split(1)));
 }

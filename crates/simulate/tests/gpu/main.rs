@@ -4,6 +4,7 @@
 
 mod attention;
 mod counts;
+mod engine;
 mod measured;
 mod support;
 mod whole;

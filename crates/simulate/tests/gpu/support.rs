@@ -1,29 +1,29 @@
 //! Problems and schedules.
 
 use gauntlet_device::Device;
+use gauntlet_families::operations::{accepts, problem};
 use gauntlet_operations::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
 };
 use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
-use gauntlet_simulate::{HostTerm, simulate};
-use gauntlet_tiles::accepts;
+use gauntlet_simulate::{HostTerm, Problem, simulate};
 
 pub fn device(name: &str) -> Device {
     Device::builtin(name).unwrap()
 }
 
-pub fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Operation {
+pub fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Problem {
     let groups = rows.iter().map(|&m| GemmShape { m, n, k }).collect();
-    Operation::GroupedGemm(GroupedGemm {
+    problem(&Operation::GroupedGemm(GroupedGemm {
         groups,
         form,
         output: OutputFormat::F16,
         tokens: Default::default(),
-    })
+    }))
 }
 
 /// The four recorded benchmark cases.
-pub fn cases() -> [Operation; 4] {
+pub fn cases() -> [Problem; 4] {
     [
         gemm(Form::Plain, &[80, 176, 128, 72, 64, 248, 96, 160], 4096, 7168),
         gemm(Form::Plain, &[40, 76, 168, 72, 164, 148, 196, 160], 7168, 2048),
@@ -32,8 +32,8 @@ pub fn cases() -> [Operation; 4] {
     ]
 }
 
-pub fn attention(queries: usize, causal: bool, format: AttentionFormat) -> Operation {
-    Operation::Attention(Attention {
+pub fn attention(queries: usize, causal: bool, format: AttentionFormat) -> Problem {
+    problem(&Operation::Attention(Attention {
         sequences: vec![Sequence {
             queries,
             keys: queries,
@@ -45,7 +45,7 @@ pub fn attention(queries: usize, causal: bool, format: AttentionFormat) -> Opera
         format,
         scaling: Scaling::PerHead,
         output: OutputFormat::F16,
-    })
+    }))
 }
 
 /// A specialised kernel with everything prepared, one block a tile.
@@ -61,7 +61,7 @@ pub fn prepared(tile: [usize; 3], stages: usize) -> Schedule {
 }
 
 /// Microseconds, without a host term.
-pub fn microseconds(problem: &Operation, schedule: &Schedule, device: &Device) -> f64 {
+pub fn microseconds(problem: &Problem, schedule: &Schedule, device: &Device) -> f64 {
     simulate(problem, schedule, device, HostTerm::default())
         .unwrap()
         .seconds
@@ -69,7 +69,7 @@ pub fn microseconds(problem: &Operation, schedule: &Schedule, device: &Device) -
 }
 
 /// Schedules in which every word has every value, as far as the device accepts them.
-pub fn schedules(problem: &Operation, device: &Device) -> Vec<Schedule> {
+pub fn schedules(problem: &Problem, device: &Device) -> Vec<Schedule> {
     let tiles = [
         [128, 128, 256],
         [128, 64, 128],
@@ -97,7 +97,7 @@ pub fn schedules(problem: &Operation, device: &Device) -> Vec<Schedule> {
             cluster: Cluster::from(clusters[digit(2, 4)]),
             ..Schedule::baseline()
         };
-        if accepts(&schedule, problem, device) && !found.contains(&schedule) {
+        if accepts(&schedule, problem.operation(), device) && !found.contains(&schedule) {
             found.push(schedule);
         }
     }

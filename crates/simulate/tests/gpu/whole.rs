@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use gauntlet_device::Device;
-use gauntlet_operations::{AttentionFormat, Form, Operation, Schedule, Setup};
+use gauntlet_operations::{AttentionFormat, Form, Schedule, Setup};
 use gauntlet_prove::prove;
 use gauntlet_simulate::{
-    Activity, Cached, HostTerm, Part, break_down, limit, repeated_limit, simulate, timeline,
+    Activity, Cached, HostTerm, Part, Problem, break_down, limit, repeated_limit, simulate, timeline,
 };
 
 use crate::support::{attention, cases, device, gemm, prepared, schedules};
@@ -16,7 +16,7 @@ const HOST: HostTerm = HostTerm {
     per_group: 35e-6,
 };
 
-fn problems() -> Vec<Operation> {
+fn problems() -> Vec<Problem> {
     let dual = gemm(Form::Swiglu, &[256], 4096, 7168);
     let odd = gemm(Form::Plain, &[1, 0, 300], 1040, 208);
     cases()
@@ -30,7 +30,7 @@ fn problems() -> Vec<Operation> {
 }
 
 /// One of `stride` schedules, of every problem on every device.
-fn everywhere(stride: usize, each: impl Fn(&Operation, &Schedule, &Device)) {
+fn everywhere(stride: usize, each: impl Fn(&Problem, &Schedule, &Device)) {
     for name in Device::builtin_names() {
         let device = device(name);
         let mut tried = 0;
@@ -160,7 +160,7 @@ fn few_rows_for_few_tokens_are_simulated_and_proved_on_hopper() {
             swap_ab: true,
             ..prepared(tile, 2)
         };
-        prove(&gauntlet_tiles::program(&schedule, &problem, h200.arch)).unwrap();
+        prove(&problem.model().program(&schedule, h200.arch)).unwrap();
         let seconds = simulate(&problem, &schedule, &h200, HOST).unwrap().seconds;
         assert!(seconds.is_finite() && seconds > 0.0, "{seconds}");
     }

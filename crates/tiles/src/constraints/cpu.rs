@@ -1,47 +1,51 @@
 //! The CPU: panels in cache, threads instead of blocks.
 
-use super::lever::{CLUSTER, ROLES, STAGES, TILE_K, TILE_M, TILE_N};
-use super::{Rule, Situation};
-use crate::resources::block_bytes;
-use crate::{Cluster, Roles};
+use gauntlet_operations::resources::block_bytes;
+use gauntlet_operations::{Cluster, Roles};
 
-const KERNEL: &str = "the CPU kernels: vectors of 16 lanes, one scale for each 16 values";
+use super::{CLUSTER, ROLES, Rule, STAGES, Situation, TILE_K, TILE_M, TILE_N};
+use crate::TiledFamily;
+
+/// The source of rules about the CPU kernels.
+pub const KERNEL: &str = "the CPU kernels: vectors of 16 lanes, one scale for each 16 values";
 
 /// Panels that overflow the second-level cache this many times are read from memory again and again.
 const PANELS_OVER_L2: f64 = 4.0;
 
-pub(super) const RULES: &[Rule] = rules! {
-    [TILE_M], KERNEL, rows;
-    [TILE_N], KERNEL, columns;
-    [TILE_K], KERNEL, depth;
-    [STAGES], "the CPU kernels: a ring of at most 8 panels", stages;
-    [STAGES, TILE_K, TILE_N, TILE_M],
-        "Gauntlet's own limit: a thread's panels may take four times its second-level cache",
-        panels;
-    [ROLES, STAGES], "definition of the word: one side prepares while the other multiplies", roles;
-    [CLUSTER], "definition of the word: no blocks share loads on a CPU", cluster;
-};
+/// The sides of a tile.
+pub const fn sides<F: TiledFamily>() -> &'static [Rule<F>] {
+    rules! {
+        [TILE_M], KERNEL, rows;
+        [TILE_N], KERNEL, columns;
+    }
+}
 
-fn rows(situation: &Situation) -> Option<String> {
+/// Panels, threads and blocks.
+pub const fn rules<F: TiledFamily>() -> &'static [Rule<F>] {
+    rules! {
+        [STAGES], "the CPU kernels: a ring of at most 8 panels", stages;
+        [STAGES, TILE_K, TILE_N, TILE_M],
+            "Gauntlet's own limit: a thread's panels may take four times its second-level cache",
+            panels;
+        [ROLES, STAGES], "definition of the word: one side prepares while the other multiplies", roles;
+        [CLUSTER], "definition of the word: no blocks share loads on a CPU", cluster;
+    }
+}
+
+fn rows<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
     (situation.schedule.tile.m > 1024).then(|| "the CPU kernels take at most 1024 rows at once".to_owned())
 }
 
-fn columns(situation: &Situation) -> Option<String> {
+fn columns<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
     (!situation.schedule.tile.n.is_multiple_of(16))
         .then(|| "the CPU kernels take columns in multiples of 16".to_owned())
 }
 
-fn depth(situation: &Situation) -> Option<String> {
-    situation.gemm()?;
-    (!situation.schedule.tile.k.is_multiple_of(16))
-        .then(|| "a panel holds whole blocks of 16 values with one scale".to_owned())
-}
-
-fn stages(situation: &Situation) -> Option<String> {
+fn stages<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
     (situation.schedule.stages > 8).then(|| "the CPU kernels prepare at most 8 panels ahead".to_owned())
 }
 
-fn panels(situation: &Situation) -> Option<String> {
+fn panels<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
     let limit = PANELS_OVER_L2 * situation.device.memory.l2_size.as_ref()?.get();
     let needed = block_bytes(situation.schedule, situation.operation, situation.arch());
     (needed as f64 > limit).then(|| {
@@ -52,7 +56,7 @@ fn panels(situation: &Situation) -> Option<String> {
     })
 }
 
-fn roles(situation: &Situation) -> Option<String> {
+fn roles<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
     if situation.schedule.roles != Roles::Specialised {
         return None;
     }
@@ -67,7 +71,7 @@ fn roles(situation: &Situation) -> Option<String> {
         .then(|| "with one stage no thread can prepare while another multiplies; it takes 2".to_owned())
 }
 
-fn cluster(situation: &Situation) -> Option<String> {
+fn cluster<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
     (situation.schedule.cluster != Cluster { m: 1, n: 1 })
         .then(|| "no blocks share loads on a CPU".to_owned())
 }

@@ -1,8 +1,7 @@
 //! The parts of a schedule that rules are about and remedies change: parameters, and the sides of a tile.
 
+use gauntlet_operations::{Cluster, Schedule, Tile};
 use gauntlet_parameters::{Domain, Parameters, Value};
-
-use crate::{Cluster, Schedule, Tile};
 
 /// The distance of choosing another word, or of exchanging the operands, in doublings of a number: equal to a factor of
 /// 4.
@@ -36,24 +35,40 @@ const CLUSTERS: &[[usize; 2]] = &[
 
 /// A parameter of the schedule's table, or one number of it, as in `tile.m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lever(&'static str);
+pub struct Lever(&'static str);
 
-pub(super) const TILE_M: Lever = Lever("tile.m");
-pub(super) const TILE_N: Lever = Lever("tile.n");
-pub(super) const TILE_K: Lever = Lever("tile.k");
-pub(super) const STAGES: Lever = Lever("stages");
-pub(super) const EPILOGUE: Lever = Lever("epilogue");
-pub(super) const ROLES: Lever = Lever("roles");
-pub(super) const ORDER: Lever = Lever("order");
-pub(super) const SWAP_AB: Lever = Lever("swap-ab");
-pub(super) const SPLIT_K: Lever = Lever("split-k");
-pub(super) const CLUSTER: Lever = Lever("cluster");
-pub(super) const PACKING: Lever = Lever("packing");
-pub(super) const SCORES: Lever = Lever("scores");
-pub(super) const VALUES: Lever = Lever("values");
-pub(super) const LAYOUT: Lever = Lever("layout");
-pub(super) const EXPONENTIAL: Lever = Lever("exponential");
-pub(super) const ARITHMETIC: Lever = Lever("arithmetic");
+/// Rows of a tile.
+pub const TILE_M: Lever = Lever("tile.m");
+/// Columns of a tile.
+pub const TILE_N: Lever = Lever("tile.n");
+/// Depth of a tile.
+pub const TILE_K: Lever = Lever("tile.k");
+/// The parameter `stages`.
+pub const STAGES: Lever = Lever("stages");
+/// The parameter `epilogue`.
+pub const EPILOGUE: Lever = Lever("epilogue");
+/// The parameter `roles`.
+pub const ROLES: Lever = Lever("roles");
+/// The parameter `order`.
+pub const ORDER: Lever = Lever("order");
+/// The parameter `swap-ab`.
+pub const SWAP_AB: Lever = Lever("swap-ab");
+/// The parameter `split-k`.
+pub const SPLIT_K: Lever = Lever("split-k");
+/// The parameter `cluster`.
+pub const CLUSTER: Lever = Lever("cluster");
+/// The parameter `packing`.
+pub const PACKING: Lever = Lever("packing");
+/// The parameter `scores`.
+pub const SCORES: Lever = Lever("scores");
+/// The parameter `values`.
+pub const VALUES: Lever = Lever("values");
+/// The parameter `layout`.
+pub const LAYOUT: Lever = Lever("layout");
+/// The parameter `exponential`.
+pub const EXPONENTIAL: Lever = Lever("exponential");
+/// The parameter `arithmetic`.
+pub const ARITHMETIC: Lever = Lever("arithmetic");
 
 impl Lever {
     /// Every part of a schedule, in the order of its table; a tile as its three sides.

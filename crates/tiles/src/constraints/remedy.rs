@@ -1,12 +1,12 @@
 //! The nearest schedules that keep every rule.
 
 use gauntlet_device::Arch;
-
-use super::lever::{Lever, SWAP_AB, TILE_M, TILE_N};
+use gauntlet_operations::Schedule;
 use gauntlet_task::Remedy;
 
-use super::{Rule, Situation, broken};
-use crate::Schedule;
+use super::lever::{Lever, SWAP_AB, TILE_M, TILE_N};
+use super::{Rule, Situation};
+use crate::TiledFamily;
 
 /// Further changes allowed after the first: a remedy with more changes would be a new schedule.
 const FURTHER_CHANGES: usize = 2;
@@ -15,7 +15,7 @@ const FURTHER_CHANGES: usize = 2;
 const FURTHER_DISTANCE: f64 = 2.0;
 
 /// For each lever of the broken rule the nearest schedule, if any, that begins with moving this lever.
-pub(super) fn find(situation: &Situation, rule: &Rule) -> Vec<Remedy> {
+pub(super) fn find<F: TiledFamily>(situation: &Situation<F>, rule: &Rule<F>) -> Vec<Remedy> {
     let mut remedies: Vec<Remedy> = Vec::new();
     for &lever in rule.levers {
         let Some(schedule) = nearest(situation, lever) else {
@@ -30,7 +30,7 @@ pub(super) fn find(situation: &Situation, rule: &Rule) -> Vec<Remedy> {
     remedies
 }
 
-fn nearest(situation: &Situation, lever: Lever) -> Option<Schedule> {
+fn nearest<F: TiledFamily>(situation: &Situation<F>, lever: Lever) -> Option<Schedule> {
     let mut search = Search {
         situation,
         first: lever,
@@ -40,27 +40,24 @@ fn nearest(situation: &Situation, lever: Lever) -> Option<Schedule> {
     search.best.map(|(_, schedule)| schedule)
 }
 
-struct Search<'a> {
-    situation: &'a Situation<'a>,
+struct Search<'a, F: TiledFamily> {
+    situation: &'a Situation<'a, F>,
     first: Lever,
     best: Option<(f64, Schedule)>,
 }
 
-impl Search<'_> {
+impl<F: TiledFamily> Search<'_, F> {
     /// Tries every move of `levers`; where a rule is still broken, moves what may keep that rule, and so on.
     fn from(&mut self, schedule: &Schedule, levers: &[Lever], distance: f64, further: usize) {
-        let depth = self.situation.attention().map(|attention| attention.head_size);
+        let depth = F::fixed_depth(self.situation.sizes);
         for lever in levers {
             for (step, candidate) in lever.alternatives(schedule, depth) {
                 let distance = distance + step;
                 if self.best.as_ref().is_some_and(|(best, _)| *best <= distance) {
                     break;
                 }
-                let situation = Situation {
-                    schedule: &candidate,
-                    ..*self.situation
-                };
-                let open = broken(&situation).next().map(|(rule, _)| rule.levers);
+                let open = self.situation.with(&candidate).broken().next();
+                let open = open.map(|(rule, _)| rule.levers);
                 match open {
                     None if self.helps(&candidate) => self.best = Some((distance, candidate)),
                     Some(levers) if further > 0 => {
@@ -75,16 +72,16 @@ impl Search<'_> {
     /// Whether moving the first lever is part of the remedy, and the other moves alone do not suffice.
     fn helps(&self, candidate: &Schedule) -> bool {
         let without = self.first.carry(self.situation.schedule, candidate);
-        broken(&Situation {
-            schedule: &without,
-            ..*self.situation
-        })
-        .next()
-        .is_some()
+        !self.situation.with(&without).is_kept()
     }
 }
 
-fn sentence(situation: &Situation, rule: &Rule, lever: Lever, schedule: &Schedule) -> String {
+fn sentence<F: TiledFamily>(
+    situation: &Situation<F>,
+    rule: &Rule<F>,
+    lever: Lever,
+    schedule: &Schedule,
+) -> String {
     let before = situation.schedule;
     let changed: Vec<Lever> = Lever::all()
         .into_iter()
@@ -100,8 +97,7 @@ fn sentence(situation: &Situation, rule: &Rule, lever: Lever, schedule: &Schedul
             _ => parts.concat(),
         }
     };
-    if lever == SWAP_AB && situation.gemm().is_some() && schedule.swap_ab && schedule.tile.n == before.tile.m
-    {
+    if lever == SWAP_AB && schedule.swap_ab && schedule.tile.n == before.tile.m {
         let rest: Vec<_> = changed
             .into_iter()
             .filter(|lever| ![SWAP_AB, TILE_M, TILE_N].contains(lever))

@@ -3,20 +3,24 @@
 //! A block is one thread that multiplies, with the thread that prepares its panels if roles are specialised; the
 //! lanes of a producer's other consumers are of the same kind and share nothing with it but the producer's time.
 
-use gauntlet_operations::Operation;
-
-use super::Action::{AwaitStore, BulkStore, Load, Prefetch, Store};
-use super::text::{
-    Buffers, CONSUMER, EVERYONE, PRODUCER, acquire, is_attention, multiply, now, publish, repeat, role,
-    softmax_in_registers, stages, wait_for, when,
-};
-use super::{
-    Action, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Signal, Statement,
+use gauntlet_operations::{Roles, Schedule};
+use gauntlet_task::program::Action::{AwaitStore, BulkStore, Load, Prefetch, Store};
+use gauntlet_task::program::{
+    Action, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Signal, Statement,
     TileProgram,
 };
-use crate::{Roles, Schedule};
 
-pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
+use super::{
+    Buffers, CONSUMER, EVERYONE, PRODUCER, acquire, now, publish, repeat, role, stages, wait_for, when,
+};
+
+/// The program of the schedule, with the products of a step from its panels; each tile first prepares its queries where
+/// there are any.
+pub fn panels(
+    schedule: &Schedule,
+    has_queries: bool,
+    products: impl Fn(BufferIndex) -> Vec<Action>,
+) -> TileProgram {
     let stages = stages(schedule);
     let guard = match schedule.roles {
         Roles::Unified => Guard::Block,
@@ -24,13 +28,16 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
     };
     let mut buffers = Buffers::default();
     let panels = buffers.add(Contents::Converted, stages, Filled::Step, guard);
-    let queries = buffers.queries(problem, Guard::Block);
+    let queries = has_queries.then(|| buffers.queries(Guard::Block));
     let staging = buffers.staging(schedule);
-    let begin = queries.map(|queries| Statement::Do(prepare(queries)));
+    let products: Vec<_> = products(panels).into_iter().map(Statement::Do).collect();
+    let mut tile: Vec<Statement> = queries
+        .map(|queries| prepare(queries).into())
+        .into_iter()
+        .collect();
     let roles = match schedule.roles {
         Roles::Unified => {
-            let mut tile: Vec<Statement> = begin.into_iter().collect();
-            tile.push(batches(panels, stages, products(panels, problem)));
+            tile.push(batches(panels, stages, products));
             tile.extend(epilogue(staging));
             vec![role(EVERYONE, 1, vec![repeat(Extent::Tiles, tile)])]
         }
@@ -41,18 +48,17 @@ pub(super) fn program(schedule: &Schedule, problem: &Operation) -> TileProgram {
                 publish(panels, Signal::Now).into(),
             ];
             let mut step: Vec<Statement> = vec![wait_for(panels).into()];
-            step.extend(products(panels, problem));
+            step.extend(products);
             step.push(now(panels).into());
-            let mut consume: Vec<Statement> = begin.into_iter().collect();
-            consume.push(repeat(Extent::Steps, step));
-            consume.extend(epilogue(staging));
+            tile.push(repeat(Extent::Steps, step));
+            tile.extend(epilogue(staging));
             vec![
                 role(
                     PRODUCER,
                     1,
                     vec![repeat(Extent::Tiles, vec![repeat(Extent::Steps, produce)])],
                 ),
-                role(CONSUMER, 1, vec![repeat(Extent::Tiles, consume)]),
+                role(CONSUMER, 1, vec![repeat(Extent::Tiles, tile)]),
             ]
         }
     };
@@ -84,18 +90,6 @@ fn prepare(buffer: BufferIndex) -> Action {
         buffer,
         ahead: 0,
         copy: CopyMethod::Registers,
-    }
-}
-
-fn products(panels: BufferIndex, problem: &Operation) -> Vec<Statement> {
-    if is_attention(problem) {
-        vec![
-            multiply(Product::Scores, panels).into(),
-            softmax_in_registers().into(),
-            multiply(Product::Values, panels).into(),
-        ]
-    } else {
-        vec![multiply(Product::Gemm, panels).into()]
     }
 }
 

@@ -3,22 +3,24 @@
 //! The calibration uses nothing of the grid: it measures primitives and no kernels. A GPU's description may contain
 //! results of kernels on some shapes of the grid; the other shapes are reported separately.
 
+mod grid;
 mod measure;
 
 use std::collections::BTreeMap;
 
 use gauntlet_device::calibration::Quality;
 use gauntlet_device::{Arch, Device, Gpu, Pipeline};
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_families::operations::problem;
+use gauntlet_operations::Schedule;
 use gauntlet_simulate::{
-    HostTerm, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, MissingFigure, cpu_phases, simulate,
+    HostTerm, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, MissingFigure, Problem, cpu_phases, simulate,
 };
 use gauntlet_stats::{Fit, Predicted, median};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use gauntlet_simulate::{Shape, validation_grid as grid};
+pub use grid::{Shape, grid};
 pub use measure::{Measured, Plan, measure};
 
 /// The result of a validation.
@@ -146,8 +148,8 @@ impl Validation {
         let plain = uncalibrated(device);
         let mut points = Vec::new();
         for one in measured {
-            let operation = &shapes[one.shape].operation;
-            let predict = |device: &Device| simulate(operation, &one.schedule, device, HostTerm::default());
+            let problem = problem(&shapes[one.shape].operation);
+            let predict = |device: &Device| simulate(&problem, &one.schedule, device, HostTerm::default());
             points.push(Point {
                 shape: shapes[one.shape].name.to_owned(),
                 schedule: one.schedule.clone(),
@@ -157,7 +159,7 @@ impl Validation {
                 calibrated: predict(device)?.seconds,
                 uncalibrated: predict(&plain)?.seconds,
                 phases: match device.arch {
-                    Arch::Cpu => phases(operation, one, device)?,
+                    Arch::Cpu => phases(&problem, one, device)?,
                     _ => BTreeMap::new(),
                 },
             });
@@ -238,7 +240,7 @@ pub fn check(shapes: &[Shape], device: &Device) -> Result<(), MissingFigure> {
     {
         for device in [device, &plain] {
             if let Some(schedule) = schedules.first() {
-                simulate(operation, schedule, device, HostTerm::default())?;
+                simulate(&problem(operation), schedule, device, HostTerm::default())?;
             }
         }
     }
@@ -280,11 +282,11 @@ fn shape_accuracy(shape: &Shape, points: &[Point]) -> ShapeAccuracy {
 }
 
 fn phases(
-    operation: &Operation,
+    problem: &Problem,
     measured: &Measured,
     device: &Device,
 ) -> Result<BTreeMap<String, [f64; 2]>, MissingFigure> {
-    let phases = cpu_phases(operation, &measured.schedule, device)?;
+    let phases = cpu_phases(problem, &measured.schedule, device)?;
     let threads = device.processors.get();
     let predicted = [
         // Only the caller does the set-up; the others wait for it.

@@ -149,7 +149,7 @@ const MOST_STEPS: usize = 20_000_000;
 
 /// Refuses problems whose simulation would take too long.
 fn bounded(name: &str, subject: &Subject, device: &Device) -> Result<(), CliError> {
-    let counts = Counts::of(subject.operation(), subject.schedule(), device.arch, 1);
+    let counts = Counts::of(subject.problem(), subject.schedule(), device.arch, 1);
     let steps = counts.tiles.saturating_mul(counts.steps);
     if steps <= MOST_STEPS {
         return Ok(());
@@ -171,17 +171,17 @@ fn explanation(
     host: HostTerm,
 ) -> Result<Explanation, NoEstimate> {
     let subject = Subject::of(problem, schedule)?;
-    let (operation, schedule) = (subject.operation(), subject.schedule());
+    let (modelled, schedule) = (subject.problem(), subject.schedule());
     let simulation = subject.simulate(device, host)?;
     let breakdown = subject.break_down(device, host)?;
     // The host's time is known, so the model's error applies to the rest only.
-    let given = host.seconds(operation, schedule);
+    let given = host.seconds(modelled, schedule);
     let (low, high) = subject.error_bar(simulation.seconds - given, device);
     let processors = device.processors.get() as usize;
-    let blocks = Occupancy::of(operation, schedule, device).map_or(1, |occupancy| occupancy.blocks);
+    let blocks = Occupancy::of(modelled, schedule, device).map_or(1, |occupancy| occupancy.blocks);
     Ok(Explanation {
         case: name.to_owned(),
-        operation: operation.clone(),
+        operation: modelled.operation().clone(),
         schedule: schedule.clone(),
         device: device.title.clone(),
         arch: device.arch,
@@ -196,10 +196,10 @@ fn explanation(
         greatest_gain: GreatestGain::of(&breakdown, device.arch, Basis::of(device)),
         bound: simulation.bound,
         breakdown,
-        counts: Counts::of(operation, schedule, device.arch, processors * blocks),
+        counts: Counts::of(modelled, schedule, device.arch, processors * blocks),
         processors,
         blocks,
-        buffer_bytes: block_bytes(schedule, operation, device.arch),
+        buffer_bytes: block_bytes(schedule, modelled.operation(), device.arch),
     })
 }
 

@@ -88,11 +88,15 @@ impl Service for Compiling {
         let sizes = gauntlet_families::open(&case.record()).map_err(refused)?;
         let operation = gauntlet_tiles::operation(&sizes)
             .ok_or_else(|| refused(format!("there is no CUDA kernel of the task `{}`", case.task)))?;
-        let plan =
-            plan(operation, &gauntlet_tiles::schedule(parameters), self.target).map_err(|error| Failure {
-                kind: FailureKind::Refused,
-                message: error.to_string(),
-            })?;
+        let plan = plan(
+            operation,
+            &gauntlet_operations::Schedule::restricted(parameters),
+            self.target,
+        )
+        .map_err(|error| Failure {
+            kind: FailureKind::Refused,
+            message: error.to_string(),
+        })?;
         let compile = |variant: &Variant| {
             let compiled = self.compiler.compile(variant, self.target.arch);
             compiled.map_err(|error| Failure {

@@ -80,9 +80,7 @@ fn predict(
         let schedule = side.schedule_for(&case.sizes, &setting.device);
         let subject = Subject::of(&case.sizes, schedule)?;
         let kernel = subject.simulate(&setting.device, HostTerm::default())?.seconds;
-        let host = setting
-            .host_term()
-            .seconds(subject.operation(), subject.schedule());
+        let host = setting.host_term().seconds(subject.problem(), subject.schedule());
         Ok(Times {
             call: kernel + host,
             kernel,

@@ -1,8 +1,6 @@
 //! The cost of writing results.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{HopperAttention, weights};
-use gauntlet_operations::{Form, Operation};
 
 use super::{Costs, Setting, Transfer};
 use crate::gpu::assumed;
@@ -13,6 +11,19 @@ const SUM: f64 = 4.0;
 /// Bytes of an fp16 or bf16 value.
 const HALF: f64 = 2.0;
 
+/// The results of a tile.
+#[derive(Debug, Clone, Copy)]
+pub struct Results {
+    /// Columns of the tile's results.
+    pub columns: f64,
+    /// Sums from which one element of the result is made.
+    pub matrices: f64,
+    /// Exponentials for each element.
+    pub exponentials: f64,
+    /// Whether the parts of a split sum are blocks of one cluster, which merge over its shared memory.
+    pub merge_in_cluster: bool,
+}
+
 /// The costs of storing, including reduction; all other fields are 0.
 pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     if setting.ideal.epilogue {
@@ -20,16 +31,15 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     }
     let (schedule, machine) = (setting.schedule, setting.machine);
     let pair = setting.bundle.pair as f64;
-    let (columns, matrices, exponentials) = match setting.problem {
-        Operation::GroupedGemm(gemm) => {
-            let silu = if gemm.form == Form::Swiglu { 1.0 } else { 0.0 };
-            (schedule.tile.n as f64, weights(gemm) as f64, silu)
-        }
-        Operation::Attention(_) => (schedule.tile.k as f64, 1.0, 0.0),
-    };
+    let Results {
+        columns,
+        matrices,
+        exponentials,
+        merge_in_cluster,
+    } = setting.problem.model().results(setting);
     let sums = schedule.tile.m as f64 / pair * columns;
     let results = kind.rows / pair * kind.columns;
-    let in_cluster = schedule.split_k > 1 && merges_in_cluster(setting);
+    let in_cluster = schedule.split_k > 1 && merge_in_cluster;
     let split = schedule.split_k > 1 && !in_cluster;
     let results = if in_cluster {
         results / schedule.split_k as f64
@@ -39,7 +49,7 @@ pub(super) fn of(kind: &Kind, setting: &Setting) -> Costs {
     let element = if split {
         SUM * matrices
     } else {
-        setting.problem.output_format().bytes() as f64
+        setting.problem.operation().output_format().bytes() as f64
     };
     let bytes = results * element;
     let activation = sums * exponentials / machine.exponential_rate;
@@ -106,13 +116,6 @@ fn in_halves(setting: &Setting, element: f64) -> bool {
     element <= HALF && !(setting.schedule.swap_ab && setting.machine.arch == Arch::Sm100a)
 }
 
-/// Whether the parts of a split sum are blocks of one cluster, which merge over its shared memory.
-fn merges_in_cluster(setting: &Setting) -> bool {
-    matches!(setting.problem, Operation::Attention(_))
-        && setting.machine.arch == Arch::Sm90a
-        && HopperAttention::of(setting.schedule) == HopperAttention::Resident
-}
-
 /// Each block of a cluster gets its share of the rows of all others' sums, and adds them in a fixed order.
 fn merging(sums: f64, setting: &Setting) -> f64 {
     let others = 1.0 - 1.0 / setting.schedule.split_k as f64;
@@ -122,7 +125,8 @@ fn merging(sums: f64, setting: &Setting) -> f64 {
 /// Each part waits for the others at a counter, adds up its share of the tile in a fixed order, and writes it.
 fn reduction(results: f64, sums: f64, setting: &Setting) -> f64 {
     let machine = setting.machine;
-    let written = results / setting.schedule.split_k as f64 * setting.problem.output_format().bytes() as f64;
+    let written = results / setting.schedule.split_k as f64
+        * setting.problem.operation().output_format().bytes() as f64;
     machine.counter
         + machine.load_latency[1]
         + sums * SUM / assumed::CACHE_RATE

@@ -1,0 +1,135 @@
+//! What the kernels of grouped GEMM cost.
+
+mod cpu;
+mod gpu;
+mod tiles;
+
+use gauntlet_device::{Arch, Gpu};
+use gauntlet_operations::resources::{converts_beforehand, is_narrow, is_unified, weights};
+use gauntlet_operations::{Form, GroupedGemm, Operation, Schedule};
+use gauntlet_simulate::cpu::{Primitives, Rates, Work};
+use gauntlet_simulate::gpu::{Bundle, Kind, Machine, Results, Setting, Step};
+use gauntlet_simulate::tiles::Class;
+use gauntlet_simulate::{Model, Part, Problem};
+use gauntlet_task::program::TileProgram;
+
+use crate::program;
+
+/// Bytes of a packed NVFP4 value with its share of a scale.
+const PACKED: f64 = 0.5 + 1.0 / 16.0;
+
+/// Registers of a thread that converts NVFP4 for `wgmma`, besides its sums: 103 to 121 in the kernels with tokens as rows
+/// and unified roles (`gauntlet compile rows`).
+const CONVERTING_REGISTERS: f64 = 112.0;
+
+/// These sizes as a problem that can be simulated.
+pub fn problem(gemm: &GroupedGemm) -> Problem {
+    let operation = Operation::GroupedGemm(gemm.clone());
+    let model = Gemm {
+        gemm: gemm.clone(),
+        operation: operation.clone(),
+    };
+    Problem::new(operation, model)
+}
+
+#[derive(Debug)]
+struct Gemm {
+    gemm: GroupedGemm,
+    operation: Operation,
+}
+
+impl Model for Gemm {
+    fn program(&self, schedule: &Schedule, arch: Arch) -> TileProgram {
+        program::program(schedule, &self.gemm, &self.operation, arch)
+    }
+
+    fn groups(&self) -> usize {
+        self.gemm.groups.len()
+    }
+
+    fn bytes(&self) -> f64 {
+        let output = self.gemm.output.bytes() as f64;
+        let groups = self.gemm.groups.iter().filter(|shape| shape.m > 0);
+        groups
+            .map(|shape| {
+                let (m, n, k) = (shape.m as f64, shape.n as f64, shape.k as f64);
+                (m + weights(&self.gemm) as f64 * n) * k * PACKED + m * n * output
+            })
+            .sum()
+    }
+
+    fn rows(&self, schedule: &Schedule, _arch: Arch) -> (usize, Vec<usize>) {
+        let tile = schedule.tile;
+        let step = if schedule.swap_ab { tile.n } else { tile.m };
+        (step, self.gemm.groups.iter().map(|shape| shape.m).collect())
+    }
+
+    fn classes(&self, schedule: &Schedule, _arch: Arch) -> Vec<Class> {
+        tiles::classes(&self.gemm, schedule)
+    }
+
+    fn levers(&self, part: Part, _arch: Arch) -> &'static [&'static str] {
+        match part {
+            Part::Padding => &["swap-ab"],
+            _ => &[],
+        }
+    }
+
+    fn converting_registers(&self, schedule: &Schedule, arch: Arch) -> Option<f64> {
+        (arch == Arch::Sm90a && !is_narrow(schedule)).then_some(CONVERTING_REGISTERS)
+    }
+
+    fn kinds(
+        &self,
+        schedule: &Schedule,
+        bundle: Bundle,
+        cache: f64,
+        clusters: usize,
+        _arch: Arch,
+    ) -> Vec<Kind> {
+        tiles::kinds(&self.gemm, schedule, bundle, cache, clusters)
+    }
+
+    fn product_rate(&self, gpu: &Gpu) -> f64 {
+        gpu.fp4_rate.as_ref().unwrap_or(&gpu.fp16_rate).get()
+    }
+
+    fn scheduled_rate(&self, schedule: &Schedule, machine: &Machine, _gpu: &Gpu) -> f64 {
+        if is_unified(schedule, machine.arch) {
+            machine.product_rate * machine.mma_sync_share()
+        } else {
+            machine.product_rate
+        }
+    }
+
+    fn converted_beforehand(&self, schedule: &Schedule, arch: Arch) -> Option<(f64, f64)> {
+        let tokens = self.gemm.groups.iter().map(|shape| (shape.m * shape.k) as f64);
+        converts_beforehand(schedule, &self.operation, arch).then(|| (tokens.sum(), PACKED))
+    }
+
+    fn step(&self, kind: &Kind, setting: &Setting) -> Step {
+        gpu::step(self, kind, setting)
+    }
+
+    fn results(&self, setting: &Setting) -> Results {
+        Results {
+            columns: setting.schedule.tile.n as f64,
+            matrices: weights(&self.gemm) as f64,
+            exponentials: if self.gemm.form == Form::Swiglu { 1.0 } else { 0.0 },
+            merge_in_cluster: false,
+        }
+    }
+
+    fn primitives(&self) -> Primitives {
+        Primitives::Dots {
+            runs: match self.gemm.form {
+                Form::Plain => "scale",
+                Form::Swiglu => "swiglu",
+            },
+        }
+    }
+
+    fn cpu_work(&self, schedule: &Schedule, rates: &Rates) -> Work {
+        cpu::work(&self.gemm, schedule, rates)
+    }
+}
