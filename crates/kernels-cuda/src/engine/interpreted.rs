@@ -239,6 +239,7 @@ fn encoded(map: &Map, address: u64) -> [u8; 128] {
         address: address + map.offset,
         element_bytes: map.element.bytes(),
         sizes: map.sizes.clone(),
+        strides: TensorMap::strides_without_gaps(&map.sizes, map.element.bytes()),
         boxes: map.boxes.clone(),
         swizzle,
     }
