@@ -13,6 +13,6 @@ pub use program::program;
 pub use sizes::{TiledFamily, TiledSizes, largest_ratio, operation, schedule, up_to};
 
 use gauntlet_operations::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Order, Packing, Roles, Schedule, Scores,
-    Tile, Values, resources,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Maps, Order, Packing, Roles, Schedule,
+    Scores, Tile, Values, resources,
 };

@@ -26,7 +26,7 @@ use std::fmt;
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::is_narrow;
-use gauntlet_operations::{GroupedGemm, Operation, Roles, Schedule, TokenFormat};
+use gauntlet_operations::{GroupedGemm, Maps, Operation, Roles, Schedule, TokenFormat};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
@@ -57,6 +57,10 @@ pub fn plan(problem: &Operation, schedule: &Schedule, target: Target) -> Result<
     check_tokens(gemm)?;
     let source = source(schedule, target.arch);
     check_arch(source, schedule, target.arch)?;
+    if source != Source::Native {
+        let why = "of the CUDA kernels only the native one, on sm_100a, makes tensor maps in its blocks";
+        PlanError::unless("maps", schedule.maps, Maps::Prebuilt, why)?;
+    }
     match source {
         Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, target.processors)?)),
         Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule, target)?)),

@@ -3,11 +3,11 @@
 use gauntlet_device::Arch;
 
 use super::lever::{
-    ARITHMETIC, EXPONENTIAL, LAYOUT, PACKING, ROLES, SCORES, SPLIT_K, SWAP_AB, TILE_K, VALUES,
+    ARITHMETIC, EXPONENTIAL, LAYOUT, MAPS, PACKING, ROLES, SCORES, SPLIT_K, SWAP_AB, TILE_K, VALUES,
 };
 use super::{Rule, Situation};
 use crate::resources::fewest_steps;
-use crate::{Choice, Packing, Roles};
+use crate::{Choice, Maps, Packing, Roles};
 
 const OF_ATTENTION: &str = "definition of the word: it says how attention's kernels compute on GPUs";
 
@@ -21,6 +21,7 @@ pub(super) const RULES: &[Rule] = rules! {
     [PACKING, ROLES],
         "definition of the word: steps are those of the swapped kernel, in which 16-bit tokens need no launch of their own",
         steps;
+    [MAPS], "PTX ISA, tensormap.replace: sm_90a and sm_100a; of the CUDA kernels, the native one makes maps", maps;
     [SCORES], OF_ATTENTION, |s| of_attention(s, s.schedule.scores);
     [VALUES], OF_ATTENTION, |s| of_attention(s, s.schedule.values);
     [LAYOUT], OF_ATTENTION, |s| of_attention(s, s.schedule.layout);
@@ -70,6 +71,20 @@ fn steps(situation: &Situation) -> Option<String> {
         "one tensor map describes the tokens of all groups, so K has to be the same"
     } else {
         return None;
+    };
+    Some(why.to_owned())
+}
+
+fn maps(situation: &Situation) -> Option<String> {
+    if situation.schedule.maps == Maps::Prebuilt {
+        return None;
+    }
+    let why = match (situation.attention(), situation.arch()) {
+        (Some(_), _) => "attention's tensor maps do not depend on the tile",
+        (None, Arch::Cpu) => "a CPU has no tensor maps",
+        (None, Arch::Sm80 | Arch::Sm89) => "tensor maps begin with sm_90",
+        (None, Arch::Sm90a) => "the kernels for Hopper read maps that the host has made",
+        (None, Arch::Sm100a) => return None,
     };
     Some(why.to_owned())
 }

@@ -49,6 +49,7 @@ pub(super) const SWAP_AB: Lever = Lever("swap-ab");
 pub(super) const SPLIT_K: Lever = Lever("split-k");
 pub(super) const CLUSTER: Lever = Lever("cluster");
 pub(super) const PACKING: Lever = Lever("packing");
+pub(super) const MAPS: Lever = Lever("maps");
 pub(super) const SCORES: Lever = Lever("scores");
 pub(super) const VALUES: Lever = Lever("values");
 pub(super) const LAYOUT: Lever = Lever("layout");
