@@ -18,4 +18,4 @@ mod written;
 
 pub use family::{GEMM, GemmFamily};
 pub use generate::generate;
-pub use oracle::grids;
+pub use oracle::{grid, grids};

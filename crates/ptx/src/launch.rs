@@ -153,8 +153,9 @@ impl Machine<'_> {
         let number = self.begun.len();
         let launch = &self.launches[number];
         let shared_bytes = (launch.kernel.static_bytes + launch.shared_bytes) as usize;
-        let (blocks, threads) = (launch.blocks(), launch.threads());
-        for index in 0..blocks {
+        let (running, threads) = (launch.running(), launch.threads());
+        let blocks = running.len();
+        for index in running {
             let shape = Shape {
                 grid: launch.grid,
                 block: launch.block,
@@ -168,8 +169,8 @@ impl Machine<'_> {
             self.blocks.push(block);
         }
         self.begun.push(Begun {
-            threads: (blocks * threads) as usize,
-            holding: blocks as usize,
+            threads: blocks * threads as usize,
+            holding: blocks,
         });
         self.happened();
     }
