@@ -301,7 +301,6 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, ServeError>) -> PyResult<T> {
 fn refused(failure: ServeError) -> PyErr {
     match failure {
         ServeError::Gpu(_)
-        | ServeError::Layout { .. }
         | ServeError::Compiler(_)
         | ServeError::Build(_)
         | ServeError::Driver(_) => error::runtime(failure),

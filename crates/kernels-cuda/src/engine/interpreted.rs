@@ -74,7 +74,7 @@ impl Kernels {
         Self {
             problem: problem.clone(),
             packing: schedule.packing,
-            scales: ScaleLayout::of(arch),
+            scales: ScaleLayout::of(target(arch).for_problem(problem).arch),
             kernels,
             plan,
         }
