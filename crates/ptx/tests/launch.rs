@@ -52,6 +52,7 @@ fn launched(
             shared_bytes: 1024,
             parameter: &parameter,
             overlaps: *overlaps,
+            only: None,
         })
         .collect();
     let result = run(&launches, &mut memory, seed);
