@@ -1,5 +1,5 @@
 /* The kernels of Gauntlet: NVFP4 grouped GEMM and attention on processors, NVFP4 grouped GEMM on NVIDIA
- * GPUs of compute capability 8.0 to 9.0 (not run yet before 9.0).
+ * GPUs of compute capability 8.0 to 12.9 (run on 9.0 only).
  *
  * Every object is created, used and destroyed by the functions below. A function that can fail returns a
  * gauntlet_status; gauntlet_error() then says in words what is wrong and what to do. Nothing here aborts the process.

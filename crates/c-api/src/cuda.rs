@@ -28,7 +28,7 @@ pub struct ProductWeights {
 
 fn failure(error: ServeError) -> Failure {
     let status = match &error {
-        ServeError::Gpu(_) | ServeError::Layout { .. } | ServeError::Compiler(_) => Status::Unsupported,
+        ServeError::Gpu(_) | ServeError::Compiler(_) => Status::Unsupported,
         ServeError::Driver(_) | ServeError::Build(BuildError::Driver(_)) => Status::Driver,
         ServeError::Build(_) => Status::Internal,
         _ => Status::BadArgument,

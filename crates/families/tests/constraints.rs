@@ -7,8 +7,8 @@ use gauntlet_device::Device;
 use gauntlet_families::operations::{accepts, check};
 use gauntlet_operations::{
     Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Exponential, Form, GemmShape,
-    GroupedGemm, Layout, Operation, Order, OutputFormat, Packing, Roles, Scaling, Schedule, Scores, Sequence,
-    Tile, Values, resources,
+    GroupedGemm, Layout, Maps, Operation, Order, OutputFormat, Packing, Roles, Scaling, Schedule, Scores,
+    Sequence, Tile, Values, resources,
 };
 use proptest::prelude::*;
 
@@ -240,6 +240,10 @@ fn messages() {
         ),
         ("h200", plain(), "values = \"scalar\"\nscores = \"in-place\""),
         ("h200", plain(), "packing = \"fragments\""),
+        ("h200", plain(), "maps = \"per-block\""),
+        ("l4", plain(), "maps = \"per-block\""),
+        ("b200", fp8.clone(), "tile = [128, 64, 64]\nmaps = \"per-block\""),
+        ("desk", plain(), "maps = \"per-block\""),
         ("h200", fp8.clone(), "tile = [96, 72, 64]"),
         ("h200", fp8.clone(), "tile = [64, 64, 64]\nvalues = \"scalar\""),
         (
@@ -323,6 +327,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         any::<bool>(),
         (
             any_of::<Packing>(),
+            any_of::<Maps>(),
             any_of::<Scores>(),
             any_of::<Values>(),
             any_of::<Layout>(),
@@ -338,8 +343,13 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
         choices,
     )
         .prop_map(|((m, n, k), stages, split_k, (rows, columns), choices)| {
-            let (epilogue, roles, order, swap_ab, (packing, scores, values, layout, exponential, arithmetic)) =
-                choices;
+            let (
+                epilogue,
+                roles,
+                order,
+                swap_ab,
+                (packing, maps, scores, values, layout, exponential, arithmetic),
+            ) = choices;
             Schedule {
                 tile: Tile { m, n, k },
                 stages,
@@ -350,6 +360,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
                 order,
                 swap_ab,
                 packing,
+                maps,
                 scores,
                 values,
                 layout,

@@ -2,7 +2,7 @@
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_operations::{
-    Choice, Epilogue, Form, GemmShape, GroupedGemm, Inputs, Lookup, Operation, Order, Packing, Roles,
+    Choice, Epilogue, Form, GemmShape, GroupedGemm, Inputs, Lookup, Maps, Operation, Order, Packing, Roles,
     Schedule, Setup,
 };
 use gauntlet_parameters::{Space, Table, Value};
@@ -198,6 +198,7 @@ impl TiledFamily for GemmFamily {
             .with("split-k", if on_cpu { vec![1_usize, 2] } else { vec![1, 2, 4] })
             .with("cluster", clusters.to_vec())
             .with("packing", [Packing::default().name()])
+            .with("maps", [Maps::default().name()])
     }
 
     /// Every choice, and a few numbers that the CPU kernels take: the usual tile, narrower and wider ones, a lopsided one,

@@ -22,4 +22,4 @@ mod written;
 pub use costs::problem;
 pub use family::{GEMM, GemmFamily};
 pub use generate::generate;
-pub use oracle::grids;
+pub use oracle::{grid, grids};

@@ -54,7 +54,8 @@ fn crossing(rows: Vec<usize>, columns: Vec<usize>) -> Vec<(Vec<usize>, Vec<usize
     pieces(rows, TILE).into_iter().flat_map(with_columns).collect()
 }
 
-fn grid(form: Form, inputs: &GroupInputs, rows: Vec<usize>, columns: Vec<usize>) -> Grid {
+/// The expected result at these rows and columns of a group.
+pub fn grid(form: Form, inputs: &GroupInputs, rows: Vec<usize>, columns: Vec<usize>) -> Grid {
     let mut values = product(&inputs.a, &rows, &inputs.b, &columns);
     if let (Form::Swiglu, Some(b2)) = (form, &inputs.b2) {
         let factors = product(&inputs.a, &rows, b2, &columns);

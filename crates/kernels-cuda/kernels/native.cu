@@ -8,7 +8,7 @@
 // multiplies, once the second has said by PEER_FULL that its part is there.
 //
 // Definitions: TILE_M 128, or with PAIRED 1 256; TILE_N, TILE_K, STAGES, SPLIT_K, SWAP_AB, EPILOGUE, ROLES, ORDER and LOOKUP are the schedule's;
-// DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; TILE_SUMS, tiles whose sums tensor memory holds at once;
+// BLOCK_MAPS 1, each block makes its tensor maps; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; TILE_SUMS, tiles whose sums tensor memory holds at once;
 // TENSOR_COLUMNS, columns of it that a block takes.
 #include "native_loads.cuh"
 #include "native_products.cuh"
@@ -21,8 +21,9 @@
 constexpr u32 AHEAD = STAGES > 1 ? STAGES - 1 : 1;
 
 // Stages are those from `first` on.
-DEVICE void load_and_multiply(const Parameter& parameter, const Work& work, u32 memory, u32 tensor, StageCursor first) {
-    Operands operands(parameter, work.tile);
+DEVICE void load_and_multiply(const Parameter& parameter, const Work& work, u32 memory, u32 tensor, StageCursor first,
+                              GroupMaps& maps) {
+    Operands operands(parameter, work.tile, maps.of(parameter, work.tile.group, memory, first));
     StageCursor filled = first, read = first;
     u32 loaded = 0;
 #pragma unroll 1
@@ -44,6 +45,7 @@ DEVICE void load_and_multiply(const Parameter& parameter, const Work& work, u32 
 DEVICE void everyone(const Parameter& parameter, u32 memory, u32 tensor, u32 warp, u32 lane, Recorder& recorder) {
     recorder.begin(Role::Everyone, 0, threadIdx.x == 0);
     StageCursor stage;
+    GroupMaps maps;
     u32 place = first_place(), turn = 0;
     for (;; turn ^= 1) {
         Work work = next_work(parameter, memory + WORK, place);
@@ -53,7 +55,7 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 tensor, u32 war
             if (elect()) {
                 barrier_wait(memory + SUMS_EMPTY, turn ^ 1);
                 tensor_fence_after();
-                load_and_multiply(parameter, work, memory, tensor, stage);
+                load_and_multiply(parameter, work, memory, tensor, stage, maps);
             }
             __syncwarp();
         }
@@ -86,6 +88,7 @@ struct WorkReader {
 DEVICE void load(const Parameter& parameter, u32 memory) {
     StageCursor stage;
     WorkCursor cursor;
+    GroupMaps maps;
     u32 place = first_place();
     for (;;) {
         if constexpr (order == Order::Dynamic) place = take_place(parameter);
@@ -96,7 +99,7 @@ DEVICE void load(const Parameter& parameter, u32 memory) {
         barrier_arrive(memory + WORK_FULL + cursor.slot * 8);
         cursor.next();
         if (work.steps == 0) break;
-        Operands operands(parameter, work.tile);
+        Operands operands(parameter, work.tile, maps.of(parameter, work.tile.group, memory, stage));
 #pragma unroll 1
         for (u32 step = work.first_step; step < work.first_step + work.steps; ++step, stage.next()) {
             barrier_wait(memory + EMPTY + stage.slot * 8, stage.turn ^ 1);

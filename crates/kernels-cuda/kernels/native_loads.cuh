@@ -3,11 +3,8 @@
 // Values come by tensor copies, which fill what lies beyond a matrix with zeros. Scales lie in memory as tensor memory takes
 // them: a row of blocks holds 128 rows, one block of 64 values after the other, so that a stage's are contiguous.
 #pragma once
-#include "native_words.cuh"
+#include "native_maps.cuh"
 #include "work.cuh"
-
-// The maps of a group: tokens, weights, second weights.
-constexpr u32 MAPS_A_GROUP = 3;
 
 // Where a tile's operands begin.
 struct Operands {
@@ -18,10 +15,9 @@ struct Operands {
     u32 last_row_block, last_column_block;
     u32 block_row_bytes;
 
-    DEVICE Operands(const Parameter& parameter, const Tile& tile)
+    DEVICE Operands(const Parameter& parameter, const Tile& tile, const TensorMap* all)
         : row(tile.row + rank_in_pair() * OWN_ROWS), column(tile.column + rank_in_pair() * OWN_COLUMNS), tile_column(tile.column) {
         const Group& group = parameter.groups[tile.group];
-        const TensorMap* all = parameter.maps + MAPS_A_GROUP * tile.group;
         block_row_bytes = group.k / 64 * BLOCK_BYTES;
         last_row_block = (rows_of(group) - 1) / BLOCK_ROWS;
         last_column_block = (columns_of(group) - 1) / BLOCK_ROWS;

@@ -175,6 +175,34 @@ DEVICE void prefetch_tensor_map(const TensorMap* map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
+// ---- Changes of a tensor map in global memory (PTX ISA, tensormap.replace; sm_90a and sm_100a). The copy engine reads maps through
+// a proxy of its own: it sees what one thread has changed after both fences, the second by the thread that asks for copies
+// (section "fence.proxy.tensormap").
+
+DEVICE void map_set_address(TensorMap* map, const void* first) {
+    asm volatile("tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;" ::"l"(map), "l"(first) : "memory");
+}
+
+// Elements along a dimension; the innermost is 0.
+template <u32 DIMENSION>
+DEVICE void map_set_size(TensorMap* map, u32 size) {
+    asm volatile("tensormap.replace.tile.global_dim.global.b1024.b32 [%0], %2, %1;" ::"l"(map), "r"(size), "n"(DIMENSION)
+                 : "memory");
+}
+
+// Bytes from row to row of a matrix.
+DEVICE void map_set_row_bytes(TensorMap* map, u64 bytes) {
+    asm volatile("tensormap.replace.tile.global_stride.global.b1024.b64 [%0], 0, %1;" ::"l"(map), "l"(bytes) : "memory");
+}
+
+DEVICE void map_release() {
+    asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
+}
+
+DEVICE void map_acquire(const TensorMap* map) {
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
+}
+
 DEVICE void store_bulk(void* to, u32 from, u32 bytes) {
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
                  : "memory");

@@ -4,8 +4,9 @@
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_kernels_cuda::compiler::Compiler;
-use gauntlet_kernels_cuda::{CheckError, shipped};
-use gauntlet_operations::Operation;
+use gauntlet_kernels_cuda::plan::{Code, Target, plan};
+use gauntlet_kernels_cuda::{CheckError, Shipped, shipped};
+use gauntlet_operations::{Operation, Roles};
 use rayon::prelude::*;
 
 /// The compiler, unless there is none and none is required.
@@ -61,16 +62,66 @@ fn compile(step: usize) {
 }
 
 #[test]
-fn another_architecture_is_refused_by_name() {
+fn some_compile_for_newer_gpus() {
+    compile_for_newer(29);
+}
+
+#[test]
+#[ignore = "minutes: every variant shipped for Ada, for three newer GPUs"]
+fn all_compile_for_newer_gpus() {
+    compile_for_newer(1);
+}
+
+/// GPUs newer than Hopper run the kernels that need nothing of it. A B200 has room for more than an L4; of the others some have as
+/// little.
+fn compile_for_newer(step: usize) {
+    let Some(compiler) = compiler() else { return };
+    let target = |name| Target::of(&Device::builtin(name).unwrap()).unwrap();
+    let (l4, b200) = (target("l4"), target("b200").for_common_kernels());
+    let newer = [
+        (Code::Arch(Arch::Sm100a), b200),
+        (Code::Newer(10, 3), b200),
+        (Code::Newer(12, 0), l4),
+    ];
+    let shipped = shipped(Arch::Sm89);
+    let all: Vec<_> = newer
+        .iter()
+        .flat_map(|gpu| shipped.iter().map(move |one| (one, gpu)))
+        .step_by(step)
+        .collect();
+    let over = |(one, (code, target)): &(&Shipped, &(Code, Target))| -> Option<String> {
+        let plan = plan(&one.problem, &one.schedule, *target).unwrap();
+        plan.variants().into_iter().find_map(|variant| {
+            let compiled = match compiler.compile(variant, *code) {
+                Ok(compiled) => compiled,
+                Err(error) => return Some(format!("{code}, {}: {error}", one.name)),
+            };
+            let resources = compiled.resources;
+            let shared = (resources.static_shared_bytes + variant.shared_bytes) as usize;
+            let fits = resources.registers <= variant.registers
+                && resources.spill_bytes == 0
+                && shared <= target.block_shared_bytes
+                && compiled.warnings.is_empty();
+            (!fits).then(|| format!("{code}, {}: {resources:?}, {:?}", one.name, compiled.warnings))
+        })
+    };
+    let broken: Vec<_> = all.par_iter().filter_map(over).collect();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// Blackwell takes attention by `mma.sync`, and refuses what needs Hopper.
+#[test]
+fn what_needs_hopper_is_refused_by_name() {
     let Some(compiler) = compiler() else { return };
     let device = Device::builtin("b200").unwrap();
-    let of_attention = shipped(Arch::Sm90a)
-        .into_iter()
-        .filter(|one| matches!(one.problem, Operation::Attention(_)));
-    for one in of_attention {
+    let mut of_attention = shipped(Arch::Sm90a);
+    of_attention.retain(|one| matches!(one.problem, Operation::Attention(_)));
+    let needs_hopper = |one: &&Shipped| one.schedule.roles == Roles::Specialised;
+    assert!(of_attention.iter().any(|one| !needs_hopper(&one)));
+    for one in of_attention.iter().filter(needs_hopper) {
         match one.check(&compiler, &device) {
             Err(error @ CheckError::Plan { .. }) => {
-                assert!(error.to_string().contains("sm_100a"), "{error}");
+                assert!(error.to_string().contains("needs a Hopper GPU"), "{error}");
             }
             other => panic!("{}: {other:?}", one.name),
         }

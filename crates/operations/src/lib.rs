@@ -33,6 +33,6 @@ pub use storage::StorageError;
 pub use tokens::{FloatTensor, Tokens};
 pub use validate::{MAX_HEAD_SIZE, OperationError};
 pub use words::{
-    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Scores, Setup, Tile,
-    Values,
+    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Maps, Order, Packing, Roles, Scores, Setup,
+    Tile, Values,
 };

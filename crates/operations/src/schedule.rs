@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::field::Field;
 use crate::words::{
-    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Scores, Setup, Tile,
-    Values,
+    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Maps, Order, Packing, Roles, Scores, Setup,
+    Tile, Values,
 };
 
 /// Which families take a parameter.
@@ -132,6 +132,11 @@ schedule! {
               its bits in the order in which they are converted; steps: repacked once for tokens of 16 bits, which are then \
               multiplied as they lie in memory",
         cpu: "only canonical";
+    /// Where the tensor maps of a GEMM's groups are made.
+    maps: Maps = Maps::Prebuilt, "maps", Gemm, Changed,
+        gpu: "tensor maps of a GEMM's groups: prebuilt: by the host, for every group; per-block: by each block, when it goes on \
+              to another group",
+        cpu: "only prebuilt";
     /// Where attention keeps scores and probabilities between its two products.
     scores: Scores = Scores::Registers, "scores", Attention, Changed,
         gpu: "where attention keeps scores between its products: registers; in-place: shared memory, where the \

@@ -170,6 +170,17 @@ choice! {
 }
 
 choice! {
+    /// Where the tensor maps of a GEMM's groups are made.
+    pub enum Maps {
+        /// By the host, for every group: one table that all blocks read.
+        Prebuilt = "prebuilt",
+        /// By each block, when it goes on to another group: the host makes the maps of one group, of which the block changes
+        /// addresses, sizes and strides in a copy of its own.
+        PerBlock = "per-block",
+    }
+}
+
+choice! {
     /// Where attention keeps scores and probabilities between its two products.
     pub enum Scores {
         /// In registers: the softmax is fused and online, step by step.

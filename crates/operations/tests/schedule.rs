@@ -1,8 +1,8 @@
 //! The parameters of a schedule as files write them, and the messages about mistakes.
 
 use gauntlet_operations::{
-    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Order, Packing, Roles, Schedule,
-    Scores, Setup, Tile, Values,
+    Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Maps, Order, Packing, Roles,
+    Schedule, Scores, Setup, Tile, Values,
 };
 use gauntlet_parameters::{Parameters, Table};
 use proptest::prelude::*;
@@ -30,6 +30,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
     );
     let later = (
         any_of::<Packing>(),
+        any_of::<Maps>(),
         any_of::<Scores>(),
         any_of::<Values>(),
         any_of::<Layout>(),
@@ -39,7 +40,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
     (numbers, choices, any::<bool>(), later).prop_map(
         |(numbers, (epilogue, roles, order, lookup, setup), swap_ab, later)| {
             let (m, n, k, stages, split_k, rows, columns) = numbers;
-            let (packing, scores, values, layout, exponential, arithmetic) = later;
+            let (packing, maps, scores, values, layout, exponential, arithmetic) = later;
             Schedule {
                 tile: Tile { m, n, k },
                 stages,
@@ -52,6 +53,7 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
                 split_k,
                 cluster: Cluster { m: rows, n: columns },
                 packing,
+                maps,
                 scores,
                 values,
                 layout,
@@ -93,6 +95,7 @@ proptest! {
         // Parameters that a file leaves out keep their values.
         let before = Schedule {
             packing: Packing::default(),
+            maps: Maps::default(),
             scores: Scores::default(),
             values: Values::default(),
             layout: Layout::default(),
@@ -233,7 +236,7 @@ fn each_family_takes_its_own_parameters() {
         missing(&gemm),
         ["scores", "values", "layout", "exponential", "arithmetic"]
     );
-    assert_eq!(missing(&attention), ["packing"]);
+    assert_eq!(missing(&attention), ["packing", "maps"]);
     let joined = Schedule::table_of_gemm()
         .clone()
         .with(Schedule::table_of_attention());

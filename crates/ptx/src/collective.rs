@@ -84,7 +84,9 @@ impl Warp<'_> {
                 Ok(())
             }
             WarpOperation::WaitForProducts { left } => self.wait_for_products(*left as usize),
-            WarpOperation::Tensor(_) => Err("tensor memory is not the warp's own".to_owned()),
+            WarpOperation::Tensor(_) | WarpOperation::PublishMap { .. } => {
+                Err("tensor memory and tensor maps are not the warp's own".to_owned())
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod copies;
 mod tensor_core;
+mod tensor_map;
 mod warp;
 
 use crate::arithmetic::atomic;
@@ -58,6 +59,10 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         "ld" | "st" if name.part(1) != "async" => operands.accessed(&name),
         "ret" | "exit" => Ok(Operation::Exit),
         "trap" => Ok(Operation::Trap),
+        "fence" if mnemonic.starts_with("fence.proxy.tensormap") => {
+            operands.map_fence(&name).map(Operation::Map)
+        }
+        "tensormap" => operands.of_map(&name),
         "fence" if PROXY_FENCES.contains(&mnemonic) => Ok(Operation::Fence),
         "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
         "griddepcontrol" => Ok(Operation::LetNextBegin),

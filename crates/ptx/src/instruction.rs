@@ -2,6 +2,7 @@
 
 use crate::matrix::DEPTH_BYTES;
 use crate::tensor_core::instruction::{TensorOperation, TensorWarpOperation};
+use crate::tensor_map::MapField;
 
 /// A register of a thread: its index among all registers of the kernel.
 pub(crate) type Register = u32;
@@ -120,6 +121,7 @@ pub(crate) enum Operation {
         rank: Operand,
     },
     Copy(CopyOperation),
+    Map(MapOperation),
     Tensor(TensorOperation),
     /// Executed by a warp as a whole.
     Warp(WarpOperation),
@@ -231,6 +233,21 @@ pub(crate) enum CopyOperation {
     },
 }
 
+/// Operations of one thread on tensor maps.
+#[derive(Debug, Clone)]
+pub(crate) enum MapOperation {
+    Replace {
+        space: Space,
+        map: Address,
+        field: MapField,
+        value: Operand,
+    },
+    /// Makes the thread's changes visible to threads that acquire them later.
+    Release,
+    /// Makes released changes of a map visible to the copies that the thread requests.
+    Acquire { map: Address },
+}
+
 /// Where a bulk copy goes.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
@@ -304,6 +321,11 @@ pub(crate) enum WarpOperation {
     CommitProducts,
     WaitForProducts {
         left: u64,
+    },
+    /// Copies a tensor map from shared memory to global memory and releases it.
+    PublishMap {
+        to: Address,
+        from: Address,
     },
     Tensor(TensorWarpOperation),
 }

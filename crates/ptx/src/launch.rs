@@ -9,6 +9,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::block::{Block, Shape, State, Thread, WARP};
+use crate::changed_maps::ChangedMaps;
 use crate::collective::Warp;
 use crate::copies::{Awaited, Copy, Kind, Way};
 use crate::fault::{Fault, Problem};
@@ -49,6 +50,7 @@ pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<()
         copies: Vec::new(),
         cluster_phases: HashMap::new(),
         queues: Queues::default(),
+        changed_maps: ChangedMaps::default(),
         random: ChaCha8Rng::seed_from_u64(seed),
         clock: 0,
         quiet: 0,
@@ -81,6 +83,8 @@ pub(crate) struct Machine<'m> {
     cluster_phases: HashMap<usize, u64>,
     /// Operations that the tensor cores have not carried out.
     pub queues: Queues,
+    /// Tensor maps that threads have changed.
+    pub changed_maps: ChangedMaps,
     random: ChaCha8Rng,
     /// Number of draws so far, which serves as the time.
     clock: u64,
@@ -149,8 +153,9 @@ impl Machine<'_> {
         let number = self.begun.len();
         let launch = &self.launches[number];
         let shared_bytes = (launch.kernel.static_bytes + launch.shared_bytes) as usize;
-        let (blocks, threads) = (launch.blocks(), launch.threads());
-        for index in 0..blocks {
+        let (running, threads) = (launch.running(), launch.threads());
+        let blocks = running.len();
+        for index in running {
             let shape = Shape {
                 grid: launch.grid,
                 block: launch.block,
@@ -164,8 +169,8 @@ impl Machine<'_> {
             self.blocks.push(block);
         }
         self.begun.push(Begun {
-            threads: (blocks * threads) as usize,
-            holding: blocks as usize,
+            threads: blocks * threads as usize,
+            holding: blocks,
         });
         self.happened();
     }
@@ -266,6 +271,9 @@ impl Machine<'_> {
             };
             let executed = match operation {
                 WarpOperation::Tensor(operation) => self.tensor_warp_operation((block, warp), operation),
+                WarpOperation::PublishMap { to, from } => {
+                    self.publish_map((block, warp), [*to, *from]).map(|()| true)
+                }
                 _ => Warp {
                     block: &mut self.blocks[block],
                     index: warp,

@@ -4,7 +4,7 @@
 //! How long each warp runs and when a requested copy lands differ from seed to seed. So a kernel that reads before it
 //! has waited, or releases a buffer that is still being read, shows wrong results or an error: an access outside an
 //! allocation or to a misaligned address, a launch in which all threads wait, an operand that changes while the matrix
-//! unit may still read it.
+//! unit may still read it, a tensor map that is used without its fences or changed under a copy.
 //!
 //! Not covered: the assembler's translation of the PTX, missing fences between ordinary accesses, and time. The
 //! ordinary instructions of common kernels are supported, and the instructions of sm_80 to sm_100a that Gauntlet's kernels
@@ -14,6 +14,7 @@
 
 mod arithmetic;
 mod block;
+mod changed_maps;
 mod collective;
 mod copies;
 mod decode;
@@ -25,11 +26,12 @@ mod matrix;
 mod memory;
 mod module;
 mod tensor_core;
+mod tensor_map;
 mod text;
 mod thread;
 
-pub use copies::{Swizzle, TensorMap};
 pub use fault::{Fault, ReadError};
 pub use launch::{Launch, run};
 pub use memory::Memory;
 pub use module::{Kernel, KernelParameter};
+pub use tensor_map::{Swizzle, TensorMap};

@@ -7,10 +7,10 @@ use std::ops::Range;
 use gauntlet_formats::e4m3;
 use half::{bf16, f16};
 
-use crate::copies::Swizzle;
 use crate::fault::Problem;
 use crate::instruction::Element;
 use crate::memory::{Shared, number};
+use crate::tensor_map::Swizzle;
 
 /// Bytes of a row along the depth of one product.
 pub(crate) const DEPTH_BYTES: usize = 32;

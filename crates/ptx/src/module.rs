@@ -4,7 +4,7 @@ mod names;
 
 use crate::decode;
 use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operand, Operation, Own};
+use crate::instruction::{Instruction, Operand, Operation, Own, WarpOperation};
 use crate::memory::SHARED_BEGIN;
 use crate::tensor_core;
 use crate::text::{Piece, pieces, within, without_comments};
@@ -29,6 +29,8 @@ pub struct Kernel {
     /// Bytes of shared memory before the dynamic.
     pub(crate) static_bytes: u32,
     text: String,
+    /// Whether it changes tensor maps: its writes to global memory are then tracked.
+    pub(crate) changes_maps: bool,
 }
 
 /// Where a parameter lies among the bytes of all parameters.
@@ -82,7 +84,14 @@ impl Kernel {
             .map_err(|(at, problem)| line_error(&text, at, problem))?;
         let is_move = |at: usize| text[at..].starts_with("mov.");
         tensor_core::find_moves(&mut reader.instructions, &reader.names.labels(), is_move);
+        let changes_maps = reader.instructions.iter().any(|one| {
+            matches!(
+                one.operation,
+                Operation::Map(_) | Operation::Warp(WarpOperation::PublishMap { .. })
+            )
+        });
         Ok(Self {
+            changes_maps,
             instructions: reader.instructions,
             registers: reader.names.registers as usize,
             parameter_bytes: parameters.last().map_or(0, |last| last.offset + last.bytes),

@@ -101,6 +101,7 @@ impl Machine<'_> {
                 self.set(who, *to, window | rank | u64::from(address));
             }
             Operation::Copy(operation) => self.copy(who, operation)?,
+            Operation::Map(operation) => self.map_operation(who, operation)?,
             Operation::Tensor(operation) => self.tensor_operation(who, at, operation)?,
             Operation::Warp(_) => {
                 let thread = &mut self.blocks[who.block].threads[who.thread];
@@ -171,7 +172,7 @@ impl Machine<'_> {
         self.write(who, space, address, &stored)
     }
 
-    fn read(&self, who: Who, space: Space, address: u64, bytes: usize) -> Result<&[u8], Problem> {
+    pub fn read(&self, who: Who, space: Space, address: u64, bytes: usize) -> Result<&[u8], Problem> {
         match space {
             Space::Global | Space::Generic => self.memory.read(address, bytes),
             Space::Shared => {
@@ -187,10 +188,13 @@ impl Machine<'_> {
         }
     }
 
-    fn write(&mut self, who: Who, space: Space, address: u64, stored: &[u8]) -> Result<(), Problem> {
+    pub fn write(&mut self, who: Who, space: Space, address: u64, stored: &[u8]) -> Result<(), Problem> {
         self.happened();
         match space {
-            Space::Global | Space::Generic => self.memory.write(address, stored),
+            Space::Global | Space::Generic => {
+                self.note_change(who, address, stored.len())?;
+                self.memory.write(address, stored)
+            }
             Space::Shared => {
                 let block = &mut self.blocks[who.block];
                 let address = block.own_address(address)?;

@@ -29,6 +29,7 @@ END: ret;
         address,
         element_bytes: 4,
         sizes: vec![8, 8],
+        strides: vec![32],
         boxes: vec![8, 4],
         swizzle: Swizzle::Bytes32,
     };

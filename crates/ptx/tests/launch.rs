@@ -52,6 +52,7 @@ fn launched(
             shared_bytes: 1024,
             parameter: &parameter,
             overlaps: *overlaps,
+            only: None,
         })
         .collect();
     let result = run(&launches, &mut memory, seed);
@@ -346,5 +347,35 @@ ret;
     ] {
         let message = refused(statement);
         assert!(message.contains(why), "{statement}: {message}");
+    }
+}
+
+#[test]
+fn only_chosen_blocks_run() {
+    let kernel = kernel(
+        "mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 4; add.s64 %rd1, %rd0, %rd1;
+        mov.u32 %r2, 7; st.global.u32 [%rd1], %r2;",
+    );
+    let run_only = |cluster, only: &[u32]| {
+        let mut memory = Memory::new();
+        let address = memory.allocate(vec![0; 4 * 8]);
+        let launch = Launch {
+            cluster,
+            parameter: &address.to_le_bytes(),
+            only: Some(only),
+            ..Launch::of(&kernel, [8, 1, 1], [32, 1, 1])
+        };
+        run(&[launch], &mut memory, 0).map(|()| memory.contents(address).unwrap().to_vec())
+    };
+    let ran = |cluster, only: &[u32]| -> Vec<u32> {
+        let words = run_only(cluster, only).unwrap();
+        (0..8).filter(|block| words[4 * *block as usize] == 7).collect()
+    };
+    assert_eq!(ran(1, &[0, 5, 7]), [0, 5, 7]);
+    assert_eq!(ran(2, &[2, 3, 6, 7]), [2, 3, 6, 7]);
+    assert!(ran(1, &[]).is_empty());
+    for (cluster, only) in [(2, &[1, 2][..]), (2, &[4]), (1, &[8]), (1, &[3, 3]), (1, &[5, 2])] {
+        let message = run_only(cluster, only).unwrap_err().to_string();
+        assert!(message.contains("no ascending whole clusters"), "{message}");
     }
 }

@@ -300,11 +300,9 @@ fn guarded<T>(work: impl FnOnce() -> Result<T, ServeError>) -> PyResult<T> {
 
 fn refused(failure: ServeError) -> PyErr {
     match failure {
-        ServeError::Gpu(_)
-        | ServeError::Layout { .. }
-        | ServeError::Compiler(_)
-        | ServeError::Build(_)
-        | ServeError::Driver(_) => error::runtime(failure),
+        ServeError::Gpu(_) | ServeError::Compiler(_) | ServeError::Build(_) | ServeError::Driver(_) => {
+            error::runtime(failure)
+        }
         failure => error::value(failure),
     }
 }

@@ -2,9 +2,9 @@
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::fewest_steps;
-use gauntlet_operations::{Choice, Packing};
+use gauntlet_operations::{Choice, Maps, Packing};
 use gauntlet_tiles::constraints::{
-    ARITHMETIC, EXPONENTIAL, LAYOUT, PACKING, Rule, SCORES, SPLIT_K, SWAP_AB, TILE_K, VALUES,
+    ARITHMETIC, EXPONENTIAL, LAYOUT, MAPS, PACKING, Rule, SCORES, SPLIT_K, SWAP_AB, TILE_K, VALUES,
 };
 use gauntlet_tiles::rules;
 
@@ -18,6 +18,7 @@ pub(super) const RULES: &[Rule<AttentionFamily>] = rules! {
     [PACKING, SWAP_AB],
         "definition of the word: fragments are those of weights that are the rows of a product of the CUDA kernels",
         packing;
+    [MAPS], "PTX ISA, tensormap.replace: sm_90a and sm_100a; of the CUDA kernels, the native one makes maps", maps;
 };
 
 const ON_GPUS: &str = "definition of the word: it says how attention's kernels compute on GPUs";
@@ -44,6 +45,11 @@ fn swap(situation: &Situation) -> Option<String> {
 fn packing(situation: &Situation) -> Option<String> {
     (situation.schedule.packing != Packing::Canonical)
         .then(|| "attention has no weights to repack".to_owned())
+}
+
+fn maps(situation: &Situation) -> Option<String> {
+    let made = situation.schedule.maps != Maps::Prebuilt;
+    made.then(|| "attention's tensor maps do not depend on the tile".to_owned())
 }
 
 fn split(situation: &Situation) -> Option<String> {

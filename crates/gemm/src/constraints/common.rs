@@ -2,9 +2,9 @@
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::fewest_steps;
-use gauntlet_operations::{Choice, Packing, Roles};
+use gauntlet_operations::{Choice, Maps, Packing, Roles};
 use gauntlet_tiles::constraints::{
-    ARITHMETIC, EXPONENTIAL, LAYOUT, PACKING, ROLES, Rule, SCORES, SPLIT_K, SWAP_AB, VALUES,
+    ARITHMETIC, EXPONENTIAL, LAYOUT, MAPS, PACKING, ROLES, Rule, SCORES, SPLIT_K, SWAP_AB, VALUES,
 };
 use gauntlet_tiles::rules;
 
@@ -21,6 +21,7 @@ pub(super) const RULES: &[Rule<GemmFamily>] = rules! {
     [PACKING, ROLES],
         "definition of the word: steps are those of the swapped kernel, in which 16-bit tokens need no launch of their own",
         steps;
+    [MAPS], "PTX ISA, tensormap.replace: sm_90a and sm_100a; of the CUDA kernels, the native one makes maps", maps;
     [SCORES], OF_ATTENTION, |s| of_attention(s.schedule.scores);
     [VALUES], OF_ATTENTION, |s| of_attention(s.schedule.values);
     [LAYOUT], OF_ATTENTION, |s| of_attention(s.schedule.layout);
@@ -57,6 +58,19 @@ fn steps(situation: &Situation) -> Option<String> {
         "one tensor map describes the tokens of all groups, so K has to be the same"
     } else {
         return None;
+    };
+    Some(why.to_owned())
+}
+
+fn maps(situation: &Situation) -> Option<String> {
+    if situation.schedule.maps == Maps::Prebuilt {
+        return None;
+    }
+    let why = match situation.arch() {
+        Arch::Cpu => "a CPU has no tensor maps",
+        Arch::Sm80 | Arch::Sm89 => "tensor maps begin with sm_90",
+        Arch::Sm90a => "the kernels for Hopper read maps that the host has made",
+        Arch::Sm100a => return None,
     };
     Some(why.to_owned())
 }

@@ -3,7 +3,7 @@
 mod blackwell;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
+use gauntlet_operations::{Epilogue, Lookup, Operation, Order, Packing, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Form, GroupedGemm};
 
 use crate::plan::{Target, has_one_depth};
@@ -49,8 +49,8 @@ const NARROW_WAVES: usize = 2;
 pub enum Choice {
     /// Chosen by the token counts: the narrow kernel if tokens are NVFP4, no group has more than 16 of them and its blocks run in at most
     /// two waves, else the swapped kernel with balanced work. GPUs before Hopper have the unified kernel in its place, and
-    /// the narrow one for every group of few tokens; Blackwell has the native kernel for all. There are few variants, so new token counts rarely have to wait for
-    /// the compiler.
+    /// the narrow one for every group of few tokens, as layers on newer GPUs do. There are few variants, so new token counts
+    /// rarely have to wait for the compiler.
     #[default]
     Automatic,
     /// The same for weights that lie in this order, made by [`pack_as`](crate::packing::pack_as);
@@ -96,6 +96,7 @@ pub(super) fn packing(layer: &GroupedGemm, target: Target) -> Packing {
 }
 
 fn automatic(gemm: &GroupedGemm, target: Target) -> Schedule {
+    let target = target.for_problem(&Operation::GroupedGemm(gemm.clone()));
     match target.arch {
         Arch::Sm80 | Arch::Sm89 => before_hopper(gemm, target),
         Arch::Sm100a => blackwell::automatic(gemm, target),
@@ -103,7 +104,7 @@ fn automatic(gemm: &GroupedGemm, target: Target) -> Schedule {
     }
 }
 
-/// The choice on GPUs without Hopper's instructions. It follows from sizes alone; nothing of it has been measured there.
+/// The choice on GPUs without Hopper's instructions, and on newer ones that run kernels without them. It follows from sizes alone; nothing of it has been measured there.
 ///
 /// Tiles are as wide as the largest group needs, because a weight is converted once for all tokens of a tile. Stages are as
 /// many as fit, up to four: with them, copies of some hundred kilobytes are on their way in all multiprocessors together,
@@ -253,7 +254,7 @@ fn narrow_depth(form: Form) -> usize {
 #[cfg(test)]
 mod tests {
     use gauntlet_device::Device;
-    use gauntlet_operations::{GemmShape, Operation, OutputFormat, TokenFormat};
+    use gauntlet_operations::{GemmShape, OutputFormat, TokenFormat};
 
     use super::*;
     use crate::plan::{self, Source};
@@ -395,9 +396,12 @@ mod tests {
     }
 
     #[test]
-    fn gpus_before_hopper_have_a_kernel_for_every_call() {
-        for name in ["a100", "l4"] {
-            let target = Target::of(&Device::builtin(name).unwrap()).unwrap();
+    fn gpus_before_hopper_and_after_it_have_a_kernel_for_every_call() {
+        for name in ["a100", "l4", "b200"] {
+            // As layers are planned.
+            let target = Target::of(&Device::builtin(name).unwrap())
+                .unwrap()
+                .for_common_kernels();
             for form in [Form::Plain, Form::Swiglu] {
                 for (format, output) in [
                     (TokenFormat::Nvfp4, OutputFormat::F16),
@@ -429,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn blackwell_has_the_native_kernel_for_every_call() {
+    fn blackwell_has_the_native_kernel_for_every_call_with_nvfp4_tokens() {
         let target = Target::of(&Device::builtin("b200").unwrap()).unwrap();
         for form in [Form::Plain, Form::Swiglu] {
             for (tokens, shape, parts) in [

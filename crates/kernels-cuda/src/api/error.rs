@@ -1,6 +1,5 @@
 //! Why a layer, a plan or a call is refused.
 
-use gauntlet_device::Arch;
 use thiserror::Error;
 
 use crate::driver::{DriverError, UnsupportedGpu};
@@ -13,19 +12,6 @@ pub enum ServeError {
     /// The GPU cannot run the kernels.
     #[error(transparent)]
     Gpu(#[from] UnsupportedGpu),
-    /// A GPU whose kernel takes operands in another layout than that of layers.
-    #[error(
-        "GPU {ordinal} ({name}): layers have their scales row by row, and the kernel for {arch} takes them in blocks of 128 \
-         rows; on this GPU the kernel runs only in the judge's worker (`--executor cuda`)"
-    )]
-    Layout {
-        /// The GPU's number.
-        ordinal: usize,
-        /// Its name.
-        name: String,
-        /// Its architecture.
-        arch: Arch,
-    },
     /// No compiler was found.
     #[error(transparent)]
     Compiler(#[from] CompileError),

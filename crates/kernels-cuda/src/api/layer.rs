@@ -59,7 +59,8 @@ impl Layer {
     ) -> Result<Self, ServeError> {
         check_weights(&shape, &weights)?;
         Ok(Self {
-            planner: Planner::new(shape, choice, library.device().target()?),
+            // Layers have their scales row by row, as every kernel takes them but Blackwell's native one.
+            planner: Planner::new(shape, choice, library.device().target()?.for_common_kernels()),
             library: library.clone(),
             weights,
             maps: RefCell::default(),

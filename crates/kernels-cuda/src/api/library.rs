@@ -8,7 +8,7 @@ use super::ServeError;
 use crate::compiler::Compiler;
 use crate::driver::{Context, Device};
 use crate::engine::Loaded;
-use crate::plan::{ScaleLayout, Variant};
+use crate::plan::Variant;
 
 /// A GPU with the kernels loaded so far; clones share the same state.
 ///
@@ -30,14 +30,7 @@ impl Library {
     /// If there is no driver, no GPU with this number, no compiler, or the GPU cannot run the kernels.
     pub fn new(ordinal: usize) -> Result<Self, ServeError> {
         let device = Device::new(ordinal)?;
-        let arch = device.target()?.arch;
-        if ScaleLayout::of(arch) != ScaleLayout::Rows {
-            return Err(ServeError::Layout {
-                ordinal,
-                name: device.name.clone(),
-                arch,
-            });
-        }
+        device.target()?;
         let compiler = Compiler::new()?;
         Ok(Self(Rc::new(Shared {
             context: Context::new(&device)?,

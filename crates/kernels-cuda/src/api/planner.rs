@@ -172,6 +172,8 @@ impl ShapePlan {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_device::Arch;
+
     use super::*;
 
     fn planner(choice: Choice) -> Planner {
@@ -210,6 +212,29 @@ mod tests {
         };
         let error = planner(Choice::Fixed(schedule)).plan(&[1, 1]).unwrap_err();
         assert!(error.to_string().starts_with("setup = per-call: "), "{error}");
+    }
+
+    #[test]
+    fn routed_calls_need_hopper() {
+        let shape = LayerShape {
+            products: vec![ProductShape { n: 512, k: 256 }; 2],
+            form: Form::Plain,
+            output: OutputFormat::Bf16,
+            tokens: TokenFormat::Bf16,
+        };
+        for target in [
+            Target::of_arch(Arch::Sm80, 108),
+            Target::of_arch(Arch::Sm100a, 148),
+        ] {
+            let target = target.for_common_kernels();
+            let planner = Planner::new(shape.clone(), Choice::Automatic, target);
+            assert!(planner.plan(&[1, 20]).is_ok());
+            let error = planner.plan_routed(8).unwrap_err().to_string();
+            assert!(
+                error.ends_with("give the token counts of each product on the host"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use gauntlet_device::Arch;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
-use crate::plan::Variant;
+use crate::plan::{Code, Variant};
 use crate::source::{self, File};
 use cache::{Cache, Entry};
 use library::{Kind, Made, Nvrtc};
@@ -131,13 +131,14 @@ impl Compiler {
     ///
     /// # Errors
     /// If the kernel's instructions do not exist on the architecture, or the source does not compile.
-    pub fn compile(&self, variant: &Variant, arch: Arch) -> Result<Compiled, CompileError> {
-        let name = variant.to_string();
+    pub fn compile(&self, variant: &Variant, code: impl Into<Code>) -> Result<Compiled, CompileError> {
+        let (name, code) = (variant.to_string(), code.into());
+        let arch = code.arch();
         if !variant.source.runs_on(arch) {
             return Err(CompileError::Architecture { variant: name, arch });
         }
         let unit = unit(&name, variant)?;
-        let (Entry { report, cubin }, origin) = self.translate(&unit, arch)?;
+        let (Entry { report, cubin }, origin) = self.translate(&unit, code)?;
         let entry = variant.source.entry();
         match report.resources.get(entry) {
             Some(resources) => Ok(Compiled {
@@ -191,11 +192,11 @@ impl Compiler {
         }
     }
 
-    fn translate(&self, unit: &Unit<'_>, arch: Arch) -> Result<(Entry, Origin), CompileError> {
+    fn translate(&self, unit: &Unit<'_>, code: Code) -> Result<(Entry, Origin), CompileError> {
         let text = Text {
             file: unit.file,
             headers: source::headers(),
-            options: options(unit, arch),
+            options: options(unit, code),
             kernel: None,
         };
         self.kept(&text, unit.name)
@@ -290,9 +291,9 @@ fn rejected(name: &str, log: String) -> CompileError {
     }
 }
 
-fn options(unit: &Unit<'_>, arch: Arch) -> Vec<String> {
+fn options(unit: &Unit<'_>, code: Code) -> Vec<String> {
     let of_machine_code = [
-        format!("--gpu-architecture={arch}"),
+        format!("--gpu-architecture={code}"),
         "--ptxas-options=-v".to_owned(),
         // Lets profilers and sanitizers show source lines; adds no instructions.
         "--generate-line-info".to_owned(),

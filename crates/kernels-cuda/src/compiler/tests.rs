@@ -30,7 +30,7 @@ fn translate(compiler: &Compiler, text: &'static str) -> Result<(Entry, Origin),
         file,
         defines: &defines,
     };
-    compiler.translate(&unit, Arch::Sm90a)
+    compiler.translate(&unit, Arch::Sm90a.into())
 }
 
 const COPY: &str = r#"
@@ -93,7 +93,7 @@ fn definitions_decide_what_is_cached() {
             file,
             defines: &defines,
         };
-        compiler.translate(&unit, Arch::Sm90a).unwrap()
+        compiler.translate(&unit, Arch::Sm90a.into()).unwrap()
     });
     assert_eq!(wide.1, Origin::Compiler, "not the narrow one's entry");
     assert_eq!(narrow.0.report.resources["copy"].static_shared_bytes, 1024);
@@ -190,7 +190,7 @@ fn another_architecture_is_refused_by_name() {
         return;
     };
     let variant = Variant {
-        source: Source::Narrow,
+        source: Source::Rows,
         defines: [("STAGES", "4".to_owned())].into(),
         threads: 128,
         shared_bytes: 0,
@@ -198,7 +198,7 @@ fn another_architecture_is_refused_by_name() {
     };
     let error = compiler.compile(&variant, Arch::Sm100a).unwrap_err().to_string();
     assert!(
-        error.starts_with("narrow (STAGES=4) cannot be built for sm_100a"),
+        error.starts_with("rows (STAGES=4) cannot be built for sm_100a"),
         "{error}"
     );
 }

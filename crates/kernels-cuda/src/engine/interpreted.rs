@@ -10,6 +10,7 @@ mod native;
 mod parts;
 mod routed;
 mod rules;
+mod sampled;
 mod small;
 mod steps;
 mod variants;
@@ -73,7 +74,7 @@ impl Kernels {
         Self {
             problem: problem.clone(),
             packing: schedule.packing,
-            scales: ScaleLayout::of(arch),
+            scales: ScaleLayout::of(target(arch).for_problem(problem).arch),
             kernels,
             plan,
         }
@@ -91,30 +92,49 @@ impl Kernels {
             .collect();
         let workspace = memory.allocate_unwritten(needed[0].workspace_bytes);
         let counters = memory.allocate(vec![0; needed[0].counter_bytes]);
-        let calls = operands.iter().zip(needed).map(|(operands, needed)| {
-            let maps = needed.maps.iter();
-            let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
-            Addresses {
-                operands: operands.rows,
-                scales: operands.scales,
-                output: memory.allocate_unwritten(self.problem.output_bytes()),
-                tables: memory.allocate(needed.tables),
-                maps: memory.allocate(maps),
-                workspace,
-                counters,
-            }
-        });
+        let calls = operands
+            .iter()
+            .zip(needed)
+            .map(|(operands, needed)| self.call(&mut memory, operands, needed, [workspace, counters]));
         let calls: Vec<_> = calls.collect();
         let queued: Vec<_> = calls
             .iter()
             .flat_map(|addresses| self.plan.launches(addresses))
             .collect();
-        run(self.plan.as_ref(), &self.kernels, &queued, &mut memory, seed)?;
+        run(
+            self.plan.as_ref(),
+            &self.kernels,
+            &queued,
+            &mut memory,
+            seed,
+            None,
+        )?;
         let result = |call: &Addresses| memory.contents(call.output).unwrap().to_vec();
         Ok(calls
             .iter()
             .map(|call| Output::new(&self.problem, result(call)).unwrap())
             .collect())
+    }
+
+    /// The addresses of a call, for which tables, maps and result are allocated.
+    fn call(
+        &self,
+        memory: &mut Memory,
+        operands: &Operands,
+        needed: plan::Memory,
+        [workspace, counters]: [u64; 2],
+    ) -> Addresses {
+        let maps = needed.maps.iter();
+        let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
+        Addresses {
+            operands: operands.rows,
+            scales: operands.scales,
+            output: memory.allocate_unwritten(self.problem.output_bytes()),
+            tables: memory.allocate(needed.tables),
+            maps: memory.allocate(maps),
+            workspace,
+            counters,
+        }
     }
 
     fn operands(&self, memory: &mut Memory, inputs: &Inputs) -> Operands {
@@ -136,13 +156,14 @@ fn read(plan: &dyn Plan, ptx: impl Fn(&plan::Variant) -> String) -> Vec<Kernel> 
         .collect()
 }
 
-/// Runs launches of a plan one after another, overlapping where they may.
+/// Runs launches of a plan one after another, overlapping where they may; all blocks, or only some of each launch.
 fn run(
     plan: &dyn Plan,
     kernels: &[Kernel],
     queued: &[plan::Launch],
     memory: &mut Memory,
     seed: u64,
+    only: Option<&[u32]>,
 ) -> Result<(), Fault> {
     let variants = plan.variants();
     let parameters: Vec<_> = queued.iter().map(parameter).collect();
@@ -157,6 +178,7 @@ fn run(
             shared_bytes: variant.shared_bytes,
             parameter,
             overlaps: variant.overlaps(),
+            only,
         }
     });
     gauntlet_ptx::run(&launches.collect::<Vec<_>>(), memory, seed)
@@ -239,6 +261,7 @@ fn encoded(map: &Map, address: u64) -> [u8; 128] {
         address: address + map.offset,
         element_bytes: map.element.bytes(),
         sizes: map.sizes.clone(),
+        strides: TensorMap::strides_without_gaps(&map.sizes, map.element.bytes()),
         boxes: map.boxes.clone(),
         swizzle,
     }

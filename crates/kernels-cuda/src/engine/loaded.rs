@@ -30,7 +30,7 @@ impl Loaded {
         variant: &Variant,
     ) -> Result<(Compiled, Self), BuildError> {
         let device = context.device();
-        let compiled = compiler.compile(variant, device.target()?.arch)?;
+        let compiled = compiler.compile(variant, device.code()?)?;
         check_budget(variant, &compiled, device)?;
         let function = Function::new(
             context,

@@ -101,7 +101,10 @@ pub(super) fn load(
     sets: &[Inputs],
     copies: usize,
 ) -> Result<Vec<Rc<Operands>>, RunError> {
-    let family = Family::new(problem, ScaleLayout::of(context.device().target()?.arch));
+    let family = Family::new(
+        problem,
+        ScaleLayout::of(context.device().target()?.for_problem(problem).arch),
+    );
     let (free, _) = context.memory()?;
     let bytes = family.bytes().saturating_mul(copies);
     if bytes > free {

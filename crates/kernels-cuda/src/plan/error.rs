@@ -24,8 +24,7 @@ pub enum PlanError {
     Operation(#[from] OperationError),
     /// An architecture for which no kernel of the family is built.
     #[error(
-        "the {kernel} kernel is not built for {arch}; GEMM is built for sm_80, sm_89, sm_90a and sm_100a, attention for \
-         sm_80, sm_89 and sm_90a"
+        "the {kernel} kernel is not built for {arch}; GEMM and attention are built for sm_80, sm_89, sm_90a and sm_100a"
     )]
     Architecture {
         /// The architecture.

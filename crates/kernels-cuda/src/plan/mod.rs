@@ -26,7 +26,7 @@ use std::fmt;
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::is_narrow;
-use gauntlet_operations::{GroupedGemm, Operation, Roles, Schedule, TokenFormat};
+use gauntlet_operations::{GroupedGemm, Maps, Operation, Roles, Schedule, TokenFormat};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
@@ -37,11 +37,12 @@ use native::NativePlan;
 use rows::RowsPlan;
 pub use scales::ScaleLayout;
 use swapped::SwappedPlan;
-pub use target::Target;
+pub use target::{Code, Target};
 pub use tiles::Tile;
 pub use token_matrix::TokenMatrix;
 
-/// Plans a problem under a schedule for a GPU. On Blackwell a GEMM takes the native kernel. On other GPUs a GEMM without
+/// Plans a problem under a schedule for a GPU. On Blackwell a GEMM of NVFP4 tokens takes the native kernel, and all else what it
+/// would take [before Hopper](Target::for_problem). On other GPUs a GEMM without
 /// swap-AB takes the rows kernel; with it the narrow kernel for tiles of at most 32 weight rows and 16 tokens, and for all
 /// others the unified kernel or, with roles, the swapped one.
 ///
@@ -50,6 +51,7 @@ pub use token_matrix::TokenMatrix;
 /// schedule.
 pub fn plan(problem: &Operation, schedule: &Schedule, target: Target) -> Result<Box<dyn Plan>, PlanError> {
     problem.validate()?;
+    let target = target.for_problem(problem);
     let gemm = match problem {
         Operation::GroupedGemm(gemm) => gemm,
         Operation::Attention(attention) => return attention::plan(attention, schedule, target),
@@ -57,6 +59,10 @@ pub fn plan(problem: &Operation, schedule: &Schedule, target: Target) -> Result<
     check_tokens(gemm)?;
     let source = source(schedule, target.arch);
     check_arch(source, schedule, target.arch)?;
+    if source != Source::Native {
+        let why = "of the CUDA kernels only the native one, on sm_100a, makes tensor maps in its blocks";
+        PlanError::unless("maps", schedule.maps, Maps::Prebuilt, why)?;
+    }
     match source {
         Source::Rows => Ok(Box::new(RowsPlan::new(gemm, schedule, target.processors)?)),
         Source::Narrow => Ok(Box::new(NarrowPlan::new(gemm, schedule, target)?)),
@@ -107,7 +113,7 @@ fn check_arch(source: Source, schedule: &Schedule, arch: Arch) -> Result<(), Pla
         });
     }
     let why = format!(
-        "the {} kernel needs a Hopper GPU, and this one is {arch}",
+        "the {} kernel needs a Hopper GPU, and this one runs the kernels for {arch}",
         source.entry()
     );
     Err(match source {
@@ -143,11 +149,11 @@ pub enum Source {
 
 impl Source {
     /// Whether its instructions exist on an architecture. Kernels by `mma.sync` and `cp.async` are built for every one from
-    /// sm_80 to sm_90a, the native one for sm_100a alone, and the others for sm_90a alone.
+    /// sm_80 on, the native one for sm_100a alone, and the others for sm_90a alone.
     pub fn runs_on(self, arch: Arch) -> bool {
         match self {
             Self::Tokens | Self::Narrow | Self::Unified | Self::AttentionUnified => {
-                matches!(arch, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a)
+                matches!(arch, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a)
             }
             Self::Rows
             | Self::Swapped
@@ -298,7 +304,8 @@ pub struct Weights {
 #[cfg(test)]
 mod tests {
     use gauntlet_operations::{
-        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat, Scaling, Sequence,
+        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Lookup, Order, OutputFormat, Scaling,
+        Sequence,
     };
 
     use super::*;
@@ -368,26 +375,74 @@ mod tests {
             assert_eq!(
                 message(&rows, arch),
                 format!(
-                    "swap-ab = false: the rows kernel needs a Hopper GPU, and this one is {arch}; choose true"
+                    "swap-ab = false: the rows kernel needs a Hopper GPU, and this one runs the kernels for {arch}; choose true"
                 )
             );
             assert_eq!(
                 message(&swapped, arch),
                 format!(
-                    "roles = specialised: the swapped kernel needs a Hopper GPU, and this one is {arch}; choose unified"
+                    "roles = specialised: the swapped kernel needs a Hopper GPU, and this one runs the kernels for {arch}; choose unified"
                 )
             );
         }
+    }
+
+    #[test]
+    fn blackwell_computes_what_its_native_kernel_does_not_as_before_hopper() {
         let target = Target::of_arch(Arch::Sm100a, 148);
+        let planned = |problem: &Operation, schedule: &Schedule| {
+            let plan = plan(problem, schedule, target).map_err(|error| error.to_string())?;
+            Ok::<_, String>((plan.variant().source, plan.variant().overlaps()))
+        };
         let alone = Schedule {
             tile: [64, 64, 64].into(),
+            lookup: Lookup::Precomputed,
             ..Schedule::baseline()
         };
-        let message = plan(&attention(64), &alone, target).unwrap_err().to_string();
+        let found = planned(&attention(64), &alone);
+        assert_eq!(found, Ok((Source::AttentionUnified, false)));
+        let roles = Schedule {
+            roles: Roles::Specialised,
+            ..alone
+        };
+        let message = planned(&attention(64), &roles).unwrap_err();
         assert!(
-            message.starts_with("the attention_unified kernel is not built for sm_100a"),
+            message.contains("needs a Hopper GPU, and this one runs the kernels for sm_89"),
             "{message}"
         );
+
+        let Operation::GroupedGemm(packed) = gemm(256) else {
+            panic!("no GEMM");
+        };
+        let half = Operation::GroupedGemm(GroupedGemm {
+            tokens: TokenFormat::Bf16,
+            ..packed
+        });
+        let wide = Schedule {
+            tile: [128, 64, 128].into(),
+            stages: 2,
+            lookup: Lookup::Precomputed,
+            order: Order::Sorted,
+            swap_ab: true,
+            ..Schedule::baseline()
+        };
+        assert_eq!(planned(&half, &wide), Ok((Source::Unified, false)));
+        let message = planned(&half, &Schedule::baseline()).unwrap_err();
+        assert!(message.starts_with("swap-ab = false: "), "{message}");
+        // NVFP4 tokens have the native kernel, unless scales lie row by row, as in layers.
+        assert_eq!(
+            planned(&gemm(256), &Schedule::baseline()),
+            Ok((Source::Native, false))
+        );
+        let common = target.for_common_kernels();
+        assert_eq!(
+            plan(&gemm(256), &wide, common).unwrap().variant().source,
+            Source::Unified
+        );
+        for arch in [Arch::Sm80, Arch::Sm90a] {
+            let other = Target::of_arch(arch, 2);
+            assert_eq!(other.for_problem(&half), other);
+        }
     }
 
     #[test]

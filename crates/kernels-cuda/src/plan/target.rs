@@ -1,6 +1,9 @@
 //! What a plan depends on of the GPU that it is for.
 
+use std::fmt;
+
 use gauntlet_device::{Arch, Device};
+use gauntlet_operations::{Operation, TokenFormat};
 
 /// What a plan depends on of the GPU that it is for: the instruction set, and the sizes of its multiprocessors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +17,45 @@ pub struct Target {
     /// Bytes of shared memory of a multiprocessor.
     pub processor_shared_bytes: usize,
 }
+
+/// What machine code is built for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Code {
+    /// An instruction set for which there are kernels.
+    Arch(Arch),
+    /// The compute capability, major and minor, of a GPU newer than Hopper whose own instructions no kernel uses: it runs the
+    /// kernels that need nothing of Hopper.
+    Newer(u32, u32),
+}
+
+impl Code {
+    /// The instruction set whose kernels are built.
+    pub fn arch(self) -> Arch {
+        match self {
+            Self::Arch(arch) => arch,
+            Self::Newer(..) => COMMON,
+        }
+    }
+}
+
+impl From<Arch> for Code {
+    fn from(arch: Arch) -> Self {
+        Self::Arch(arch)
+    }
+}
+
+/// As the compiler names it.
+impl fmt::Display for Code {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Arch(arch) => write!(formatter, "{arch}"),
+            Self::Newer(major, minor) => write!(formatter, "sm_{major}{minor}"),
+        }
+    }
+}
+
+/// The newest instruction set whose kernels are built for every newer GPU too: `mma.sync`, also of e4m3, and copies by threads.
+pub(crate) const COMMON: Arch = Arch::Sm89;
 
 /// Bytes of shared memory that a multiprocessor keeps for itself of each block (CUDA C++ Programming Guide, technical
 /// specifications of compute capabilities 8.0 to 9.0).
@@ -50,6 +92,24 @@ impl Target {
             block_shared_bytes: gpu.shared_memory_block.get() as usize,
             processor_shared_bytes: gpu.shared_memory.get() as usize,
         })
+    }
+
+    /// What a problem is planned for on this GPU. Blackwell's native kernel multiplies NVFP4 tokens by weights whose scales lie
+    /// as its matrix unit takes them; attention and GEMMs of 16-bit tokens take kernels that need nothing of Hopper.
+    pub fn for_problem(self, problem: &Operation) -> Self {
+        match problem {
+            Operation::GroupedGemm(gemm) if gemm.tokens == TokenFormat::Nvfp4 => self,
+            Operation::GroupedGemm(_) | Operation::Attention(_) => self.for_common_kernels(),
+        }
+    }
+
+    /// The same GPU; if it is a Blackwell, for the kernels that need nothing of Hopper.
+    pub fn for_common_kernels(self) -> Self {
+        let arch = match self.arch {
+            Arch::Sm100a => COMMON,
+            arch => arch,
+        };
+        Self { arch, ..self }
     }
 
     /// Whether a launch may begin before the previous one has ended, which began with Hopper (CUDA C++ Programming Guide,

@@ -85,6 +85,11 @@ impl Tiled {
         &self.tiles.list
     }
 
+    /// Blocks of the launch.
+    pub fn blocks(&self) -> usize {
+        self.blocks
+    }
+
     /// The memory of a kernel that keeps `sum_bytes` bytes of sums for a part of a split tile, in which `warps` warps arrive.
     pub fn memory(
         &self,

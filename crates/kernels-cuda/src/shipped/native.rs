@@ -1,7 +1,7 @@
 //! The native kernel's variants: the steps of the recorded tournament, from its baseline on, then the forms, results and widths
 //! that its best schedules are made of.
 
-use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_operations::{Cluster, Epilogue, Lookup, Maps, Order, Roles, Schedule, Setup, Tile};
 
 use super::Shipped;
 use super::gemm::{FEW, MANY, PLAIN, RESULTS, variant};
@@ -12,6 +12,7 @@ pub(super) fn shipped() -> Vec<Shipped> {
     shipped.extend(forms());
     shipped.extend(swapped());
     shipped.extend(pairs());
+    shipped.extend(own_maps());
     shipped
 }
 
@@ -199,5 +200,53 @@ fn pairs() -> Vec<Shipped> {
             &MANY,
             pair(true, persistent(64, 3, Order::Static)),
         ),
+    ]
+}
+
+/// Blocks that make their tensor maps: one tile a block as in the tournament's baseline, and blocks that go from group to group.
+fn own_maps() -> Vec<Shipped> {
+    let own = |schedule: Schedule| Schedule {
+        maps: Maps::PerBlock,
+        ..schedule
+    };
+    let split = Schedule {
+        split_k: 4,
+        ..persistent(64, 3, Order::Static)
+    };
+    let pairs = Schedule {
+        tile: Tile::from([256, 128, 256]),
+        cluster: Cluster { m: 2, n: 1 },
+        swap_ab: true,
+        ..persistent(128, 4, Order::Static)
+    };
+    vec![
+        variant(
+            "native, own maps, one stage",
+            PLAIN,
+            &MANY,
+            own(tile(128, 256, 1)),
+        ),
+        variant(
+            "native, own maps, static",
+            PLAIN,
+            &MANY,
+            own(persistent(128, 5, Order::Static)),
+        ),
+        variant(
+            "native, own maps, sorted",
+            RESULTS[3],
+            &MANY,
+            own(persistent(128, 3, Order::Sorted)),
+        ),
+        variant(
+            "native, own maps, dynamic, split",
+            PLAIN,
+            &MANY,
+            own(Schedule {
+                order: Order::Dynamic,
+                ..split
+            }),
+        ),
+        variant("native, own maps, pairs, swapped", PLAIN, &MANY, own(pairs)),
     ]
 }

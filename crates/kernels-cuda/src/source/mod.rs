@@ -64,6 +64,7 @@ const HEADERS: &[File] = &[
     file!("eights.cuh"),
     file!("format.cuh"),
     file!("native_loads.cuh"),
+    file!("native_maps.cuh"),
     file!("native_products.cuh"),
     file!("native_results.cuh"),
     file!("native_words.cuh"),

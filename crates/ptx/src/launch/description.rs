@@ -24,6 +24,8 @@ pub struct Launch<'p> {
     /// Whether it may begin before the previous launch has ended, as soon as all blocks of that launch allow it
     /// (programmatic dependent launch).
     pub overlaps: bool,
+    /// The blocks that run, ascending, in whole clusters: a sample of a grid that is too large. Without it all run.
+    pub only: Option<&'p [u32]>,
 }
 
 impl<'p> Launch<'p> {
@@ -37,12 +39,21 @@ impl<'p> Launch<'p> {
             shared_bytes: 0,
             parameter: &[],
             overlaps: false,
+            only: None,
         }
     }
 
-    /// The number of blocks.
-    pub(super) fn blocks(&self) -> u32 {
+    /// The blocks of the grid.
+    fn blocks(&self) -> u32 {
         self.grid.iter().product()
+    }
+
+    /// The blocks that run.
+    pub(super) fn running(&self) -> Vec<u32> {
+        match self.only {
+            Some(only) => only.to_vec(),
+            None => (0..self.blocks()).collect(),
+        }
     }
 
     /// The number of threads of a block.
@@ -68,6 +79,22 @@ impl<'p> Launch<'p> {
                 self.threads()
             )));
         }
-        Ok(())
+        let of_whole_clusters = |only: &[u32]| {
+            let ascending = only.is_sorted_by(|one, next| one < next);
+            let mut clusters = only.chunks(self.cluster as usize);
+            let whole = clusters.all(|blocks| {
+                let first = blocks[0];
+                first.is_multiple_of(self.cluster) && blocks.iter().copied().eq(first..first + self.cluster)
+            });
+            ascending && whole && only.last().is_none_or(|last| *last < self.blocks())
+        };
+        match self.only {
+            Some(only) if !of_whole_clusters(only) => Err(Fault::Launch(format!(
+                "the blocks that run, {only:?}, are no ascending whole clusters of {} among {} blocks",
+                self.cluster,
+                self.blocks()
+            ))),
+            _ => Ok(()),
+        }
     }
 }

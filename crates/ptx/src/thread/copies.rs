@@ -1,10 +1,11 @@
 //! Executes instructions that start asynchronous copies and wait for them.
 
-use crate::copies::{Awaited, Copy, Kind, MAP_BYTES, TensorMap, Way, bulk};
+use crate::copies::{Awaited, Copy, Kind, Way, bulk};
 use crate::fault::Problem;
 use crate::instruction::{CopyOperation, Operand, Space, Target};
 use crate::launch::Machine;
 use crate::memory::{aligned, local, ranks};
+use crate::tensor_map::{MAP_BYTES, TensorMap};
 use crate::thread::{Who, located};
 
 impl Machine<'_> {
@@ -53,6 +54,7 @@ impl Machine<'_> {
                 let way = Way::Box {
                     to: local(self.address(who, target.to) as u32).0,
                     map: self.tensor_map(who, *map, at.len())?,
+                    read_at: self.value(who, *map),
                     at: self.place_of_box(who, at),
                 };
                 return self.ask_targets(who, target, &way);
@@ -61,6 +63,7 @@ impl Machine<'_> {
                 let way = Way::BoxToGlobal {
                     from: self.shared_address(who, *from)?,
                     map: self.tensor_map(who, *map, at.len())?,
+                    read_at: self.value(who, *map),
                     at: self.place_of_box(who, at),
                 };
                 (who.block, way, group(Kind::ToGlobal))
@@ -117,6 +120,7 @@ impl Machine<'_> {
     /// The map at a generic address: in memory, or in the launch's parameter.
     fn tensor_map(&self, who: Who, map: Operand, dimensions: usize) -> Result<TensorMap, Problem> {
         let (space, address) = located(Space::Generic, self.value(who, map));
+        self.check_map(who, address)?;
         TensorMap::of(self.read(who, space, address, MAP_BYTES)?, dimensions)
     }
 

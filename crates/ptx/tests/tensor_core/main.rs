@@ -31,6 +31,7 @@ fn results(text: &str, case: Case, operands: &Operands, seed: u64) -> Result<Vec
                 address: *address,
                 element_bytes: 1,
                 sizes: vec![256, *rows],
+                strides: vec![256],
                 boxes: vec![256, (case.stage_bytes() / 256) as u32],
                 swizzle: gauntlet_ptx::Swizzle::None,
             };

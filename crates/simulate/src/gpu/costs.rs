@@ -4,7 +4,7 @@ mod epilogue;
 mod operands;
 mod products;
 
-use gauntlet_operations::{Lookup, Order, Schedule, Setup};
+use gauntlet_operations::{Lookup, Maps, Order, Schedule, Setup};
 
 use super::assumed;
 use super::ideal::Ideal;
@@ -176,9 +176,11 @@ fn lookup(kind: &Kind, schedule: &Schedule, machine: &Machine) -> f64 {
     }
 }
 
-/// Only bulk copies use descriptors; if they are made once, there is no cost.
+/// Only bulk copies use descriptors; if the host has made them once, there is no cost. Blocks make their own whenever they go on
+/// to another group.
 fn descriptors(schedule: &Schedule, machine: &Machine) -> f64 {
-    if schedule.setup == Setup::Once || machine.box_bytes.is_infinite() {
+    let is_kept = schedule.setup == Setup::Once && schedule.maps == Maps::Prebuilt;
+    if is_kept || machine.box_bytes.is_infinite() {
         return 0.0;
     }
     assumed::DESCRIPTOR_TRIPS * machine.load_latency[0]

@@ -2,7 +2,7 @@
 
 use gauntlet_families::operations::{accepts, problem};
 use gauntlet_operations::{
-    AttentionFormat, Cluster, Epilogue, Form, Lookup, Operation, Order, Roles, Schedule, Setup,
+    AttentionFormat, Cluster, Epilogue, Form, Lookup, Maps, Operation, Order, Roles, Schedule, Setup,
 };
 use gauntlet_simulate::{HostTerm, Part, break_down, simulate};
 
@@ -143,6 +143,20 @@ fn setting_up_in_every_call_costs_the_host_and_the_descriptors() {
         0.0
     );
     assert!(microseconds(case, &per_call, &b200) > microseconds(case, &once, &b200) + 1.0);
+}
+
+#[test]
+fn maps_that_blocks_make_cost_the_descriptors_and_no_host() {
+    let b200 = device("b200");
+    let case = &cases()[0];
+    let prebuilt = prepared([128, 128, 256], 4);
+    let own = Schedule {
+        maps: Maps::PerBlock,
+        ..prebuilt.clone()
+    };
+    let breakdown = break_down(case, &own, &b200, HostTerm::default()).unwrap();
+    assert_eq!(breakdown.part(Part::Host), 0.0);
+    assert!(microseconds(case, &own, &b200) > microseconds(case, &prebuilt, &b200) + 1.0);
 }
 
 #[test]

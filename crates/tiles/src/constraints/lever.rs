@@ -59,6 +59,8 @@ pub const SPLIT_K: Lever = Lever("split-k");
 pub const CLUSTER: Lever = Lever("cluster");
 /// The parameter `packing`.
 pub const PACKING: Lever = Lever("packing");
+/// The parameter `maps`.
+pub const MAPS: Lever = Lever("maps");
 /// The parameter `scores`.
 pub const SCORES: Lever = Lever("scores");
 /// The parameter `values`.

@@ -12,7 +12,7 @@ use super::{Item, State};
 const DRIVER: &str = "runs kernels on a GPU (all but `--executor cuda` does without): Ubuntu: `ubuntu-drivers install \
                       --gpgpu`; others: nvidia.com/drivers, 580 or newer";
 const NO_KERNELS: &str = "the built-in kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, H100, H200, \
-                          GH200) or 10.0 (B200, GEMM only); kernels of your own run on it";
+                          GH200) or 10.0 to 12.9 (B200, RTX 50); kernels of your own run on it";
 const COMPILER: &str = "compiles kernels, also where there is no GPU: `scripts/install-cuda-compiler`";
 const MANAGEMENT: &str = "reads clocks, throttling and power; comes with the driver (Debian, Ubuntu: \
                           libnvidia-compute-580)";

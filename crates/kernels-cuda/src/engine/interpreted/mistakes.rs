@@ -258,6 +258,60 @@ const NATIVE: [Mistake; 14] = [
     },
 ];
 
+/// In blocks that make their tensor maps.
+const OWN_MAPS: [Mistake; 10] = [
+    Mistake {
+        what: "changes of a map that are not released",
+        right: "        map_release();\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "a map that is not acquired after its change",
+        right: "++matrix) map_acquire(own + matrix);",
+        wrong: "++matrix);",
+    },
+    Mistake {
+        what: "only the first map is acquired",
+        right: "map_acquire(own + matrix)",
+        wrong: "map_acquire(own)",
+    },
+    Mistake {
+        what: "a map that changes under copies",
+        right: "            wait_for_copies(memory, next);\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "a wait for the copies of the turn before",
+        right: "stage < next.slot ? next.turn : next.turn ^ 1",
+        wrong: "stage < next.slot ? next.turn ^ 1 : next.turn ^ 1",
+    },
+    Mistake {
+        what: "the tokens of the first group",
+        right: "parameter.tokens + group.tokens : group.weights",
+        wrong: "parameter.tokens : group.weights",
+    },
+    Mistake {
+        what: "as many rows as the group of the host's maps has",
+        right: "            map_set_size<1>(own + matrix, matrix == 0 ? group.m : group.n);\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "rows as long as those of the group of the host's maps",
+        right: "            map_set_row_bytes(own + matrix, row_bytes);\n",
+        wrong: "",
+    },
+    Mistake {
+        what: "the maps of the group before",
+        right: "            group = wanted;\n        }\n        return own;",
+        wrong: "            group = wanted;\n        }\n        return wanted == 0 ? own : own - MAPS_A_GROUP;",
+    },
+    Mistake {
+        what: "one place for the maps of all blocks",
+        right: " + MAPS_A_GROUP * blockIdx.x",
+        wrong: "",
+    },
+];
+
 /// Orders of events in which a mistake is looked for.
 const SEEDS: Range<u64> = 0..3;
 
@@ -393,4 +447,10 @@ fn each_of_attention_in_parts_is_seen() {
 fn each_of_the_native_gemm_is_seen() {
     let names = ["native, static", "native, sorted, dual"];
     check(Arch::Sm100a, &names, &NATIVE);
+}
+
+#[test]
+fn each_of_the_native_gemm_s_own_maps_is_seen() {
+    let names = ["native, own maps, static", "native, own maps, sorted, dual"];
+    check(Arch::Sm100a, &names, &OWN_MAPS);
 }

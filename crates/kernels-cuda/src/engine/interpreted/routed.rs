@@ -116,7 +116,15 @@ impl Prepared {
             .contents_mut(self.addresses.output)
             .unwrap()
             .fill(0xFF);
-        run(&self.plan, &self.kernels, &self.queued, &mut self.memory, seed).unwrap();
+        run(
+            &self.plan,
+            &self.kernels,
+            &self.queued,
+            &mut self.memory,
+            seed,
+            None,
+        )
+        .unwrap();
         self.memory.contents(self.addresses.output).unwrap().to_vec()
     }
 }

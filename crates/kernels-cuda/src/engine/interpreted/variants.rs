@@ -1,6 +1,7 @@
 //! Every kernel in its shipped variants, for every architecture that it is built for.
 
 use gauntlet_device::Arch;
+use gauntlet_operations::Operation;
 use gauntlet_task::InputKind;
 use rayon::prelude::*;
 
@@ -18,13 +19,8 @@ const FEW: usize = 2;
 /// Interprets at most `most` variants of one kernel for an architecture, evenly spread over the list, with the kinds of inputs in
 /// turn. Of variants that are also shipped for Hopper, every [`PART`]th counts.
 fn interpret(source: Source, arch: Arch, most: usize) {
-    let Some(compiler) = compiler() else { return };
-    let shipped = shipped(arch);
-    let of_source = |one: &&Shipped| {
-        let plan = plan::plan(&one.problem, &one.schedule, target(arch)).unwrap();
-        plan.variant().source == source
-    };
-    let mut tried: Vec<_> = shipped.iter().filter(of_source).collect();
+    let mut tried = shipped(arch);
+    tried.retain(|one| source_on(one, arch) == source);
     if arch != Arch::Sm90a {
         let on_hopper = crate::shipped::shipped(Arch::Sm90a);
         let mut number = 0;
@@ -33,6 +29,18 @@ fn interpret(source: Source, arch: Arch, most: usize) {
             number % PART == 0 || !on_hopper.contains(one)
         });
     }
+    interpret_some(tried, arch, most);
+}
+
+/// The kernel of a variant on an architecture.
+fn source_on(one: &Shipped, arch: Arch) -> Source {
+    let plan = plan::plan(&one.problem, &one.schedule, target(arch)).unwrap();
+    plan.variant().source
+}
+
+/// Interprets at most `most` of these variants, evenly spread.
+fn interpret_some(tried: Vec<Shipped>, arch: Arch, most: usize) {
+    let Some(compiler) = compiler() else { return };
     let step = tried.len().div_ceil(most).max(1);
     let tried: Vec<_> = tried
         .into_iter()
@@ -41,8 +49,8 @@ fn interpret(source: Source, arch: Arch, most: usize) {
         .collect();
     assert!(!tried.is_empty());
     let wrong: Vec<_> = tried
-        .into_par_iter()
-        .filter_map(|(one, inputs)| wrong(&compiler, arch, one, inputs))
+        .par_iter()
+        .filter_map(|(one, inputs)| wrong(&compiler, arch, one, *inputs))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -72,6 +80,30 @@ fn interpret_kernels(most: usize) {
             interpret(source, *arch, most);
         }
     }
+}
+
+/// Blackwell's attention and 16-bit tokens take the kernels for Ada, built for sm_100a.
+fn interpret_on_blackwell(most: usize) {
+    let is_taken = |one: &Shipped| match &one.problem {
+        Operation::GroupedGemm(gemm) => gemm.tokens.is_half(),
+        Operation::Attention(_) => true,
+    };
+    for source in [Source::Unified, Source::Narrow, Source::AttentionUnified] {
+        let mut tried = shipped(Arch::Sm89);
+        tried.retain(|one| is_taken(one) && source_on(one, Arch::Sm100a) == source);
+        interpret_some(tried, Arch::Sm100a, most);
+    }
+}
+
+#[test]
+fn some_kernels_for_ada_are_right_on_blackwell() {
+    interpret_on_blackwell(FEW);
+}
+
+#[test]
+#[ignore = "minutes: every shipped variant that Blackwell takes from Ada"]
+fn all_kernels_for_ada_are_right_on_blackwell() {
+    interpret_on_blackwell(usize::MAX);
 }
 
 #[test]

@@ -36,9 +36,10 @@ const SPECIALISED_PART_STEPS: usize = 8;
 /// all multiply queries by keys without conversion, with sums of about 14 bits, and the resident kernel multiplies values by
 /// rounded weights. For exact products choose fp16 arithmetic.
 ///
-/// On GPUs before Hopper the unified kernel, in a schedule that follows from sizes alone: nothing of it has been measured
+/// On GPUs before Hopper, and on those after it, the unified kernel, in a schedule that follows from sizes alone: nothing of it has been measured
 /// there. On sm_89 it multiplies e4m3 queries by keys without conversion too.
 pub fn automatic(attention: &Attention, target: Target) -> Schedule {
+    let target = target.for_common_kernels();
     match target.arch {
         Arch::Sm80 | Arch::Sm89 => before_hopper(attention, target),
         _ => hopper(attention, target),

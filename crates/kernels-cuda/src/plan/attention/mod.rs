@@ -12,7 +12,7 @@ use crate::plan::error::require;
 use std::collections::BTreeMap;
 
 use gauntlet_operations::resources::{HeadSets, most_visible};
-use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Order, Packing, Roles, Schedule};
+use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Maps, Order, Packing, Roles, Schedule};
 use gauntlet_operations::{Attention, AttentionFormat, Sequence as Lengths};
 
 pub use abi::{FirstScales, Sequence, Tile};
@@ -81,6 +81,7 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
     require! {
         "swap-ab": schedule.swap_ab, false, "attention has no weights to exchange with tokens";
         "packing": schedule.packing, Packing::Canonical, "attention has no weights to repack";
+        "maps": schedule.maps, Maps::Prebuilt, "attention's tensor maps do not depend on the tile";
         "tile.k": schedule.tile.k, attention.head_size, "a step is as deep as a head";
     }
     Ok(())

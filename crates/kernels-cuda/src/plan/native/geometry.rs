@@ -3,7 +3,9 @@
 use gauntlet_operations::resources::{
     TENSOR_MEMORY_COLUMNS, accumulator_columns, stage_bytes, tensor_memory_columns, tile_sums,
 };
-use gauntlet_operations::{Cluster, Epilogue, GroupedGemm, Operation, Order, Packing, Roles, Schedule, Tile};
+use gauntlet_operations::{
+    Cluster, Epilogue, GroupedGemm, Maps, Operation, Order, Packing, Roles, Schedule, Tile,
+};
 
 use crate::plan::error::require;
 use crate::plan::groups::matrices;
@@ -126,6 +128,7 @@ impl Geometry {
         let own = [
             ("SWAP_AB", usize::from(self.swapped)),
             ("PAIRED", self.blocks - 1),
+            ("BLOCK_MAPS", usize::from(schedule.maps == Maps::PerBlock)),
             ("DUAL", self.matrices - 1),
             ("TILE_SUMS", self.tile_sums),
             ("TENSOR_COLUMNS", self.tensor_columns),

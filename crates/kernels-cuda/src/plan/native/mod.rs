@@ -5,7 +5,7 @@ mod geometry;
 #[cfg(test)]
 mod tests;
 
-use gauntlet_operations::{GroupedGemm, Schedule};
+use gauntlet_operations::{GroupedGemm, Maps, Schedule};
 
 use super::groups::{self, depth};
 use super::tiled::Tiled;
@@ -18,6 +18,8 @@ use geometry::Geometry;
 
 /// Tensor maps of a group: tokens, weights, second weights. The plain form leaves the last unused.
 const MAPS_A_GROUP: usize = 3;
+/// Bytes of a tensor map (CUDA driver API, CUtensorMap).
+const MAP_BYTES: usize = 128;
 
 /// The layout of scales that the kernel reads.
 const SCALES: ScaleLayout = ScaleLayout::Blocks;
@@ -28,6 +30,7 @@ pub struct NativePlan {
     tiled: Tiled,
     geometry: Geometry,
     variant: Variant,
+    made: Maps,
 }
 
 impl NativePlan {
@@ -42,6 +45,7 @@ impl NativePlan {
             tiled: Tiled::new(gemm, schedule, target.processors)?,
             variant: geometry.variant(gemm, schedule),
             geometry,
+            made: schedule.maps,
         })
     }
 
@@ -50,6 +54,8 @@ impl NativePlan {
         self.tiled.tiles()
     }
 
+    /// The maps that the host makes: of all groups, or of one whose maps each block changes. Maps of a group without tokens
+    /// are empty, so that one with tokens is taken.
     fn maps(&self) -> Vec<Map> {
         let gemm = &self.tiled.gemm;
         let table = groups::table(gemm, SCALES, &[], |_| 0);
@@ -78,12 +84,23 @@ impl NativePlan {
                 ];
                 maps
             };
-        gemm.groups
-            .iter()
-            .zip(&table)
-            .enumerate()
-            .flat_map(of_group)
-            .collect()
+        let groups = gemm.groups.iter().zip(&table).enumerate();
+        match self.made {
+            Maps::Prebuilt => groups.flat_map(of_group).collect(),
+            Maps::PerBlock => groups
+                .filter(|(_, (shape, _))| shape.m > 0)
+                .take(1)
+                .flat_map(of_group)
+                .collect(),
+        }
+    }
+
+    /// Bytes of the maps that blocks make.
+    fn own_map_bytes(&self) -> usize {
+        match self.made {
+            Maps::Prebuilt => 0,
+            Maps::PerBlock => self.tiled.blocks() * MAPS_A_GROUP * MAP_BYTES,
+        }
     }
 }
 
@@ -94,7 +111,11 @@ impl Plan for NativePlan {
 
     fn memory(&self, weights: &[Weights]) -> Memory {
         let sums = (self.geometry.sum_bytes(), self.geometry.storing_warps());
-        self.tiled.memory(SCALES, weights, self.maps(), sums)
+        let memory = self.tiled.memory(SCALES, weights, self.maps(), sums);
+        Memory {
+            workspace_bytes: memory.workspace_bytes + self.own_map_bytes(),
+            ..memory
+        }
     }
 
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {

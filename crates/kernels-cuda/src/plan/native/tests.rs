@@ -78,6 +78,7 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
     let shared = 3 * ((2 * 128 + 64) * 128 + 3 * 2048) + 4 * 64 * 144 + 4 * 32 + 2 * (3 + 2 + 4) * 8 + 8;
     let shared = shared.to_string();
     let expected = [
+        ("BLOCK_MAPS", "0"),
         ("DUAL", "1"),
         ("EPILOGUE", "Staged"),
         ("LOOKUP", "Precomputed"),
@@ -161,6 +162,37 @@ fn maps_describe_tokens_and_weights() {
             Swizzle::Bytes64
         )
     );
+}
+
+/// The host makes the maps of the first group with tokens; each block has room for its own behind the sums of a split depth.
+#[test]
+fn blocks_that_make_their_maps_get_those_of_one_group() {
+    let problem = gemm(&[[0, 300, 272], [200, 129, 512], [20, 64, 1024]], Form::Swiglu);
+    let memory = |maps, split_k| {
+        let schedule = Schedule {
+            tile: [128, 64, 256].into(),
+            order: Order::Static,
+            split_k,
+            maps,
+            ..Schedule::baseline()
+        };
+        let target = Target::of_arch(Arch::Sm100a, 3);
+        let plan = NativePlan::new(&problem, &schedule, target).unwrap();
+        let own = plan.variant().defines["BLOCK_MAPS"].clone();
+        (own, plan.memory(&[]))
+    };
+    let (own, found) = memory(Maps::PerBlock, 1);
+    assert_eq!((own.as_str(), found.workspace_bytes), ("1", 3 * 3 * 128));
+    let groups: Vec<_> = found.maps.iter().map(|map| map.group).collect();
+    assert_eq!(groups, [1; MAPS_A_GROUP]);
+    let (own, prebuilt) = memory(Maps::Prebuilt, 2);
+    assert_eq!((own.as_str(), prebuilt.maps.len()), ("0", 3 * MAPS_A_GROUP));
+    assert!(
+        prebuilt.workspace_bytes.is_multiple_of(128),
+        "maps lie on 128 bytes"
+    );
+    let (_, split) = memory(Maps::PerBlock, 2);
+    assert_eq!(split.workspace_bytes, prebuilt.workspace_bytes + 3 * 3 * 128);
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! routing: each group that has tokens may fill up its last eighth of converted tokens and its last tile.
 
 use bytemuck::Zeroable;
-use gauntlet_operations::{GemmShape, GroupedGemm, Roles, Schedule};
+use gauntlet_operations::{GemmShape, GroupedGemm, Maps, Roles, Schedule};
 
 use super::abi::{Inline, Parameter, RouteParameter, TokenTile};
 use super::geometry::{CHUNK, Geometry};
@@ -16,7 +16,6 @@ use crate::plan::groups::{self, check_sizes, check_tiles, depth, token_columns, 
 use crate::plan::variant::most_registers;
 use crate::plan::{
     Addresses, Group, Launch, Memory, Pass, Plan, PlanError, ScaleLayout, Source, Target, Variant, Weights,
-    check_arch,
 };
 
 /// Threads of the planning kernel: one warp for each width of tiles.
@@ -84,8 +83,20 @@ impl RoutedPlan {
         require! {
             "swap-ab": schedule.swap_ab, true, "the device deals out the tiles of the swapped kernel alone";
             "roles": schedule.roles, Roles::Specialised, "the device deals out the tiles of the swapped kernel alone";
+            "maps": schedule.maps, Maps::Prebuilt, "the swapped kernel reads maps that the host has made";
         }
-        check_arch(Source::Swapped, schedule, target.arch)?;
+        if !Source::Swapped.runs_on(target.arch) {
+            return Err(PlanError::word(
+                "roles",
+                schedule.roles,
+                format!(
+                    "only the swapped kernel takes token counts from the device; it needs a Hopper GPU, and this one runs the \
+                     kernels for {}",
+                    target.arch
+                ),
+                "give the token counts of each product on the host",
+            ));
+        }
         within("the number of tokens", rows, i32::MAX as usize)?;
         check_sizes(layer)?;
         let geometry = Geometry::new(layer, schedule, target)?;
