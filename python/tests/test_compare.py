@@ -23,10 +23,10 @@ def compare(baseline, candidate, **arguments):
 
 
 def test_functions_are_compared_in_fresh_processes():
-    verdict = compare(softmax.slow, softmax.plain)
+    # A few trials show a difference of this size; the budget is what a busy machine may need for them.
+    verdict = compare(softmax.slow, softmax.plain, budget="5m")
     assert not verdict.is_wrong, verdict
     assert (verdict.baseline, verdict.candidate) == ("slow", "plain")
-    # A busy machine leaves time for few trials, even too few for an interval.
     assert verdict.trials >= 1
     assert {sample.side for sample in verdict.samples} == {"baseline", "candidate"}
     assert verdict.cases[0].baseline.median > 0
@@ -59,7 +59,7 @@ def test_a_script_without_a_guard_starts_no_comparison_inside_a_comparison(tmp_p
     )
     path = os.pathsep.join([str(KERNELS.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, timeout=120, check=False)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, timeout=600, check=False)
     # The command breaks its messages into lines, with a bar before each.
     told = " ".join(done.stderr.replace("│", " ").split())
     assert done.returncode != 0 and 'put the call under `if __name__ == "__main__":`' in told, told

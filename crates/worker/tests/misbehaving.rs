@@ -5,14 +5,14 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use common::{DESCRIPTION, start, start_within};
+use common::{DESCRIPTION, eventually, start, start_late, start_within};
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
 use gauntlet_worker::{Limits, WorkerError};
 
-/// Shorter than the sleeps that the coordinator must not wait for, and far longer than ending a worker takes on a busy
-/// machine.
-const PROMPT: Duration = Duration::from_secs(40);
+/// Shorter than the sleeps of 300 s that the coordinator must not wait for, and far longer than ending a worker takes on a
+/// busy machine.
+const PROMPT: Duration = Duration::from_secs(240);
 
 #[test]
 fn half_a_line_before_the_end_is_a_death() {
@@ -28,7 +28,7 @@ fn half_a_line_before_the_end_is_a_death() {
 #[test]
 fn a_death_is_seen_though_a_child_holds_standard_output() {
     let begun = Instant::now();
-    let error = start("read line; sleep 60 & exit 3").err().unwrap();
+    let error = start("read line; sleep 300 & exit 3").err().unwrap();
     let WorkerError::Died { status, .. } = &error else {
         panic!("{error}");
     };
@@ -40,7 +40,7 @@ fn a_death_is_seen_though_a_child_holds_standard_output() {
 #[test]
 fn an_answer_just_before_the_end_is_one() {
     let mut worker = start(&format!(
-        "read line; echo '{DESCRIPTION}'; read line; sleep 60 & echo '{{\"id\":2,\"answer\":\"ran\",\"call\":0.001}}'; exit 0"
+        "read line; echo '{DESCRIPTION}'; read line; sleep 300 & echo '{{\"id\":2,\"answer\":\"ran\",\"call\":0.001}}'; exit 0"
     ))
     .unwrap();
     worker.run(0).unwrap();
@@ -68,7 +68,7 @@ fn times_that_cannot_be_are_no_answer() {
 
 #[test]
 fn a_hang_in_many_samples_is_not_awaited_for_each() {
-    let mut worker = start(&format!("read line; echo '{DESCRIPTION}'; sleep 60")).unwrap();
+    let mut worker = start_late(&format!("read line; echo '{DESCRIPTION}'; sleep 300"));
     let begun = Instant::now();
     let error = worker.time(&[0; 256], false).unwrap_err();
     assert!(matches!(error, WorkerError::Late { .. }), "{error}");
@@ -103,7 +103,7 @@ fn long_sizes() -> Sizes {
 
 #[test]
 fn one_that_never_reads_is_not_written_to_for_ever() {
-    let mut worker = start(&format!("read line; echo '{DESCRIPTION}'; sleep 60")).unwrap();
+    let mut worker = start_late(&format!("read line; echo '{DESCRIPTION}'; sleep 300"));
     let begun = Instant::now();
     let error = worker.build(&long_sizes(), &Parameters::new()).unwrap_err();
     assert!(
@@ -135,10 +135,11 @@ fn one_that_reads_late_gets_all_of_a_long_request() {
 fn what_is_answered_before_it_is_asked_is_no_answer() {
     let answer = r#"{"id":2,"answer":"timed","samples":[{"call":0.001}]}"#;
     let mut worker = start(&format!(
-        "read line; echo '{DESCRIPTION}'; echo '{answer}'; read line; read line"
+        "read line; echo '{DESCRIPTION}'; echo '{answer}'; : > answered; read line; read line"
     ))
     .unwrap();
-    std::thread::sleep(Duration::from_millis(100));
+    let answered = worker.folder().join("answered");
+    assert!(eventually(|| answered.exists()));
     let error = worker.time(&[0], false).unwrap_err();
     assert!(
         error.to_string().contains("it came before it was asked for"),
@@ -150,7 +151,7 @@ fn what_is_answered_before_it_is_asked_is_no_answer() {
 fn two_answers_to_one_question_are_one_too_many() {
     let answer = r#"{"id":2,"answer":"ran","call":0.001}"#;
     let mut worker = start(&format!(
-        "read line; echo '{DESCRIPTION}'; read line; echo '{answer}'; echo '{answer}'; read line; sleep 60"
+        "read line; echo '{DESCRIPTION}'; read line; echo '{answer}'; echo '{answer}'; read line; sleep 300"
     ))
     .unwrap();
     worker.run(0).unwrap();
@@ -186,7 +187,7 @@ fn a_gigabyte_on_standard_error_is_too_much() {
     let begun = Instant::now();
     for flood in [
         "head -c 1000000000 /dev/zero >&2",
-        "trap '' PIPE; yes no >&2; sleep 60",
+        "trap '' PIPE; yes no >&2; sleep 300",
     ] {
         let error = start(&format!("echo begun >&2; {flood}")).err().unwrap();
         let WorkerError::OverLimit { call, what, .. } = &error else {
@@ -205,7 +206,7 @@ fn a_gigabyte_on_standard_error_is_too_much() {
 fn excess(deed: &str, limits: Limits) -> Option<String> {
     let begun = Instant::now();
     let result = start_within(
-        &format!("read line; echo 'I take' >&2; {deed}; sleep 5; echo '{DESCRIPTION}'"),
+        &format!("read line; echo 'I take' >&2; {deed}; sleep 300; echo '{DESCRIPTION}'"),
         limits,
     );
     assert!(begun.elapsed() < PROMPT, "{:?}", begun.elapsed());
@@ -230,7 +231,7 @@ fn too_much_memory_of_one_or_of_many_ends_the_worker() {
     let hold = |bytes: u32| format!("x=$(head -c {bytes} /dev/zero | tr '\\0' x)");
     let what = excess(&hold(120_000_000), limits).unwrap();
     assert!(what.ends_with("MiB of memory"), "{what}");
-    let many = format!("for i in 1 2 3 4; do ({}; sleep 5) & done", hold(40_000_000));
+    let many = format!("for i in 1 2 3 4; do ({}; sleep 300) & done", hold(40_000_000));
     let what = excess(&many, limits).unwrap();
     assert!(what.ends_with("MiB of memory"), "{what}");
 }
@@ -256,7 +257,7 @@ fn too_many_processes_end_the_worker() {
         processes: 20,
         ..Limits::default()
     };
-    let many = |count: u32| format!("i=0; while [ $i -lt {count} ]; do sleep 60 & i=$((i+1)); done");
+    let many = |count: u32| format!("i=0; while [ $i -lt {count} ]; do sleep 300 & i=$((i+1)); done");
     let what = excess(&many(40), limits).unwrap();
     assert!(what.ends_with("processes"), "{what}");
 }

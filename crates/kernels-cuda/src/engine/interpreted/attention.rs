@@ -9,9 +9,12 @@ use rayon::prelude::*;
 use super::{compiler, sequences, small_attention, wrong_on, wrong_with};
 use crate::shipped::{Shipped, shipped};
 
-/// The shipped variants of attention in bf16, with each exponential, of these sequences.
-fn in_bf16(causal: bool, lengths: [(usize, usize); 2]) -> Vec<(Shipped, Operation)> {
+/// The shipped variants of attention in bf16 of these sequences, each with `exponentials` exponentials in turn.
+fn in_bf16(causal: bool, lengths: [(usize, usize); 2], exponentials: usize) -> Vec<(Shipped, Operation)> {
     let mut found = Vec::new();
+    let mut exponential = [Exponential::Hardware, Exponential::Polynomial, Exponential::Table]
+        .into_iter()
+        .cycle();
     for one in shipped(Arch::Sm90a) {
         let Operation::Attention(attention) = &one.problem else {
             continue;
@@ -23,36 +26,45 @@ fn in_bf16(causal: bool, lengths: [(usize, usize); 2]) -> Vec<(Shipped, Operatio
             sequences: sequences(lengths),
             ..small_attention(attention)
         };
-        for exponential in [Exponential::Hardware, Exponential::Polynomial, Exponential::Table] {
+        for exponential in exponential.by_ref().take(exponentials) {
             let mut one = one.clone();
             one.schedule.exponential = exponential;
             one.name = format!("{}, {exponential}", one.name);
             found.push((one, Operation::Attention(problem.clone())));
         }
     }
-    assert!(found.len() >= 9, "{}", found.len());
+    assert!(found.len() >= 3 * exponentials, "{}", found.len());
     found
 }
 
 /// With a mask and more queries than keys, the first rows see no key. Their result must be 0, whatever the exponential
 /// returns for −∞.
-#[test]
-fn rows_that_see_no_key_are_zero() {
+fn interpret_rows_without_keys(exponentials: usize) {
     let Some(compiler) = compiler() else { return };
-    let wrong: Vec<_> = in_bf16(true, [(193, 129), (140, 5)])
+    let wrong: Vec<_> = in_bf16(true, [(193, 129), (140, 5)], exponentials)
         .into_par_iter()
         .filter_map(|(one, problem)| wrong_on(&compiler, Arch::Sm90a, &one, problem, InputKind::Competition))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+#[test]
+fn rows_that_see_no_key_are_zero() {
+    interpret_rows_without_keys(1);
+}
+
+#[test]
+#[ignore = "minutes: every variant with every exponential"]
+fn rows_that_see_no_key_are_zero_with_every_exponential() {
+    interpret_rows_without_keys(3);
+}
+
 /// One score is about 260 powers of two larger than all earlier ones, more than the argument of an exponential may be.
 /// The result of the polynomial or the table then no longer shows how large the weight is; a later score that is
 /// smaller by about six powers would give the same.
-#[test]
-fn a_score_that_leaps_is_taken_by_its_maximum() {
+fn interpret_leaping_scores(exponentials: usize) {
     let Some(compiler) = compiler() else { return };
-    let wrong: Vec<_> = in_bf16(false, [(70, 301), (65, 290)])
+    let wrong: Vec<_> = in_bf16(false, [(70, 301), (65, 290)], exponentials)
         .into_par_iter()
         .filter_map(|(one, problem)| {
             // Not in the first run of keys, and at even and odd places of a lane's own.
@@ -68,6 +80,17 @@ fn a_score_that_leaps_is_taken_by_its_maximum() {
         })
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_score_that_leaps_is_taken_by_its_maximum() {
+    interpret_leaping_scores(1);
+}
+
+#[test]
+#[ignore = "minutes: every variant with every exponential"]
+fn a_score_that_leaps_is_taken_by_its_maximum_with_every_exponential() {
+    interpret_leaping_scores(3);
 }
 
 /// All queries are 4; of each sequence's keys one is 4, a later one a little less, and the others 0.

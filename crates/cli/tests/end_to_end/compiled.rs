@@ -1,0 +1,217 @@
+//! Compiled kernels from the command line: shared libraries, and CUDA C++ on machines without a GPU. Where a compiler is
+//! missing, these tests print a note and pass, unless `GAUNTLET_REQUIRE_CC` or `GAUNTLET_REQUIRE_COMPILER` is set.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{Place, names, repository};
+
+/// Compiles a C source of this repository beside its table; `false` without a C compiler.
+fn library(place: &Place, source: &str, table: Option<&str>) -> bool {
+    let made = Command::new("cc")
+        .args(["-O1", "-shared", "-fPIC", "-o"])
+        .args([&place.path("libkernel.so"), &repository(source)])
+        .arg("-lm")
+        .status();
+    if let Some(table) = table {
+        place.write("libkernel.toml", table);
+    }
+    match made {
+        Ok(status) => status.success(),
+        Err(error) => {
+            assert!(std::env::var_os("GAUNTLET_REQUIRE_CC").is_none(), "{error}");
+            println!("skipped: there is no C compiler ({error})");
+            false
+        }
+    }
+}
+
+/// Copies a kernel for the tests with its table and headers.
+fn kernel(place: &Place) {
+    let folder = repository("crates/host-nvrtc/tests/kernels");
+    for file in ["rms_norm.cu", "rms_norm.toml", "sums.cuh"] {
+        place.write(file, &read(&folder.join(file)));
+    }
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// Whether NVRTC is there.
+fn has_compiler(place: &Place) -> bool {
+    let ran = place.run(&[
+        "worker",
+        "nvrtc",
+        "rms_norm.cu:rms_norm",
+        "--compile-for",
+        "sm_90a",
+    ]);
+    let missing = ran.err.contains("no CUDA compiler");
+    assert!(
+        !missing || std::env::var_os("GAUNTLET_REQUIRE_COMPILER").is_none(),
+        "{}",
+        ran.err
+    );
+    !missing
+}
+
+const ORDER: &str = "arguments = ['x', 'weight', 'y', 'rows', 'columns']";
+
+#[test]
+fn a_right_library_passes_and_a_wrong_one_does_not() {
+    let place = Place::new();
+    let table = format!("rms_norm.{ORDER}\nwithout_weight.{ORDER}");
+    if !library(&place, "crates/host-library/tests/rms_norm.c", Some(&table)) {
+        return;
+    }
+    let right = place
+        .run(&["check", "./libkernel.so:rms_norm", "--task", "rms-norm"])
+        .expect(0);
+    assert!(right.out.contains("16 of 16 comparisons right"), "{}", right.out);
+    place
+        .run(&["check", "libkernel.so:without_weight", "--task", "rms-norm"])
+        .expect(1);
+}
+
+#[test]
+fn a_cuda_kernel_is_compiled_and_interpreted_without_a_gpu() {
+    let place = Place::new();
+    kernel(&place);
+    if !has_compiler(&place) {
+        return;
+    }
+    let checked = |kernel: &str, more: &[&str]| {
+        let target = format!("rms_norm.cu:{kernel}");
+        place.run(&[&["check", &target, "--task", "rms-norm"], more].concat())
+    };
+    let right = checked("rms_norm", &["--schedule", "THREADS=96", "--device", "a100"]).expect(0);
+    assert!(right.out.contains("8 of 8 comparisons right"), "{}", right.out);
+    names(&right, &["runs in the PTX interpreter, not on a GPU", "sm_80"]);
+    checked("forgets_the_last", &[]).expect(1);
+}
+
+/// The README shows this command. The kernel has one parameter, whose values are all tried.
+#[test]
+fn the_softmax_of_the_examples_is_checked_without_a_gpu() {
+    let place = Place::new();
+    kernel(&place);
+    let numpy = Command::new("python3").args(["-c", "import numpy"]).output();
+    let has_numpy = numpy.is_ok_and(|output| output.status.success());
+    assert!(
+        has_numpy || std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(),
+        "the interpreter python3 has no numpy"
+    );
+    if !has_numpy || !has_compiler(&place) {
+        return;
+    }
+    let folder = repository("examples/softmax");
+    for file in ["softmax.cu", "softmax.toml", "task.py"] {
+        place.write(file, &read(&folder.join(file)));
+    }
+    let ran = place
+        .run(&[
+            "check",
+            "softmax.cu:softmax_warp",
+            "--task",
+            "task.py",
+            "--device",
+            "h100",
+        ])
+        .expect(0);
+    // Two cases, five values of ROWS.
+    assert!(ran.out.contains("10 of 10 comparisons right"), "{}", ran.out);
+}
+
+#[test]
+fn bad_input_is_named_with_its_remedy() {
+    let place = Place::new();
+    kernel(&place);
+    place.write("bare.cu", "");
+    for (arguments, phrases) in [
+        (
+            &["check", "rms_norm.cu:rms_norm"][..],
+            &["no task says what this kernel computes", "--task"][..],
+        ),
+        (
+            &["check", "nowhere.cu:rms_norm", "--task", "rms-norm"],
+            &["nowhere.cu cannot be read"],
+        ),
+        (
+            &["check", "rms_norm.cu:rms_nrom", "--task", "rms-norm"],
+            &[
+                "has no table for the kernel `rms_nrom`",
+                "did you mean `rms_norm`?",
+            ],
+        ),
+        (
+            &["check", "bare.cu:rms_norm", "--task", "rms-norm"],
+            &["bare.toml is missing", "[rms_norm]"],
+        ),
+        (
+            &[
+                "check",
+                "rms_norm.cu:rms_norm",
+                "--task",
+                "rms-norm",
+                "--schedule",
+                "THREAD=2",
+            ],
+            &["has no parameter `THREAD`", "`THREADS`"],
+        ),
+        (
+            &[
+                "check",
+                "rms_norm.cu:rms_norm",
+                "--task",
+                "rms-norm",
+                "--device",
+                "host",
+            ],
+            &["is no GPU", "--device"],
+        ),
+        (
+            &["check", "nowhere.so:f", "--task", "rms-norm"],
+            &["nowhere.so cannot be read"],
+        ),
+        (
+            &["tune", "--kernel", "rms_norm.cu:rms_norm", "--suite", "rms-norm"],
+            &["only the cuda executor runs one", "--executor cuda"],
+        ),
+        (
+            &["worker", "nvrtc", "rms_norm.cu"],
+            &["`rms_norm.cu` does not name a kernel"],
+        ),
+        (
+            &["worker", "library", "nowhere.so:f"],
+            &["nowhere.so cannot be loaded"],
+        ),
+        (
+            &["worker", "library", "nowhere.so:f", "--arguments", "x,(y"],
+            &["--arguments: argument `(y`"],
+        ),
+    ] {
+        let ran = place.run(arguments).expect(2);
+        names(&ran, phrases);
+    }
+}
+
+#[test]
+fn the_example_in_c_compiles_and_answers() {
+    let place = Place::new();
+    if !library(&place, "examples/softmax/softmax.c", None) {
+        return;
+    }
+    place.write(
+        "libkernel.toml",
+        &read(&repository("examples/softmax/libsoftmax.toml")),
+    );
+    for function in ["softmax", "softmax_online"] {
+        let ran = place
+            .run(&["worker", "library", &format!("./libkernel.so:{function}")])
+            .expect(0);
+        assert_eq!(ran.err, "");
+    }
+}

@@ -1,0 +1,183 @@
+//! One measuring command at a time, and results whose target has disappeared.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Stdio};
+
+use crate::common::{Place, TINY_SUITE, pitch, tiny_round};
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::libc;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+const BENCH: [&str; 8] = [
+    "bench",
+    "baseline",
+    "stages = 2",
+    "--suite",
+    "suite.toml",
+    "--pairs",
+    "6",
+    "--warm",
+];
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("suite.toml", TINY_SUITE);
+    place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
+    place
+}
+
+/// Locks the CPU in a place until it is dropped, like another measuring program.
+fn hold(place: &Place) -> File {
+    let file = File::create(place.path("gauntlet-measuring-cpu.lock")).unwrap();
+    let lock = libc::flock {
+        l_type: libc::F_WRLCK as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: 0,
+        l_len: 0,
+        l_pid: 0,
+    };
+    fcntl(&file, FcntlArg::F_SETLK(&lock)).unwrap();
+    file
+}
+
+/// Starts a command that has to wait for this process, and waits until it does.
+fn waiting(place: &Place, arguments: &[&str]) -> (Child, BufReader<ChildStderr>) {
+    let mut command = place.command(arguments);
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stderr = BufReader::new(child.stderr.take().unwrap());
+    let said = format!(
+        "process {} is measuring on this machine's CPU; waiting for it",
+        std::process::id()
+    );
+    let mut line = String::new();
+    while !line.starts_with(&said) {
+        line.clear();
+        assert_ne!(
+            stderr.read_line(&mut line).unwrap(),
+            0,
+            "{arguments:?} did not wait"
+        );
+    }
+    (child, stderr)
+}
+
+/// Lets a waiting command continue, and returns its exit code and both outputs.
+fn ended((mut child, mut stderr): (Child, BufReader<ChildStderr>)) -> (Option<i32>, String, String) {
+    let (mut out, mut err) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    stderr.read_to_string(&mut err).unwrap();
+    let folded: Vec<_> = err.split_whitespace().filter(|word| *word != "│").collect();
+    (child.wait().unwrap().code(), out, folded.join(" "))
+}
+
+#[test]
+fn every_command_that_measures_waits_for_another() {
+    let place = place();
+    let held = hold(&place);
+    let commands: [&[&str]; 6] = [
+        &["run", "round.toml"],
+        &BENCH,
+        &["tune", "--suite", "suite.toml"],
+        &["calibrate", "--quick"],
+        &["selftest", "--comparisons", "1", "--live", "1"],
+        &["selftest", "--cheats"],
+    ];
+    for arguments in commands {
+        let (mut child, _stderr) = waiting(&place, arguments);
+        kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{arguments:?}");
+    }
+    // Commands that measure nothing do not wait.
+    for arguments in [
+        &["check", "round.toml"][..],
+        &["run", "round.toml", "--executor", "model", "--device", "b200"],
+        &["selftest", "--comparisons", "1", "--live", "0"],
+    ] {
+        let ran = place.run(arguments);
+        assert!(!ran.err.contains("waiting"), "{}", ran.err);
+    }
+    let bench = waiting(&place, &BENCH);
+    drop(held);
+    let (code, out, err) = ended(bench);
+    assert_eq!(code, Some(0), "{err}");
+    assert!(out.contains("baseline"), "{out}");
+}
+
+/// The path of the kept contents, from the error message.
+fn kept(err: &str, folder: &Path) -> PathBuf {
+    let (_, behind) = err.split_once("what it was to hold is in ").unwrap();
+    let place = PathBuf::from(behind.split_whitespace().next().unwrap());
+    assert!(place.starts_with(folder), "{err}");
+    place
+}
+
+#[test]
+fn what_cannot_be_written_in_the_end_is_kept_elsewhere() {
+    let place = place();
+    for (arguments, file) in [
+        (
+            [&BENCH[..], &["--json", "out/result.json"]].concat(),
+            "out/result.json",
+        ),
+        (
+            vec![
+                "tune",
+                "--suite",
+                "suite.toml",
+                "--case",
+                "two",
+                "--keep",
+                "1",
+                "--output",
+                "out/table.toml",
+            ],
+            "out/table.toml",
+        ),
+        (
+            vec![
+                "calibrate",
+                "--quick",
+                "--keep-anyway",
+                "--calibration",
+                "out/machine.toml",
+            ],
+            "out/machine.toml",
+        ),
+        (
+            vec!["run", "round.toml", "--html", "out/page.html"],
+            "out/page.html",
+        ),
+    ] {
+        let folder = place.path("out");
+        std::fs::create_dir(&folder).unwrap();
+        let held = hold(&place);
+        let command = waiting(&place, &arguments);
+        // A file instead of the folder: a missing folder of calibrations would be created.
+        std::fs::remove_dir(&folder).unwrap();
+        std::fs::write(&folder, "").unwrap();
+        drop(held);
+        let (code, out, err) = ended(command);
+        std::fs::remove_file(&folder).unwrap();
+        assert_eq!(code, Some(3), "{err}");
+        assert!(err.contains(&format!("{file} cannot be written")), "{err}");
+        assert!(!out.is_empty(), "the report is told all the same");
+        let kept = kept(&err, place.folder.path());
+        let text = std::fs::read_to_string(&kept).unwrap();
+        match kept.extension().unwrap().to_str().unwrap() {
+            "json" => drop(serde_json::from_str::<Value>(&text).unwrap()),
+            "toml" => drop(text.parse::<toml::Table>().unwrap()),
+            _ => assert!(text.contains("<html"), "{text}"),
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Tests that run the command: one program, since linking one for each file takes longer than most of the tests. The corpus
+//! of cheats is a program of its own, because a cheat looks for the processes of other workers.
+
+mod bad_input;
+mod bad_kernels;
+mod commands;
+mod common;
+mod compiled;
+mod cuda;
+mod exit_codes;
+mod explain;
+mod explain_times;
+mod forecasts;
+mod machine;
+mod places;
+mod practice;
+mod python_kernels;
+mod python_tasks;
+mod replay;
+mod report;
+mod resilience;
+mod schemas;
+mod selftest;
+mod solutions;
+mod tuning;
+mod workers;

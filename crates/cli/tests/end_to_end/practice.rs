@@ -1,0 +1,106 @@
+//! Rules of the practice over several pitches and rounds.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use crate::common::{Place, TINY_SUITE, pitch, tiny_round};
+use serde_json::Value;
+
+/// Plays files in a place, checks the exit code, and returns the rounds of the result.
+fn play(place: &Place, command: &str, file: &str, code: i32) -> Vec<Value> {
+    place.write("suite.toml", TINY_SUITE);
+    place.run(&[command, file, "--json", "out.json"]).expect(code);
+    let report: Value = serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
+    let tournament = if command == "check" {
+        &report["tournaments"][0]
+    } else {
+        &report
+    };
+    tournament["rounds"].as_array().unwrap().clone()
+}
+
+#[test]
+fn what_a_fallback_settled_needs_new_evidence_too() {
+    let place = Place::new();
+    let first = pitch("bold", "cluster = [2, 1]", "").replace(
+        "plan = \"keep the baseline\"",
+        "plan = \"wider\", schedule = { cluster = [4, 1] }",
+    );
+    place.write(
+        "one.toml",
+        &tiny_round(&first).replace("name = \"tiny\"", "name = \"one\""),
+    );
+    let again = pitch("again", "cluster = [4, 1]", "");
+    place.write(
+        "two.toml",
+        &tiny_round(&again).replace("name = \"tiny\"", "name = \"two\""),
+    );
+    place.write(
+        "both.toml",
+        "name = \"both\"\ntitle = \"\"\nrounds = [\"one.toml\", \"two.toml\"]\n",
+    );
+    let rounds = play(&place, "check", "both.toml", 1);
+    assert_eq!(rounds[0]["judged"][1]["verdict"], "infeasible");
+    let judged = &rounds[1]["judged"][0];
+    assert_eq!(judged["verdict"], "blocked");
+    assert!(
+        judged["reason"]
+            .as_str()
+            .unwrap()
+            .contains("judged infeasible in one"),
+        "{judged}"
+    );
+}
+
+#[test]
+fn words_of_a_schedule_are_for_the_program_that_is_the_baseline() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_gauntlet");
+    let round = tiny_round(&pitch("two-stages", "stages = 2", "")).replace(
+        "[baseline.schedule]",
+        &format!("[baseline]\ncommand = [\"{program}\", \"worker\", \"cpu\"]\n[baseline.schedule]"),
+    );
+    place.write("round.toml", &round);
+    let feasible = play(&place, "check", "round.toml", 0)[0]["judged"][0]["findings"][0].clone();
+    assert!(
+        feasible["reason"]
+            .as_str()
+            .unwrap()
+            .contains("a program of its own"),
+        "{feasible}"
+    );
+}
+
+#[test]
+fn a_recorded_pitch_is_compared_with_what_it_builds_on() {
+    let place = Place::new();
+    place.write(
+        "record.toml",
+        "source = \"a test\"\nuncertainty = { relative = 0.001, why = \"a test\" }\n\
+         [candidates]\n\
+         baseline.times = { one = 100.0, two = 100.0 }\n\
+         first.times = { one = 50.0, two = 50.0 }\n\
+         second.times = { one = 60.0 }\n",
+    );
+    let pitches = pitch("first", "stages = 2", "") + &pitch("second", "stages = 3", "after = \"first\"");
+    let round = tiny_round(&pitches).replace(
+        "executor = \"cpu\"",
+        "executor = \"replay\"\nrecord = \"record.toml\"",
+    );
+    place.write("round.toml", &round);
+    let judged = play(&place, "run", "round.toml", 0)[0]["judged"].clone();
+    assert_eq!(
+        (&judged[0]["verdict"], &judged[1]["baseline"]),
+        (&"adopt".into(), &"first".into())
+    );
+    assert_eq!(
+        judged[1]["verdict"], "regression",
+        "60 µs against 50 and not against 100"
+    );
+    assert!(
+        judged[1]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("no times of both sides for two"),
+        "{judged}"
+    );
+}

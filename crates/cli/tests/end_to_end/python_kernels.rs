@@ -1,0 +1,255 @@
+//! Kernels that are Python functions: compared, judged, and refused with a message that names the place and the remedy.
+//! The tests need a Python with numpy; without one they are skipped unless `GAUNTLET_REQUIRE_NUMPY` is set.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::process::Command;
+
+use crate::common::{Place, Ran};
+use serde_json::Value;
+
+/// Sizes that take microseconds.
+const SUITE: &str = r#"
+[[correctness]]
+name = "odd"
+rms-norm = { rows = 3, columns = 67 }
+
+[[benchmark]]
+name = "one"
+rms-norm = { rows = 64, columns = 512 }
+"#;
+
+const KERNELS: &str = r#"
+import numpy as np
+
+print("what a kernel prints harms nothing")
+
+def norm(x, weight):
+    squares = np.einsum("ij,ij->i", x, x, dtype=np.float64)
+    scale = (1 / np.sqrt(squares / x.shape[1] + 1e-5)).astype(np.float32)
+    return x * scale[:, None] * weight
+
+def clone(x, weight):
+    return norm(x, weight)
+
+def slower(x, weight):
+    for _ in range(9):
+        norm(x, weight)
+    return norm(x, weight)
+
+def in_place(weight, x, y):
+    y[...] = norm(x, weight)
+    x.fill(0)
+
+def wrong(x, weight):
+    return 2 * norm(x, weight)
+
+def shape(x, weight):
+    return norm(x, weight)[:1]
+
+def dtype(x, weight):
+    return norm(x, weight).astype(np.float64)
+
+def nothing(x, weight):
+    norm(x, weight)
+
+def raises(x, weight):
+    return x @ weight[:-1]
+
+def leaves(x, weight):
+    raise SystemExit(0)
+
+def arity(x, weight, epsilon):
+    return norm(x, weight)
+
+def first_time(x, weight, kept=[]):
+    """Answers with the result of its first call, so that every timed call is wrong."""
+    kept.append(norm(x, weight))
+    return kept[0]
+"#;
+
+/// A folder with the kernels and the suite; none without numpy.
+fn place() -> Option<Place> {
+    let python = std::env::var("GAUNTLET_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let tried = Command::new(python).args(["-c", "import numpy"]).output();
+    if !tried.is_ok_and(|output| output.status.success()) {
+        let missing = "not tried: the Python interpreter has no numpy; install it with `pip install numpy`";
+        assert!(std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(), "{missing}");
+        eprintln!("{missing}");
+        return None;
+    }
+    let place = Place::new();
+    place.write("suite.toml", SUITE);
+    place.write("kernels.py", KERNELS);
+    place.write("broken.py", "def fast(x):\n    return (x\n");
+    Some(place)
+}
+
+fn compare(place: &Place, baseline: &str, candidate: &str) -> Ran {
+    compare_within(place, baseline, candidate, "20s")
+}
+
+fn compare_within(place: &Place, baseline: &str, candidate: &str, budget: &str) -> Ran {
+    let rest = ["--task", "suite.toml", "--budget", budget, "--json", "out.json"];
+    place.run(&[&["compare", baseline, candidate], &rest[..]].concat())
+}
+
+fn written(place: &Place) -> Value {
+    serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap()
+}
+
+/// The message with the folder's path left out.
+fn said(place: &Place, text: &str) -> String {
+    let folder = place.folder.path().canonicalize().unwrap();
+    let text = text.replace(&format!("{}/", folder.display()), "");
+    text.replace(&format!("{}/", place.folder.path().display()), "")
+        .trim()
+        .to_owned()
+}
+
+#[test]
+fn a_slower_function_is_found_slower_and_said_to_be_in_plain_words() {
+    let Some(place) = place() else { return };
+    // The first look decides about a factor of ten. The budget is what a busy machine may need to get there.
+    let ran = compare_within(&place, "kernels.py:norm", "kernels.py:slower", "20m").expect(0);
+    assert_eq!(written(&place)["verdict"], "regression", "{}", ran.out);
+    assert!(ran.out.contains("slower is slower than norm by "), "{}", ran.out);
+}
+
+#[test]
+fn a_clone_is_compared_and_not_stopped() {
+    let Some(place) = place() else { return };
+    let page = place.path("page.html");
+    let ran = place.run(&[
+        "judge",
+        "kernels.py:clone",
+        "--baseline",
+        "kernels.py:norm",
+        "--task",
+        "suite.toml",
+        "--budget",
+        "20s",
+        "--pairs",
+        "12",
+        "--json",
+        "out.json",
+        "--html",
+        page.to_str().unwrap(),
+    ]);
+    let record = written(&place);
+    assert!(
+        record["comparison"]["assessment"].is_object(),
+        "{}\n{record}",
+        ran.err
+    );
+    let gates = record["findings"].as_array().unwrap();
+    assert!(
+        gates
+            .iter()
+            .any(|finding| finding["gate"] == "right" && finding["outcome"] == "pass")
+    );
+    assert!(
+        std::fs::read_to_string(page)
+            .unwrap()
+            .contains("kernels.py:clone against kernels.py:norm")
+    );
+}
+
+#[test]
+fn a_function_may_write_to_the_output_and_spoil_its_inputs() {
+    let Some(place) = place() else { return };
+    compare(&place, "builtin", "kernels.py:in_place");
+    assert!(written(&place)["comparison"].is_object(), "{}", written(&place));
+}
+
+#[test]
+fn what_is_wrong_with_a_function_is_a_verdict_with_its_reason() {
+    let Some(place) = place() else { return };
+    let stopped = |name: &str| {
+        compare(&place, "builtin", &format!("kernels.py:{name}")).expect(1);
+        let stopped = &written(&place);
+        let reason = said(&place, stopped["reason"].as_str().unwrap());
+        format!("{}: {reason}", stopped["verdict"].as_str().unwrap())
+    };
+    let wrong = stopped("wrong");
+    assert!(wrong.starts_with("incorrect: odd, competition: "), "{wrong}");
+    let kept = stopped("first_time");
+    assert!(kept.starts_with("incorrect: "), "{kept}");
+    insta::assert_snapshot!(stopped("shape"), @"incorrect: `y` has the shape [1, 67], but the task's is [3, 67]");
+    insta::assert_snapshot!(stopped("dtype"), @"incorrect: `y` has elements of type float64, but the task's are float32");
+    insta::assert_snapshot!(stopped("nothing"), @"incorrect: the kernel returned None; return `y`");
+    let raised = stopped("raises");
+    assert!(
+        raised.starts_with("incorrect: the kernel raised kernels.py:36: ValueError: matmul"),
+        "{raised}"
+    );
+    insta::assert_snapshot!(stopped("leaves"), @"incorrect: the kernel raised kernels.py:39: SystemExit: 0");
+    insta::assert_snapshot!(stopped("arity"), @"does-not-compile: odd: `arity` in kernels.py:41 takes `epsilon`, which the task does not have; its inputs are x, weight, and its outputs y: rename the parameter, or give it a default");
+}
+
+#[test]
+fn a_check_tells_right_functions_from_wrong_ones_without_timing() {
+    let Some(place) = place() else { return };
+    for (function, code, said) in [
+        ("norm", 0, "right"),
+        ("wrong", 1, "tolerance"),
+        ("raises", 1, "kernels.py"),
+    ] {
+        let kernel = format!("kernels.py:{function}");
+        let ran = place
+            .run(&["check", &kernel, "--task", "suite.toml"])
+            .expect(code);
+        let all = format!("{}{}", ran.out, ran.err);
+        assert!(all.contains(said), "{function}: {all}");
+    }
+    let ran = place
+        .run(&[
+            "check",
+            "kernels.py:norm",
+            "--task",
+            "suite.toml",
+            "--device",
+            "h100",
+        ])
+        .expect(2);
+    assert!(
+        ran.folded().contains("say nothing about a Python function"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn what_cannot_be_called_is_bad_input_with_a_remedy() {
+    let Some(place) = place() else { return };
+    let refused = |kernel: &str| {
+        let ran = compare(&place, "builtin", kernel).expect(2);
+        assert!(!ran.err.contains("panicked"), "{}", ran.err);
+        said(&place, &ran.folded())
+    };
+    insta::assert_snapshot!(refused("kernels.py:nrom"), @"× kernels.py has no function `nrom` help: it has norm, clone, slower, in_place, wrong, shape, dtype, nothing, raises, leaves, arity, first_time: write kernels.py:norm");
+    insta::assert_snapshot!(refused("kernels.py"), @"× `kernels.py` names no function help: it has norm, clone, slower, in_place, wrong, shape, dtype, nothing, raises, leaves, arity, first_time: write kernels.py:norm");
+    insta::assert_snapshot!(refused("nowhere.py:norm"), @"× there is no file nowhere.py help: write a kernel as FILE:FUNCTION, such as softmax.py:fast");
+    insta::assert_snapshot!(refused("broken.py:fast"), @"× broken.py:2: '(' was never closed help: correct the line; nothing was run");
+    insta::assert_snapshot!(refused("kernels.py:norm: ROWS=4"), @"× `kernels.py:norm` takes no parameters, but `ROWS=4` is given help: leave them out, or write a function for each variant");
+    insta::assert_snapshot!(refused("nowhere.so:norm"), @"× there is no file nowhere.so help: write a kernel as FILE:FUNCTION, such as softmax.cu:softmax_kernel");
+}
+
+#[test]
+fn an_interpreter_that_does_not_work_is_named() {
+    let Some(place) = place() else { return };
+    let mut command = place.command(&["compare", "builtin", "kernels.py:norm", "--task", "suite.toml"]);
+    let ran = Ran::of(
+        command
+            .env("GAUNTLET_PYTHON", "/nowhere/python")
+            .output()
+            .unwrap(),
+    )
+    .expect(2);
+    let told = ran.folded();
+    assert!(
+        told.contains("/nowhere/python does not work: No such file"),
+        "{told}"
+    );
+    assert!(told.contains("GAUNTLET_PYTHON"), "{told}");
+}

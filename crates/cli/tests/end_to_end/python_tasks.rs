@@ -1,0 +1,294 @@
+//! Tasks in Python from the command line, with kernels behind the worker protocol.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::process::Command;
+
+use crate::common::{Place, Ran};
+
+const TASK: &str = r#""""Positions of the largest values, and the values."""
+import numpy as np
+cases = {"correctness": [{"rows": 3, "cols": 5}], "benchmark": [{"name": "wide", "rows": 64, "cols": 4000}]}
+outputs = ["largest", "place"]
+def generate(rows, cols, seed):
+    return {"x": np.random.default_rng(seed).standard_normal((rows, cols), dtype=np.float32)}
+def reference(x):
+    return x.max(1), x.argmax(1)
+"#;
+
+const KERNELS: &str = r#"
+import numpy as np
+def fast(x):
+    place = x.argmax(1)
+    return np.take_along_axis(x, place[:, None], 1)[:, 0], place
+def slow(x):
+    order = np.argsort(x, 1)
+    place = order[:, -1]
+    return np.take_along_axis(x, place[:, None], 1)[:, 0], place
+def wrong(x):
+    largest, place = fast(x)
+    return largest, place ^ 1
+def unwritten(x):
+    return x.max(1), []
+"#;
+
+/// A worker that calls a function of a file with the inputs by name, and copies its results into poisoned outputs.
+const WORKER: &str = r#"
+import importlib.util, json, sys, time
+import numpy as np
+TYPES = {"F32": np.float32, "I64": np.int64}
+def read(path):
+    with open(path, "rb") as file:
+        header, data = json.loads(file.read(int.from_bytes(file.read(8), "little"))), file.read()
+    part = lambda t: np.frombuffer(data[slice(*t["data_offsets"])], TYPES[t["dtype"]]).reshape(t["shape"]).copy()
+    return {name: part(tensor) for name, tensor in header.items() if name != "__metadata__"}
+def write(path, tensors):
+    header, data = {}, b""
+    for name, tensor in tensors.items():
+        kind = {np.dtype(t): n for n, t in TYPES.items()}[tensor.dtype]
+        header[name] = {"dtype": kind, "shape": tensor.shape, "data_offsets": [len(data), len(data) + tensor.nbytes]}
+        data += tensor.tobytes()
+    text = json.dumps(header).encode()
+    open(path, "wb").write(len(text).to_bytes(8, "little") + text + data)
+class Worker:
+    def describe(self): return {"answer": "description", "protocol": 4, "worker": "generic", "device": "host"}
+    def build(self, case, parameters, **more):
+        spec = importlib.util.spec_from_file_location("kernels", sys.argv[1])
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        self.function, self.outputs = getattr(module, sys.argv[2]), case["outputs"]
+        self.names = [leaf["tensor"] for leaf in case["sizes"]["results"]["tuple"]]
+        return {"answer": "built", "resources": {}}
+    def load(self, inputs, copies):
+        self.copies = [read(inputs[i % len(inputs)]) for i in range(copies)]
+        return {"answer": "loaded", "bytes": sum(t.nbytes for copy in self.copies for t in copy.values())}
+    def prepare(self): return {"answer": "prepared", "bytes": 0}
+    def compute(self, copy, poison=255):
+        kinds = {"f32": np.float32, "i64": np.int64}
+        outputs = {o["name"]: np.full(o["shape"], 0, kinds[o["data_type"]]) for o in self.outputs}
+        for tensor in outputs.values(): tensor.view(np.uint8)[...] = poison
+        start = time.perf_counter()
+        results = self.function(**self.copies[copy % len(self.copies)])
+        sample = {"call": time.perf_counter() - start}
+        for name, result in zip(self.names, results): outputs[name][:len(result)] = result
+        self.results.append(outputs)
+        return sample
+    def run(self, copy, poison=255):
+        self.results = []
+        return {"answer": "ran", **self.compute(copy, poison)}
+    def time(self, copies, phases):
+        self.results = []
+        return {"answer": "timed", "samples": [self.compute(copy) for copy in copies]}
+    def output(self, path, index=0):
+        write(path, self.results[index])
+        return {"answer": "written", "bytes": 0}
+worker, call = Worker(), None
+while call != "stop" and (line := sys.stdin.readline()):
+    request = json.loads(line)
+    number, call = request.pop("id"), request.pop("call")
+    try: answer = {"answer": "stopped"} if call == "stop" else getattr(worker, call)(**request)
+    except Exception as error: answer = {"error": {"kind": "refused" if call == "build" else "broken", "message": repr(error)}}
+    print(json.dumps({"id": number, **answer}), flush=True)
+"#;
+
+/// The interpreter, if it has numpy, which it must have where numpy is required.
+fn python() -> Option<String> {
+    let script = "import sys, numpy; print(sys.executable)";
+    let asked = Command::new("python3").args(["-c", script]).output();
+    let found = asked.ok().filter(|asked| asked.status.success());
+    let path = found.map(|asked| String::from_utf8(asked.stdout).unwrap().trim().to_owned());
+    let missing = "a test was left out: python3 has no numpy; install it with `pip install numpy`";
+    if path.is_none() {
+        assert!(std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(), "{missing}");
+        eprintln!("{missing}");
+    }
+    path
+}
+
+/// A folder with the task, the kernels and the worker.
+fn place() -> Place {
+    let place = Place::new();
+    place.write("largest.py", TASK);
+    place.write("kernels.py", KERNELS);
+    place.write("worker.py", WORKER);
+    place
+}
+
+fn compare(place: &Place, python: &str, [baseline, candidate]: [&str; 2]) -> Ran {
+    let kernel = |name: &str| {
+        let path = |file| place.path(file).display().to_string();
+        format!(
+            "command: {python} {} {} {name}",
+            path("worker.py"),
+            path("kernels.py")
+        )
+    };
+    let (baseline, candidate) = (kernel(baseline), kernel(candidate));
+    let arguments = [
+        "compare",
+        &baseline,
+        &candidate,
+        "--task",
+        "largest.py",
+        "--budget",
+        "10s",
+    ];
+    let ran = place
+        .command(&arguments)
+        .env("GAUNTLET_PYTHON", python)
+        .output()
+        .unwrap();
+    Ran::of(ran)
+}
+
+#[test]
+fn two_workers_are_compared_on_a_task_in_one_file() {
+    let Some(python) = python() else { return };
+    let place = place();
+    let ran = compare(&place, &python, ["slow", "fast"]);
+    assert!(matches!(ran.code, Some(0 | 4)), "{}", ran.err);
+    assert!(ran.out.contains("wide"), "{}", ran.out);
+}
+
+#[test]
+fn a_wrong_result_and_one_that_is_not_written_stop_a_kernel() {
+    let Some(python) = python() else { return };
+    let place = place();
+    let ran = compare(&place, &python, ["fast", "wrong"]);
+    assert!(
+        ran.out.contains("candidate: incorrect"),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
+    assert!(
+        ran.out.contains("outside the tolerance") || ran.out.contains("NRMSE"),
+        "{}",
+        ran.out
+    );
+    // The expected result is the one poison, which a single run would take for a result.
+    place.write("largest.py", &TASK.replace("x.argmax(1)", "np.full(len(x), -1)"));
+    let ran = compare(&place, &python, ["unwritten", "unwritten"]);
+    assert!(
+        ran.out.contains("3 elements were never written"),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
+}
+
+#[test]
+fn a_kernel_that_keeps_the_coordinator_from_its_memory_is_incorrect() {
+    let Some(python) = python() else { return };
+    let place = place();
+    // Nothing is mapped at the address that the worker names, while the rival's memory can be reached.
+    let out_of_reach = WORKER.replace(r#""device": "host"}"#, r#""device": "host", "memory": 8}"#);
+    assert_ne!(out_of_reach, WORKER);
+    place.write("worker.py", &out_of_reach);
+    let path = |file| place.path(file).display().to_string();
+    let candidate = format!(
+        "command: {python} {} {} fast",
+        path("worker.py"),
+        path("kernels.py")
+    );
+    let arguments = [
+        "compare",
+        "kernels.py:fast",
+        &candidate,
+        "--task",
+        "largest.py",
+        "--budget",
+        "10s",
+    ];
+    let ran = place
+        .command(&arguments)
+        .env("GAUNTLET_PYTHON", &python)
+        .output()
+        .unwrap();
+    let ran = Ran::of(ran);
+    let said = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("candidate: incorrect"), "{said} {}", ran.err);
+    assert!(said.contains("cannot reach the memory of its process"), "{said}");
+}
+
+#[test]
+fn a_task_may_let_results_differ_from_call_to_call() {
+    let Some(python) = python() else { return };
+    let place = place();
+    let sums = r#"
+cases = [{"rows": 8, "cols": 64}]
+def generate(rows, cols, seed):
+    import numpy as np
+    return {"x": np.random.default_rng(seed).random((rows, cols), dtype=np.float32)}
+def reference(x): return x.sum(1)
+"#;
+    // Each call adds in another order, as atomic additions do, and strays by one unit in the last place.
+    place.write(
+        "kernels.py",
+        "import itertools\nimport numpy as np\ncalls = itertools.count()\n\
+         def plain(x): return x.sum(1)\n\
+         def atomic(x): return np.nextafter(x.sum(1), np.float32(9e9 * (next(calls) % 2)))\n",
+    );
+    let judged = |task: &str| {
+        place.write("sums.py", task);
+        let kernels = ["kernels.py:atomic", "--baseline", "kernels.py:plain"];
+        let arguments = ["--task", "sums.py", "--budget", "5s"];
+        let ran = place
+            .command(&[&["judge"], &kernels[..], &arguments[..]].concat())
+            .env("GAUNTLET_PYTHON", &python)
+            .output()
+            .unwrap();
+        Ran::of(ran)
+    };
+    let ran = judged(sums).expect(1);
+    assert!(ran.out.contains("racy: two runs"), "{} {}", ran.out, ran.err);
+    let ran = judged(&format!("{sums}deterministic = False\n"));
+    let said = ran.folded();
+    assert!(said.contains("lets results differ from call to call"), "{said}");
+}
+
+#[test]
+fn a_task_s_cases_are_listed() {
+    let Some(python) = python() else { return };
+    let place = place();
+    let ran = place
+        .command(&["suites", "largest.py"])
+        .env("GAUNTLET_PYTHON", &python)
+        .output()
+        .unwrap();
+    let ran = Ran::of(ran).expect(0);
+    assert!(ran.out.contains("Positions of the largest values"), "{}", ran.out);
+    assert!(ran.out.contains("rows=64, cols=4000"), "{}", ran.out);
+}
+
+#[test]
+fn an_error_of_the_task_is_bad_input_with_its_place() {
+    let Some(python) = python() else { return };
+    let place = place();
+    place.write("largest.py", &TASK.replace("x.argmax(1)", "x.argmax(7)"));
+    let ran = compare(&place, &python, ["slow", "fast"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.out);
+    let said = ran.folded();
+    assert!(
+        said.contains("largest.py:8: AxisError in the reference"),
+        "{said}"
+    );
+    assert!(said.contains("help:"), "{said}");
+}
+
+#[test]
+fn a_task_has_no_built_in_kernel() {
+    let Some(python) = python() else { return };
+    let place = place();
+    let arguments = ["compare", "builtin", "builtin", "--task", "largest.py"];
+    let ran = Ran::of(
+        place
+            .command(&arguments)
+            .env("GAUNTLET_PYTHON", &python)
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(ran.code, Some(2), "{}", ran.out);
+    let said = ran.folded();
+    assert!(said.contains("the task largest has no built-in kernel"), "{said}");
+}
