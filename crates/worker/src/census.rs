@@ -52,6 +52,10 @@ mod untold {
             None
         }
 
+        pub fn seconds_if_stopped(&mut self) -> Option<f64> {
+            None
+        }
+
         pub fn proportional_bytes(&self) -> u64 {
             0
         }

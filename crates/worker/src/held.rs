@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU8;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use gauntlet_formats::{Tensor, TensorSpec};
 use nix::sys::signal::{Signal, killpg};
@@ -28,6 +30,11 @@ pub fn probe() -> u64 {
     memory.as_ptr().expose_provenance() as u64
 }
 
+/// How long to wait until all threads of a worker have stopped, and how long between looks. A thread that waits for a
+/// device is stopped only when it wakes up.
+const MOST_WAITING: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_micros(100);
+
 /// Where a worker keeps the operands of one file: for each tensor by name, the addresses of all its copies.
 pub type Places = BTreeMap<String, Vec<u64>>;
 
@@ -37,6 +44,8 @@ pub(crate) struct Held {
     process: Pid,
     /// For each file of the last load.
     places: Vec<Places>,
+    /// Places that a tensor of a file can have at most.
+    most_places: usize,
     /// Where the results of the last request lie, one call after the other.
     results: Option<u64>,
     is_stopped: bool,
@@ -56,13 +65,15 @@ impl Held {
         Ok(Self {
             process,
             places: Vec::new(),
+            most_places: 0,
             results: None,
             is_stopped: false,
         })
     }
 
-    /// Notes where the worker keeps what it has just loaded.
-    pub fn note_places(&mut self, places: Vec<Places>) {
+    /// Notes where the worker keeps what it has just loaded: `copies` in all, and one of each file that no kernel sees.
+    pub fn note_places(&mut self, places: Vec<Places>, copies: usize) {
+        self.most_places = copies.div_ceil(places.len().max(1)) + 1;
         self.places = places;
         self.results = None;
     }
@@ -72,17 +83,14 @@ impl Held {
         self.results = results;
     }
 
-    /// Stops the worker's process group, and waits until its first process has stopped. Does nothing before operands are
-    /// loaded: until then there is nothing that the worker could do in advance.
+    /// Stops the worker's process group. Does nothing before operands are loaded: until then there is nothing that the worker
+    /// could do in advance.
     pub fn stop(&mut self) {
         if self.places.is_empty() || self.is_stopped {
             return;
         }
         // If the group is gone, the next request says so.
         self.is_stopped = killpg(self.process, Signal::SIGSTOP).is_ok();
-        if self.is_stopped {
-            wait_until_stopped(self.process);
-        }
     }
 
     /// Lets the worker go on.
@@ -103,6 +111,12 @@ impl Held {
                 "the worker does not say where it keeps `{name}` of set {file}"
             ))
         })?;
+        if places.len() > self.most_places {
+            let (named, most) = (places.len(), self.most_places);
+            return Err(io::Error::other(format!(
+                "the worker names {named} places of `{name}`, and there are at most {most}"
+            )));
+        }
         places
             .iter()
             .try_for_each(|place| write(self.process, *place, bytes))
@@ -141,20 +155,50 @@ impl WorkerProcess {
         self.unreachable.as_deref()
     }
 
-    /// Writes a tensor into all places where a held worker keeps it for this file of the last `load`.
+    /// Writes tensors into all places where a held worker keeps them for this file of the last `load`. The worker is
+    /// stopped meanwhile, with all of its processes.
     ///
     /// # Errors
-    /// If the worker is not held, or names no place that can be written to.
-    pub fn write(&self, file: usize, name: &str, bytes: &[u8]) -> Result<(), WorkerError> {
-        self.in_memory("write operands", |held| held.write(file, name, bytes))
+    /// If the worker is not held, names no place that can be written to, or has a process that runs all the same.
+    pub fn reveal<'t>(
+        &mut self,
+        file: usize,
+        tensors: impl IntoIterator<Item = (&'t str, &'t [u8])>,
+    ) -> Result<(), WorkerError> {
+        let before = self.seconds_when_stopped()?;
+        for (name, bytes) in tensors {
+            self.in_memory("write operands", |held| held.write(file, name, bytes))?;
+        }
+        if self.seconds_when_stopped()? == before {
+            Ok(())
+        } else {
+            Err(beyond(
+                "processes of the worker ran while they were stopped and operands were written",
+            ))
+        }
     }
 
     /// Reads the result of a call of the last `run` or `time` out of a held worker's memory.
     ///
     /// # Errors
-    /// If the worker is not held, or names no place that can be read.
-    pub fn result(&self, call: usize, outputs: &[TensorSpec]) -> Result<Vec<Tensor>, WorkerError> {
+    /// If the worker is not held, names no place that can be read, or has a process that still runs.
+    pub fn result(&mut self, call: usize, outputs: &[TensorSpec]) -> Result<Vec<Tensor>, WorkerError> {
+        self.seconds_when_stopped()?;
         self.in_memory("read a result", |held| held.result(call, outputs))
+    }
+
+    /// Seconds of processor time that the stopped worker has used; waits for threads that the stop has not reached yet.
+    fn seconds_when_stopped(&mut self) -> Result<f64, WorkerError> {
+        let begun = Instant::now();
+        loop {
+            if let Some(seconds) = self.group.seconds_if_stopped() {
+                return Ok(seconds);
+            }
+            if begun.elapsed() > MOST_WAITING {
+                return Err(beyond("a process of the worker does not stay stopped"));
+            }
+            thread::sleep(PAUSE);
+        }
     }
 
     fn in_memory<T>(&self, what: &str, work: impl FnOnce(&Held) -> io::Result<T>) -> Result<T, WorkerError> {
@@ -162,13 +206,17 @@ impl WorkerProcess {
             .held
             .as_ref()
             .ok_or_else(|| io::Error::other("it is not held"));
-        held.and_then(work).map_err(|error| {
-            WorkerError::Failed(Failure {
-                kind: FailureKind::BadRequest,
-                message: format!("the coordinator cannot {what} in the worker's memory: {error}"),
-            })
-        })
+        let done = held.and_then(work);
+        done.map_err(|error| beyond(&format!("{what}: {error}")))
     }
+}
+
+/// The failure of a held worker.
+fn beyond(why: &str) -> WorkerError {
+    WorkerError::Failed(Failure {
+        kind: FailureKind::BadRequest,
+        message: format!("the coordinator cannot hold the worker: {why}"),
+    })
 }
 
 /// Most bytes of one system call, which takes at most 2 GiB.
@@ -214,16 +262,6 @@ fn write(process: Pid, address: u64, source: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for the stop or the end of a child; neither is taken from later waits.
-#[cfg(target_os = "linux")]
-fn wait_until_stopped(process: Pid) {
-    use nix::errno::Errno;
-    use nix::sys::wait::{Id, WaitPidFlag, waitid};
-
-    let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT;
-    while waitid(Id::Pid(process), flags) == Err(Errno::EINTR) {}
-}
-
 #[cfg(not(target_os = "linux"))]
 fn read(_process: Pid, _address: u64, _target: &mut [u8]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
@@ -233,9 +271,6 @@ fn read(_process: Pid, _address: u64, _target: &mut [u8]) -> io::Result<()> {
 fn write(_process: Pid, _address: u64, _source: &[u8]) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
-
-#[cfg(not(target_os = "linux"))]
-fn wait_until_stopped(_process: Pid) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
@@ -265,7 +300,10 @@ mod tests {
         let mut held = held().unwrap();
         let places: [[AtomicU8; 3]; 2] = Default::default();
         let addresses = places.iter().map(address).collect();
-        held.note_places(vec![Places::new(), Places::from([("x".to_owned(), addresses)])]);
+        held.note_places(
+            vec![Places::new(), Places::from([("x".to_owned(), addresses)])],
+            2,
+        );
         held.write(1, "x", &[7, 8, 9]).unwrap();
         let found = places
             .each_ref()
@@ -275,6 +313,10 @@ mod tests {
             let error = held.write(file, name, &[1]).unwrap_err().to_string();
             assert!(error.contains("does not say where"), "{error}");
         }
+        let many = vec![address(&places[0]); 3];
+        held.note_places(vec![Places::from([("x".to_owned(), many)])], 1);
+        let error = held.write(0, "x", &[1]).unwrap_err().to_string();
+        assert!(error.contains("at most 2"), "{error}");
     }
 
     #[test]
@@ -290,7 +332,7 @@ mod tests {
         let second = held.result(1, &outputs).unwrap();
         assert_eq!((second[0].bytes.as_slice(), second[1].get(0)), (&[4, 5][..], 6.0));
         // Results of an earlier load are gone.
-        held.note_places(Vec::new());
+        held.note_places(Vec::new(), 1);
         assert!(held.result(1, &outputs).is_err());
     }
 }

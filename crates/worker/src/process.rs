@@ -58,7 +58,7 @@ pub struct WorkerProcess {
     listener: Option<JoinHandle<()>>,
     timeouts: Timeouts,
     watch: Watch,
-    group: Group,
+    pub(crate) group: Group,
     /// Its memory, if the coordinator writes operands there and reads results.
     pub(crate) held: Option<Held>,
     /// Why its memory cannot be reached, though it offered that.
@@ -255,7 +255,7 @@ impl WorkerProcess {
         })? {
             Answer::Loaded { bytes, places } => {
                 if let Some(held) = &mut self.held {
-                    held.note_places(places);
+                    held.note_places(places, copies);
                     held.stop();
                 }
                 Ok(bytes)

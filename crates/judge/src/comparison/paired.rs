@@ -71,7 +71,7 @@ impl<'a> PairedComparison<'a> {
         let mut cases = Vec::new();
         for (index, case) in setting.benchmark_cases.iter().enumerate() {
             let (inputs, operands) =
-                Operands::write(workshop, case, case.inputs, seed.wrapping_add(index as u64))?;
+                Operands::write(workshop, case, case.inputs, seed_of_set(seed, KNOWN, index))?;
             let bytes = case.sizes.input_bytes();
             let sets = sets(bytes, cache);
             cases.push(CaseSoFar {
@@ -362,11 +362,8 @@ impl<'a> PairedComparison<'a> {
     /// Makes fresh operands of a case, which share the values of its constant inputs, all sets in parallel unless they
     /// are large.
     fn deal(&self, one: &CaseSoFar, stream: usize, readers: Readers) -> Result<Vec<OperandSet>, JudgeError> {
-        let first = self
-            .seed
-            .wrapping_add((self.cases.len() + MOST_SETS * stream) as u64);
         let deal = |set: usize| -> Result<OperandSet, JudgeError> {
-            let seed = first.wrapping_add(set as u64);
+            let seed = seed_of_set(self.seed, stream as u64, set);
             let (like, drawn) = (&one.warm_up.operands, (one.case.inputs, seed));
             let (inputs, operands) = Operands::write_like(self.workshop, one.case, drawn, like, readers)?;
             Ok(OperandSet {
@@ -396,6 +393,21 @@ impl CaseSoFar<'_> {
     }
 }
 
+/// The stream of the known sets, one for each case.
+const KNOWN: u64 = u64::MAX;
+
+/// The seed of a set of operands. No seed follows from another: a worker sees the known set, and generators of tasks take
+/// so few bits that it could find out that set's seed by trying all.
+fn seed_of_set(seed: u64, stream: u64, set: usize) -> u64 {
+    let mut hasher = blake3::Hasher::new_derive_key("gauntlet: seeds of sets of operands");
+    for part in [seed, stream, set as u64] {
+        hasher.update(&part.to_le_bytes());
+    }
+    let mut bytes = [0; 8];
+    hasher.finalize_xof().fill(&mut bytes);
+    u64::from_le_bytes(bytes)
+}
+
 /// Size of a pair's fresh operands, unless calls leave the last-level cache only with more. More sets give more first
 /// calls, and a worker that computes while it loads has to do so for each set.
 const FRESH_BYTES: u64 = 32 << 20;
@@ -423,6 +435,20 @@ fn sets(bytes: u64, cache: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_seed_of_a_set_does_not_follow_from_another() {
+        let seeds = [(0, KNOWN, 0), (0, 0, 0), (0, 0, 1), (0, 1, 0), (1, 0, 0)];
+        let seeds = seeds.map(|(seed, stream, set)| seed_of_set(seed, stream, set));
+        let far = |one: u64, other: u64| (one ^ other).count_ones() > 12;
+        for (index, seed) in seeds.iter().enumerate() {
+            assert!(
+                seeds[..index].iter().all(|other| far(*seed, *other)),
+                "{seeds:x?}"
+            );
+        }
+        assert_eq!(seed_of_set(7, 1, 2), seed_of_set(7, 1, 2));
+    }
 
     #[test]
     fn a_pair_gets_two_to_sixty_four_sets_of_operands() {

@@ -170,8 +170,13 @@ impl Side {
     }
 
     /// Writes the values of a fresh set into the worker's memory if it is held; the set counts within the last load.
-    pub fn reveal(&self, sizes: &Sizes, set: usize, operands: &Operands) -> Result<(), ExaminationFailure> {
-        sets::reveal(self.arm, &self.worker, sizes, set, operands)
+    pub fn reveal(
+        &mut self,
+        sizes: &Sizes,
+        set: usize,
+        operands: &Operands,
+    ) -> Result<(), ExaminationFailure> {
+        sets::reveal(self.arm, &mut self.worker, sizes, set, operands)
     }
 
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.

@@ -1,6 +1,6 @@
 //! Sets of operands in a worker: the worker reads them from files, or the coordinator writes them into its memory.
 
-use gauntlet_formats::{TensorFile, TensorSpec};
+use gauntlet_formats::{Tensor, TensorFile};
 use gauntlet_stats::Arm;
 use gauntlet_task::Sizes;
 use gauntlet_worker::{WorkerError, WorkerProcess};
@@ -41,7 +41,7 @@ pub fn load(
 /// sets of the last load, and the known one is 0. Does nothing for a worker that reads files.
 pub fn reveal(
     arm: Arm,
-    worker: &WorkerProcess,
+    worker: &mut WorkerProcess,
     sizes: &Sizes,
     file: usize,
     operands: &Operands,
@@ -51,10 +51,15 @@ pub fn reveal(
     }
     let stored = TensorFile::open(operands.path())?;
     let constant = sizes.constant_inputs();
-    let changing = |spec: &&TensorSpec| !constant.contains(&spec.name);
-    for spec in sizes.inputs().iter().filter(changing) {
-        let written = worker.write(file, &spec.name, &stored.tensor(spec)?.bytes);
-        written.map_err(|error| ExaminationFailure::of(arm, error))?;
-    }
-    Ok(())
+    let inputs = sizes.inputs();
+    let changing = inputs.iter().filter(|spec| !constant.contains(&spec.name));
+    let tensors: Vec<Tensor> = changing
+        .map(|spec| stored.tensor(spec))
+        .collect::<Result<_, _>>()?;
+    let named = tensors
+        .iter()
+        .map(|tensor| (tensor.spec.name.as_str(), tensor.bytes.as_slice()));
+    worker
+        .reveal(file, named)
+        .map_err(|error| ExaminationFailure::of(arm, error))
 }

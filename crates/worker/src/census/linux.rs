@@ -125,6 +125,13 @@ impl Group {
         })
     }
 
+    /// Counts the members anew, and returns the seconds of processor time that they have used, if every thread of theirs is
+    /// stopped or dead.
+    pub fn seconds_if_stopped(&mut self) -> Option<f64> {
+        self.count()?;
+        self.members().all(is_stopped).then(|| self.cpu_seconds())?
+    }
+
     /// The processes last counted.
     pub fn members(&self) -> impl Iterator<Item = i32> {
         self.members.keys().copied().filter(|id| !self.is_init(*id))
@@ -166,6 +173,18 @@ impl Group {
 fn clock(process: Pid) -> Option<f64> {
     let time = clock_gettime(ClockId::pid_cpu_clock_id(process).ok()?).ok()?;
     Some(time.tv_sec() as f64 + 1e-9 * time.tv_nsec() as f64)
+}
+
+/// Whether no thread of a process can run: each is stopped, or dead.
+fn is_stopped(process: i32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    threads.into_iter().flatten().flatten().all(|thread| {
+        let line = fs::read(thread.path().join("stat")).unwrap_or_default();
+        // The state follows the name, which is in parentheses; a thread that has just ended has none.
+        let end = line.iter().rposition(|byte| *byte == b')');
+        let state = end.and_then(|end| line.get(end + 2));
+        state.is_none_or(|state| b"TtZX".contains(state))
+    })
 }
 
 fn processes_of_the_system() -> Option<impl Iterator<Item = i32>> {

@@ -12,7 +12,7 @@ use seccompiler::{
 };
 
 /// Calls refused with `EPERM` whatever their arguments.
-const NEVER: [libc::c_long; 17] = [
+const NEVER: [libc::c_long; 18] = [
     // The worker is killed by its process group, so none of its processes may leave the group.
     libc::SYS_setsid,
     libc::SYS_setpgid,
@@ -24,6 +24,8 @@ const NEVER: [libc::c_long; 17] = [
     libc::SYS_process_vm_writev,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
+    // Makes the coordinator wait when it writes into the worker's memory.
+    libc::SYS_userfaultfd,
     // Opens files by handle, which bypasses the rules for paths.
     libc::SYS_open_by_handle_at,
     // Objects that outlive the worker and could pass information to the next one.

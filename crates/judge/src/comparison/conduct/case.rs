@@ -36,7 +36,17 @@ pub enum Witness {
     Coordinator,
     /// Calls somewhere within slots, by the worker's own report.
     InSlots,
+    /// Whole slots with many calls on new values and slots without any, by the coordinator: a worker that spreads the time
+    /// of the calls that it computes over those that it answers from memory deceives the others.
+    Slots,
 }
+
+/// Slots in which this share of the calls is on new values are held against slots without any.
+const MANY_FRESH: f64 = 0.25;
+
+/// By this factor the first slots after a load may take longer than later ones, beyond what the baseline shows: they are the
+/// slots with new values, and kernels differ in what a load leaves in their caches.
+const AFTER_LOAD: f64 = 1.1;
 
 /// Observations of one case in one pair of processes.
 #[derive(Debug, Clone)]
@@ -58,6 +68,9 @@ pub struct CaseConduct {
     alone: ([f64; 2], usize),
     /// Calls on new values within slots over calls at the same place of other slots, of both sides.
     pub(super) in_slots: Vec<[f64; 2]>,
+    /// For each side, how much longer a call would take if all calls of its slot were on new values, by the coordinator's
+    /// clock.
+    pub(super) by_slots: Option<[f64; 2]>,
     /// Costs of a slot in addition to its calls.
     around: Option<Around>,
     /// What each side may be charged with.
@@ -120,6 +133,7 @@ impl CaseConduct {
             known: Vec::new(),
             alone: ([0.0; 2], 0),
             in_slots: Vec::new(),
+            by_slots: None,
             around: None,
             work: OfPair::default(),
             idle: None,
@@ -170,6 +184,8 @@ impl CaseConduct {
         };
         let both = |place| Some([relative(&sides[0], place)?, relative(&sides[1], place)?]);
         self.in_slots = fresh.iter().filter_map(|place| both(*place)).collect();
+        let by_slots = |side: usize| over_slots_without(fresh, &sides[side]);
+        self.by_slots = by_slots(0).zip(by_slots(1)).map(|(one, other)| [one, other]);
     }
 
     /// Notes the work of both sides. Preparing is never charged: it comes before any operands that are measured. Nor is
@@ -293,6 +309,11 @@ impl CaseConduct {
                 Block::new(self.process, vec![over], vec![1.0])
             });
         }
+        if let Witness::Slots = witness {
+            let [baseline, candidate] = self.by_slots?;
+            let over = (candidate / baseline.max(1.0) / AFTER_LOAD).max(LEAST);
+            return Some(Block::new(self.process, vec![over], vec![1.0]));
+        }
         if self.fresh.is_empty() || self.known.is_empty() {
             return None;
         }
@@ -316,6 +337,31 @@ impl CaseConduct {
         let over = less_time.min(less_share).max(LEAST);
         Some(Block::new(self.process, vec![over], vec![1.0]))
     }
+}
+
+/// How much longer a call of a slot would take if all of its calls were on new values, as a factor: from slots with many
+/// such calls and slots without any. None without both.
+fn over_slots_without(fresh: &[(usize, usize)], slots: &[Slot]) -> Option<f64> {
+    let mut with = Vec::new();
+    let mut without = Vec::new();
+    for (number, slot) in slots.iter().enumerate() {
+        let new = fresh.iter().filter(|(of, _)| *of == number).count();
+        let (share, seconds) = (
+            new as f64 / slot.calls() as f64,
+            slot.effort.exchange / slot.calls() as f64,
+        );
+        match share {
+            0.0 => without.push(seconds),
+            share if share >= MANY_FRESH => with.push((share, seconds)),
+            _ => {}
+        }
+    }
+    if with.is_empty() || without.is_empty() {
+        return None;
+    }
+    let without = median(&without);
+    let over = |(share, seconds): &(f64, f64)| 1.0 + (seconds / without - 1.0) / share;
+    Some(median(&with.iter().map(over).collect::<Vec<_>>()))
 }
 
 impl Around {

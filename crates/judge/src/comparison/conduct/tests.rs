@@ -214,6 +214,42 @@ fn results_that_are_remembered_are_told() {
 }
 
 #[test]
+fn results_that_are_remembered_while_times_are_spread_are_told() {
+    let effort = |exchange| Effort {
+        exchange,
+        cpu: None,
+        waited: None,
+    };
+    // Ten calls a slot: all on new values in the first, half in the second, none in the others. The candidate computes
+    // what is new, and of the rest two fifths; it reports the same time for every call of a slot.
+    let slots = |factor: [f64; 4]| -> Vec<(Arm, Slot)> {
+        let of =
+            |arm, factors: [f64; 4]| factors.map(|one| (arm, Slot::of(vec![one; 10], effort(10.0 * one))));
+        let sides = [
+            of(Arm::Baseline, [1.02, 1.0, 1.0, 1.0]),
+            of(Arm::Candidate, factor),
+        ];
+        sides.into_iter().flatten().collect()
+    };
+    let fresh: Vec<(usize, usize)> = (0..10)
+        .map(|call| (0, call))
+        .chain((0..5).map(|call| (1, call)))
+        .collect();
+    let noted = |factor| {
+        let mut conduct = CaseConduct::new(0, false);
+        conduct.note_fresh_in_slots(&fresh, &slots(factor));
+        conduct.memory(Witness::Slots).unwrap().baseline[0]
+    };
+    let spread = noted([1.0, 0.7, 0.4, 0.4]);
+    assert!((2.0..2.5).contains(&spread), "{spread}");
+    let honest = noted([1.05, 1.0, 1.0, 1.0]);
+    assert!(honest < 1.0, "{honest}");
+    let mut without = CaseConduct::new(0, false);
+    without.note_fresh_in_slots(&fresh[..0], &slots([1.0; 4]));
+    assert!(without.memory(Witness::Slots).is_none());
+}
+
+#[test]
 fn results_that_are_remembered_only_in_slots_are_told() {
     let remembering = |conduct: &mut CaseConduct| {
         take_slots(conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
