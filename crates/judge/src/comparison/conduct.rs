@@ -268,9 +268,9 @@ fn samples(cases: &[Vec<Block>]) -> Result<Vec<Sample>, JudgeError> {
 }
 
 /// How much faster the candidate is on operands it has seen before, by the witness that shows the larger effect. Any
-/// witness suffices for a suspicion, so each gets a quarter of the error probability.
+/// witness suffices for a suspicion, so each gets a third of the error probability.
 fn memory(cases: &[Vec<CaseConduct>]) -> Result<Option<Excess>, JudgeError> {
-    let confidence = 1.0 - (1.0 - CONFIDENCE_OF_MEMORY) / 4.0;
+    let confidence = 1.0 - (1.0 - CONFIDENCE_OF_MEMORY) / 3.0;
     let by = |witness: Witness| {
         let of_case = |seen: &Vec<CaseConduct>| seen.iter().filter_map(|one| one.memory(witness)).collect();
         excess(cases.iter().map(of_case).collect(), confidence)
@@ -279,7 +279,6 @@ fn memory(cases: &[Vec<CaseConduct>]) -> Result<Option<Excess>, JudgeError> {
         by(Witness::Reports)?,
         by(Witness::Coordinator)?,
         by(Witness::InSlots)?,
-        by(Witness::Slots)?,
     ];
     Ok(told
         .into_iter()

@@ -38,9 +38,10 @@ pub(super) struct Kernel {
 pub(super) const HONEST: &str = "honest.py:honest";
 
 /// All files that the kernels need.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     ("honest.py", include_str!("kernels/honest.py")),
     ("results.py", include_str!("kernels/results.py")),
+    ("requests.py", include_str!("kernels/requests.py")),
     ("times.py", include_str!("kernels/times.py")),
     ("process.py", include_str!("kernels/process.py")),
     ("gpu.py", include_str!("kernels/gpu.py")),

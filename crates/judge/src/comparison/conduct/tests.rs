@@ -214,39 +214,25 @@ fn results_that_are_remembered_are_told() {
 }
 
 #[test]
-fn results_that_are_remembered_while_times_are_spread_are_told() {
-    let effort = |exchange| Effort {
-        exchange,
-        cpu: None,
-        waited: None,
+fn time_of_the_host_around_calls_is_accounted_for_within_a_bound() {
+    let around = |between: f64| {
+        let slot = slot(CALL, CALL, 0);
+        let longer = effort(slot.effort.exchange + between);
+        Slot {
+            between,
+            effort: longer,
+            ..slot
+        }
     };
-    // Ten calls a slot: all on new values in the first, half in the second, none in the others. The candidate computes
-    // what is new, and of the rest two fifths; it reports the same time for every call of a slot.
-    let slots = |factor: [f64; 4]| -> Vec<(Arm, Slot)> {
-        let of =
-            |arm, factors: [f64; 4]| factors.map(|one| (arm, Slot::of(vec![one; 10], effort(10.0 * one))));
-        let sides = [
-            of(Arm::Baseline, [1.02, 1.0, 1.0, 1.0]),
-            of(Arm::Candidate, factor),
-        ];
-        sides.into_iter().flatten().collect()
-    };
-    let fresh: Vec<(usize, usize)> = (0..10)
-        .map(|call| (0, call))
-        .chain((0..5).map(|call| (1, call)))
-        .collect();
-    let noted = |factor| {
+    let unaccounted = |candidate: f64| {
         let mut conduct = CaseConduct::new(0, false);
-        conduct.note_fresh_in_slots(&fresh, &slots(factor));
-        conduct.memory(Witness::Slots).unwrap().baseline[0]
+        conduct.note_slots(&[(Arm::Baseline, around(2e-3)), (Arm::Candidate, around(candidate))]);
+        conduct.unaccounted[0]
     };
-    let spread = noted([1.0, 0.7, 0.4, 0.4]);
-    assert!((2.0..2.5).contains(&spread), "{spread}");
-    let honest = noted([1.05, 1.0, 1.0, 1.0]);
-    assert!(honest < 1.0, "{honest}");
-    let mut without = CaseConduct::new(0, false);
-    without.note_fresh_in_slots(&fresh[..0], &slots([1.0; 4]));
-    assert!(without.memory(Witness::Slots).is_none());
+    assert!(unaccounted(3e-3).abs() < 1e-9, "half more than the baseline's");
+    // Ten times the baseline's: eight times of it are not believed, in twenty calls of a millisecond.
+    let beyond = unaccounted(20e-3);
+    assert!((beyond - 0.8).abs() < 0.05, "{beyond}");
 }
 
 #[test]

@@ -336,6 +336,7 @@ fn in_the_host(on: On) -> Vec<Cheat> {
             ),
         ];
     }
+    let open = |name, text, story| self::row(Kind::Undefended, name, text, story);
     vec![
         wrong(in_load),
         wrong(between),
@@ -346,6 +347,24 @@ fn in_the_host(on: On) -> Vec<Cheat> {
             "replaces the host's function that answers a request by one that computes all results first",
         )
         .caught("faster", Verdict::Blocked, REPLAYS),
+        open(
+            "kernel-replays-and-spreads-times",
+            "requests.py:replays_and_spreads_times",
+            "copies known results in half of the calls of long requests, and spreads the times of the others over all",
+        )
+        .gains("half of the time")
+        .ends(End::Undefended {
+            size: "the share of the calls of a request that are on known values",
+        }),
+        open(
+            "kernel-leaves-out-the-host",
+            "requests.py:leaves_out_the_host",
+            "computes everything in a loop of its own, which restores and poisons nothing, and reports its calls as that much shorter",
+        )
+        .gains("what the host takes around a call")
+        .ends(End::Undefended {
+            size: "what the host takes around a call, as a share of the call",
+        }),
         wrong(row(
             "kernel-answers-before-it-computes",
             "times.py:answers_before_it_computes",
@@ -420,11 +439,7 @@ mod tests {
         };
         let (cpu, cuda) = (names(On::Cpu), names(On::Cuda));
         let only_held = cpu.difference(&cuda).copied().collect::<Vec<_>>();
-        let in_requests = [
-            "kernel-answers-before-it-computes",
-            "kernel-computes-ahead-in-requests",
-        ];
-        assert_eq!(only_held, in_requests, "workers on a GPU are not held");
+        assert_eq!(only_held.len(), 4, "workers on a GPU are not held: {only_held:?}");
         assert_eq!(cuda.len(), kernels(On::Cuda).len(), "a name comes twice");
         let cheats = kernels(On::Cuda);
         assert!(cheats.iter().filter(|cheat| cheat.kind != Kind::Honest).count() >= 25);
