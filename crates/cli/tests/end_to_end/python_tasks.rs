@@ -4,6 +4,8 @@
 
 use std::process::Command;
 
+use gauntlet_worker::{Safeguard, Standing, safeguards};
+
 use crate::common::{Place, Ran};
 
 const TASK: &str = r#""""Positions of the largest values, and the values."""
@@ -180,6 +182,12 @@ fn a_wrong_result_and_one_that_is_not_written_stop_a_kernel() {
 #[test]
 fn a_kernel_that_keeps_the_coordinator_from_its_memory_is_incorrect() {
     let Some(python) = python() else { return };
+    let holds = |safeguard: &Safeguard| safeguard.what.contains("held between requests");
+    let held = safeguards().into_iter().find(holds).unwrap();
+    if matches!(held.standing, Standing::Missing(_)) {
+        eprintln!("a test was left out: this system lets no program reach the memory of its children");
+        return;
+    }
     let place = place();
     // Nothing is mapped at the address that the worker names, while the rival's memory can be reached.
     let out_of_reach = WORKER.replace(r#""device": "host"}"#, r#""device": "host", "memory": 8}"#);

@@ -2,6 +2,7 @@
 
 mod deferring;
 mod disturbing;
+mod in_the_host;
 mod kernels;
 mod lying;
 mod miscomputing;

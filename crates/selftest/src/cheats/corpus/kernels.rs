@@ -4,7 +4,7 @@ use gauntlet_judge::Verdict;
 
 use super::super::kernels::{HONEST, Kernel, On};
 use super::super::{Cheat, End, Kind, Worker};
-use super::{KEPT, Row};
+use super::{KEPT, Row, in_the_host};
 
 /// All kernels that can be tried on a device, by kind.
 pub fn kernels(on: On) -> Vec<Cheat> {
@@ -15,7 +15,7 @@ pub fn kernels(on: On) -> Vec<Cheat> {
         rows.extend(on_gpus());
         rows.extend(in_cuda());
     }
-    rows.extend(in_the_host(on));
+    rows.extend(in_the_host::kernels(on));
     rows.extend(honest());
     if on == On::Cuda {
         rows.extend(honest_on_gpus());
@@ -23,7 +23,7 @@ pub fn kernels(on: On) -> Vec<Cheat> {
     rows
 }
 
-fn row(kind: Kind, name: &'static str, text: &'static str, story: &'static str) -> Row {
+pub(super) fn row(kind: Kind, name: &'static str, text: &'static str, story: &'static str) -> Row {
     let kernel = Kernel {
         text,
         baseline: HONEST,
@@ -35,9 +35,9 @@ fn row(kind: Kind, name: &'static str, text: &'static str, story: &'static str) 
 const WRONG: &[&str] = &["NRMSE", "outside the tolerance", "never written", "bias"];
 
 /// Words of a result that was kept.
-const REPLAYS: &[&str] = &["computed with before", "takes less than", "coordinator's clock"];
+pub(super) const REPLAYS: &[&str] = &["computed with before", "takes less than", "coordinator's clock"];
 
-fn wrong(row: Row) -> Cheat {
+pub(super) fn wrong(row: Row) -> Cheat {
     row.caught("right", Verdict::Incorrect, WRONG)
 }
 
@@ -293,83 +293,6 @@ fn in_cuda() -> Vec<Cheat> {
             )
             .gains("what -ftz=true gains"),
         ),
-    ]
-}
-
-/// Kernels that change the host, with which Python lets them share a process. On a CPU the coordinator holds the worker:
-/// it has no operands before a request, and no time after it.
-fn in_the_host(on: On) -> Vec<Cheat> {
-    let row = |name, text, story| {
-        let kind = if on == On::Cpu {
-            Kind::Deferred
-        } else {
-            Kind::Undefended
-        };
-        row(kind, name, text, story).gains("all but a copy of the result")
-    };
-    let in_load = row(
-        "kernel-computes-in-load",
-        "times.py:computes_in_load",
-        "replaces the host's function that loads inputs by one that also computes the results",
-    );
-    let between = row(
-        "kernel-works-between-calls",
-        "times.py:works_between_calls",
-        "the same, in a thread that runs on after inputs are loaded",
-    );
-    let in_output = row(
-        "kernel-computes-in-output",
-        "times.py:computes_in_output",
-        "timed calls compute nothing; the host's function that writes a result computes it",
-    );
-    if on == On::Cuda {
-        let undefended = |row: Row, size| row.ends(End::Undefended { size });
-        return vec![
-            undefended(in_load, "all of the time, as long as loading takes longer"),
-            undefended(
-                between,
-                "all of the time, as long as the other side takes longer to load",
-            ),
-            undefended(
-                in_output,
-                "all of the time, as long as writing a result takes longer",
-            ),
-        ];
-    }
-    let open = |name, text, story| self::row(Kind::Undefended, name, text, story);
-    vec![
-        wrong(in_load),
-        wrong(between),
-        wrong(in_output),
-        row(
-            "kernel-computes-ahead-in-requests",
-            "times.py:computes_ahead_in_requests",
-            "replaces the host's function that answers a request by one that computes all results first",
-        )
-        .caught("faster", Verdict::Blocked, REPLAYS),
-        open(
-            "kernel-replays-and-spreads-times",
-            "requests.py:replays_and_spreads_times",
-            "copies known results in half of the calls of long requests, and spreads the times of the others over all",
-        )
-        .gains("half of the time")
-        .ends(End::Undefended {
-            size: "the share of the calls of a request that are on known values",
-        }),
-        open(
-            "kernel-leaves-out-the-host",
-            "requests.py:leaves_out_the_host",
-            "computes everything in a loop of its own, which restores and poisons nothing, and reports its calls as that much shorter",
-        )
-        .gains("what the host takes around a call")
-        .ends(End::Undefended {
-            size: "what the host takes around a call, as a share of the call",
-        }),
-        wrong(row(
-            "kernel-answers-before-it-computes",
-            "times.py:answers_before_it_computes",
-            "answers at once; a thread computes the results in memory of its own, and the host names its address",
-        )),
     ]
 }
 

@@ -1,0 +1,90 @@
+//! Kernels that change the host, with which Python lets them share a process.
+
+use gauntlet_judge::Verdict;
+
+use super::super::kernels::On;
+use super::super::{Cheat, End, Kind};
+use super::Row;
+use super::kernels::{REPLAYS, wrong};
+
+/// The safeguard that keeps operands from a kernel until a request comes.
+const HELD: &str = "kernels in Python and shared libraries held between requests";
+
+/// Kernels that change the host, with which Python lets them share a process. On a CPU the coordinator holds the worker:
+/// it has no operands before a request, and no time after it.
+pub(super) fn kernels(on: On) -> Vec<Cheat> {
+    let row = |name, text, story| {
+        let kind = if on == On::Cpu {
+            Kind::Deferred
+        } else {
+            Kind::Undefended
+        };
+        super::kernels::row(kind, name, text, story).gains("all but a copy of the result")
+    };
+    let in_load = row(
+        "kernel-computes-in-load",
+        "times.py:computes_in_load",
+        "replaces the host's function that loads inputs by one that also computes the results",
+    );
+    let between = row(
+        "kernel-works-between-calls",
+        "times.py:works_between_calls",
+        "the same, in a thread that runs on after inputs are loaded",
+    );
+    let in_output = row(
+        "kernel-computes-in-output",
+        "times.py:computes_in_output",
+        "timed calls compute nothing; the host's function that writes a result computes it",
+    );
+    if on == On::Cuda {
+        let undefended = |row: Row, size| row.ends(End::Undefended { size });
+        return vec![
+            undefended(in_load, "all of the time, as long as loading takes longer"),
+            undefended(
+                between,
+                "all of the time, as long as the other side takes longer to load",
+            ),
+            undefended(
+                in_output,
+                "all of the time, as long as writing a result takes longer",
+            ),
+        ];
+    }
+    let open = |name, text, story| super::kernels::row(Kind::Undefended, name, text, story);
+    vec![
+        wrong(in_load).held_by(HELD),
+        wrong(between).held_by(HELD),
+        wrong(in_output).held_by(HELD),
+        row(
+            "kernel-computes-ahead-in-requests",
+            "times.py:computes_ahead_in_requests",
+            "replaces the host's function that answers a request by one that computes all results first",
+        )
+        .caught("faster", Verdict::Blocked, REPLAYS)
+        .held_by(HELD),
+        open(
+            "kernel-replays-and-spreads-times",
+            "requests.py:replays_and_spreads_times",
+            "copies known results in half of the calls of long requests, and spreads the times of the others over all",
+        )
+        .gains("half of the time")
+        .ends(End::Undefended {
+            size: "the share of the calls of a request that are on known values",
+        }),
+        open(
+            "kernel-leaves-out-the-host",
+            "requests.py:leaves_out_the_host",
+            "computes everything in a loop of its own, which restores and poisons nothing, and reports its calls as that much shorter",
+        )
+        .gains("what the host takes around a call")
+        .ends(End::Undefended {
+            size: "what the host takes around a call, as a share of the call",
+        }),
+        wrong(row(
+            "kernel-answers-before-it-computes",
+            "times.py:answers_before_it_computes",
+            "answers at once; a thread computes the results in memory of its own, and the host names its address",
+        ))
+        .held_by(HELD),
+    ]
+}
