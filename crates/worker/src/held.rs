@@ -131,11 +131,12 @@ impl Held {
             .results
             .ok_or_else(|| io::Error::other("the worker does not say where its results lie"))?;
         let row: usize = outputs.iter().map(TensorSpec::bytes).sum();
-        let mut address = results + (call * row) as u64;
+        // The worker names the address, so the sum may lie beyond the last one; nothing can be read there.
+        let mut address = results.wrapping_add((call * row) as u64);
         let mut read_one = |spec: &TensorSpec| {
             let mut tensor = Tensor::filled(spec.clone(), 0);
             read(self.process, address, &mut tensor.bytes)?;
-            address += tensor.bytes.len() as u64;
+            address = address.wrapping_add(tensor.bytes.len() as u64);
             Ok(tensor)
         };
         outputs.iter().map(&mut read_one).collect()
@@ -331,6 +332,8 @@ mod tests {
         held.note_results(Some(address(&*results)));
         let second = held.result(1, &outputs).unwrap();
         assert_eq!((second[0].bytes.as_slice(), second[1].get(0)), (&[4, 5][..], 6.0));
+        held.note_results(Some(u64::MAX));
+        assert!(held.result(1, &outputs).is_err(), "no such address");
         // Results of an earlier load are gone.
         held.note_places(Vec::new(), 1);
         assert!(held.result(1, &outputs).is_err());

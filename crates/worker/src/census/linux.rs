@@ -125,8 +125,7 @@ impl Group {
         })
     }
 
-    /// Counts the members anew, and returns the seconds of processor time that they have used, if every thread of theirs is
-    /// stopped or dead.
+    /// Seconds of processor time that the members have used, counted anew; none if any of their threads can run.
     pub fn seconds_if_stopped(&mut self) -> Option<f64> {
         self.count()?;
         self.members().all(is_stopped).then(|| self.cpu_seconds())?
