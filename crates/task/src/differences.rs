@@ -1,6 +1,9 @@
 //! How far a mean of differences may stray by chance.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use foldhash::fast::FixedState;
 
 /// The most reference values for which differences are added up by value. Differences at any further value count one by one,
 /// which bounds the memory. An output with so many differences is large, and the bound then lies far below the rules' limit.
@@ -13,8 +16,9 @@ const TOLD_APART: usize = 1 << 16;
 /// direction: together they are one coincidence and not many.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
-    /// By the bits of the reference value. The order makes sums the same in every run.
-    by_value: BTreeMap<u64, f64>,
+    /// By the bits of the reference value. A large result has a million differences, so this must be fast: an ordered map took
+    /// half a second for them, most of the time of a comparison. The fixed hash makes sums the same in every run.
+    by_value: HashMap<u64, f64, FixedState>,
     /// The sum of squares of the differences that are not told apart.
     others: f64,
 }
@@ -22,11 +26,13 @@ pub(crate) struct Differences {
 impl Differences {
     /// Adds the difference of an element.
     pub(crate) fn add(&mut self, expected: f64, difference: f64) {
-        let is_new = !self.by_value.contains_key(&expected.to_bits());
-        if is_new && self.by_value.len() == TOLD_APART {
-            self.others += difference * difference;
-        } else {
-            *self.by_value.entry(expected.to_bits()).or_default() += difference;
+        let has_room = self.by_value.len() < TOLD_APART;
+        match self.by_value.entry(expected.to_bits()) {
+            Entry::Occupied(mut sum) => *sum.get_mut() += difference,
+            Entry::Vacant(place) if has_room => {
+                place.insert(difference);
+            }
+            Entry::Vacant(_) => self.others += difference * difference,
         }
     }
 

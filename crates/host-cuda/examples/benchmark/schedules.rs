@@ -18,6 +18,9 @@ const BASELINE: &str = "baseline";
 pub const AUTOMATIC: &str = "automatic";
 pub const REPACKED: &str = "repacked";
 
+/// The name of the schedule that is chosen automatically for GPUs before Hopper.
+const BEFORE_HOPPER: &str = "before-hopper";
+
 /// A schedule with a name.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
@@ -49,8 +52,13 @@ pub fn staircase(form: Form) -> Result<Vec<Step>, Box<dyn Error>> {
     Ok(steps)
 }
 
-/// All steps and the automatic choices for a problem on a GPU; the steps of the staircase are Hopper's.
+/// All steps and the automatic choices for a problem on a GPU; the steps of the staircase are Hopper's. Hopper also runs what
+/// is chosen for GPUs before it.
 pub fn all(problem: &Operation, target: Target) -> Result<Vec<Step>, Box<dyn Error>> {
+    let mut targets = vec![(AUTOMATIC, target)];
+    if target.arch == Arch::Sm90a {
+        targets.push((BEFORE_HOPPER, Target::of_arch(Arch::Sm89, target.processors)));
+    }
     let step = |name: &str, schedule| Step {
         name: name.to_owned(),
         schedule,
@@ -62,15 +70,23 @@ pub fn all(problem: &Operation, target: Target) -> Result<Vec<Step>, Box<dyn Err
                 _ => Vec::new(),
             };
             let shape = layer(gemm);
-            let repacked = Choice::Repacked(shape.packing(target));
-            for (name, choice) in [(AUTOMATIC, Choice::Automatic), (REPACKED, repacked)] {
-                let tokens: Vec<usize> = gemm.groups.iter().map(|shape| shape.m).collect();
+            let tokens: Vec<usize> = gemm.groups.iter().map(|shape| shape.m).collect();
+            let repacked = (REPACKED, Choice::Repacked(shape.packing(target)), target);
+            let automatic = targets
+                .iter()
+                .map(|(name, target)| (*name, Choice::Automatic, *target));
+            for (name, choice, target) in automatic.chain([repacked]) {
                 let plan = Planner::new(shape.clone(), choice, target).plan(&tokens)?;
                 steps.push(step(name, plan.schedule().clone()));
             }
             Ok(steps)
         }
-        Operation::Attention(problem) => Ok(vec![step(AUTOMATIC, attention::automatic(problem, target))]),
+        Operation::Attention(problem) => {
+            let chosen = targets
+                .iter()
+                .map(|(name, target)| step(name, attention::automatic(problem, *target)));
+            Ok(chosen.collect())
+        }
     }
 }
 
@@ -122,7 +138,7 @@ fn layer(gemm: &GroupedGemm) -> LayerShape {
 #[cfg(test)]
 mod tests {
     use gauntlet_operations::{GemmShape, OutputFormat};
-    use gauntlet_operations::{Packing, Setup};
+    use gauntlet_operations::{Packing, Roles, Setup};
 
     use super::*;
 
@@ -160,6 +176,7 @@ mod tests {
         let named = |wanted: &str| named(wanted, &problem, Target::hopper(132));
         assert_eq!(named("stages-3").unwrap().schedule.stages, 3);
         assert!(named(AUTOMATIC).unwrap().schedule.swap_ab);
+        assert_eq!(named(BEFORE_HOPPER).unwrap().schedule.roles, Roles::Unified);
         assert_eq!(named(REPACKED).unwrap().schedule.packing, Packing::Fragments);
         let words = named("stages = 2\nswap-ab = true").unwrap();
         assert_eq!((words.schedule.stages, words.name.as_str()), (2, "words"));
@@ -169,7 +186,7 @@ mod tests {
         assert_eq!(named(path.to_str().unwrap()).unwrap().schedule.stages, 5);
         let error = named("fastest").unwrap_err().to_string();
         assert!(
-            error.contains("`fastest`") && error.contains("host-setup, automatic, repacked"),
+            error.contains("`fastest`") && error.contains("host-setup, automatic, before-hopper, repacked"),
             "{error}"
         );
     }
