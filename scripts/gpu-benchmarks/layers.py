@@ -314,6 +314,18 @@ def timed_model(model, ids):
         return median()
 
 
+def run_part(part):
+    """What a part found, in a process of its own; None if it failed. What it prints is shown as it comes."""
+    found = None
+    with subprocess.Popen([sys.executable, __file__, "--part", part], stdout=subprocess.PIPE, text=True) as process:
+        for line in process.stdout:
+            if line.startswith("RESULT "):
+                found = json.loads(line.removeprefix("RESULT "))
+            else:
+                print(line, end="", flush=True)
+    return found
+
+
 PARTS = {"routing": routing, "moe": moe, "host": host, "models": models}
 
 
@@ -338,18 +350,16 @@ def main():
                "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
     failed = []
     for part in arguments.only or PARTS:
-        done = subprocess.run([sys.executable, __file__, "--part", part], stdout=subprocess.PIPE, text=True)
-        *said, last = done.stdout.splitlines() or [""]
-        print("\n".join(said), flush=True)
-        if last.startswith("RESULT "):
-            results[part] = json.loads(last.removeprefix("RESULT "))
-        else:
+        found = run_part(part)
+        if found is None:
             failed.append(part)
-            print(last, flush=True)
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
-            file.write("\n")
+        else:
+            results[part] = found
+        # After each part, so that an end before the last one leaves the others.
+        if arguments.json:
+            with open(arguments.json, "w", encoding="utf-8") as file:
+                json.dump(results, file, indent=1)
+                file.write("\n")
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0

@@ -76,29 +76,35 @@ impl DataType {
     /// # Panics
     /// When there are fewer bytes than an element takes.
     pub fn read(self, bytes: &[u8]) -> f64 {
-        macro_rules! number {
-            ($type:ty) => {{
-                let mut element = [0; size_of::<$type>()];
-                element.copy_from_slice(&bytes[..size_of::<$type>()]);
-                <$type>::from_le_bytes(element)
-            }};
+        let mut value = [0.0];
+        self.read_all(&bytes[..self.bytes()], &mut value);
+        value[0]
+    }
+
+    /// The elements that fill `bytes`, each as [`read`](Self::read) gives it. A loop for each type takes a tenth of the time that
+    /// finding out the type of each element would.
+    pub fn read_all(self, bytes: &[u8], values: &mut [f64]) {
+        fn each<const BYTES: usize>(bytes: &[u8], values: &mut [f64], number: impl Fn([u8; BYTES]) -> f64) {
+            for (value, element) in values.iter_mut().zip(bytes.as_chunks::<BYTES>().0) {
+                *value = number(*element);
+            }
         }
         match self {
-            Self::F64 => number!(f64),
-            Self::F32 => number!(f32).into(),
-            Self::F16 => f16::from_bits(number!(u16)).into(),
-            Self::Bf16 => bf16::from_bits(number!(u16)).into(),
-            Self::F8e4m3 => F8E4M3::from_bits(bytes[0]).to_f64(),
-            Self::F8e5m2 => F8E5M2::from_bits(bytes[0]).to_f64(),
-            Self::I64 => number!(i64) as f64,
-            Self::I32 => number!(i32).into(),
-            Self::I16 => number!(i16).into(),
-            Self::I8 => number!(i8).into(),
-            Self::U64 => number!(u64) as f64,
-            Self::U32 => number!(u32).into(),
-            Self::U16 => number!(u16).into(),
-            Self::U8 => bytes[0].into(),
-            Self::Bool => u8::from(bytes[0] != 0).into(),
+            Self::F64 => each(bytes, values, f64::from_le_bytes),
+            Self::F32 => each(bytes, values, |element| f32::from_le_bytes(element).into()),
+            Self::F16 => each(bytes, values, |element| f16::from_le_bytes(element).into()),
+            Self::Bf16 => each(bytes, values, |element| bf16::from_le_bytes(element).into()),
+            Self::F8e4m3 => each(bytes, values, |[element]| F8E4M3::from_bits(element).to_f64()),
+            Self::F8e5m2 => each(bytes, values, |[element]| F8E5M2::from_bits(element).to_f64()),
+            Self::I64 => each(bytes, values, |element| i64::from_le_bytes(element) as f64),
+            Self::I32 => each(bytes, values, |element| i32::from_le_bytes(element).into()),
+            Self::I16 => each(bytes, values, |element| i16::from_le_bytes(element).into()),
+            Self::I8 => each(bytes, values, |element| i8::from_le_bytes(element).into()),
+            Self::U64 => each(bytes, values, |element| u64::from_le_bytes(element) as f64),
+            Self::U32 => each(bytes, values, |element| u32::from_le_bytes(element).into()),
+            Self::U16 => each(bytes, values, |element| u16::from_le_bytes(element).into()),
+            Self::U8 => each(bytes, values, |[element]| element.into()),
+            Self::Bool => each(bytes, values, |[element]| u8::from(element != 0).into()),
         }
     }
 

@@ -112,6 +112,18 @@ impl Tensor {
             .read(&self.bytes[index * self.spec.data_type.bytes()..])
     }
 
+    /// Elements in memory order, as many as `values` has, from this index on.
+    ///
+    /// # Panics
+    /// When there are fewer.
+    pub fn get_all(&self, index: usize, values: &mut [f64]) {
+        let bytes = self.spec.data_type.bytes();
+        let end = index + values.len();
+        self.spec
+            .data_type
+            .read_all(&self.bytes[index * bytes..end * bytes], values);
+    }
+
     /// Rounds a value to the tensor's type and writes it to the element at this index in memory order.
     ///
     /// # Panics

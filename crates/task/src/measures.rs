@@ -179,6 +179,8 @@ pub fn unwritten_between(one: &Output, other: &Output, poisons: [u8; 2]) -> usiz
 #[derive(Default)]
 struct Sums {
     unwritten: usize,
+    /// NaN where the reference is NaN too.
+    nan_in_both: usize,
     compared: usize,
     mismatches: usize,
     unequal: usize,
@@ -195,24 +197,78 @@ struct Sums {
     worst: Option<(f64, Worst)>,
 }
 
+/// Rows of a result are compared in pieces of about this many elements, at most [`PIECES`] of them, in parallel. Neither depends
+/// on the machine, so neither do sums.
+const PIECE: usize = 1 << 19;
+const PIECES: usize = 16;
+
+/// Elements that are read at once to count those that are NaN.
+const RUN: usize = 1 << 16;
+
+/// The rows of a grid, and their values.
+type Rows<'e> = (&'e Grid, &'e [usize], &'e [f64]);
+
+/// A grid in pieces of whole rows, of about as many elements as `piece`.
+fn in_pieces(grid: &Grid, piece: usize) -> impl Iterator<Item = Rows<'_>> {
+    let columns = grid.columns.len().max(1);
+    let most = piece.div_ceil(columns);
+    let values = grid.values.chunks(most * columns);
+    let rows = grid.rows.chunks(most);
+    rows.zip(values).map(move |(rows, values)| (grid, rows, values))
+}
+
+/// How many elements are NaN.
+fn count_nan(tensor: &Tensor) -> usize {
+    let of = |first: usize| {
+        let mut values = vec![0.0; RUN.min(tensor.len() - first)];
+        tensor.get_all(first, &mut values);
+        values.iter().filter(|value| value.is_nan()).count()
+    };
+    (0..tensor.len()).into_par_iter().step_by(RUN).map(of).sum()
+}
+
 impl Sums {
     fn of(tensor: &Tensor, part: usize, expected: &ExpectedPart, tolerance: Tolerance) -> Self {
+        let elements: usize = expected.grids.iter().map(|grid| grid.values.len()).sum();
+        let piece = PIECE.max(elements.div_ceil(PIECES));
+        let pieces: Vec<Rows> = expected
+            .grids
+            .iter()
+            .flat_map(|grid| in_pieces(grid, piece))
+            .collect();
+        let pieces: Vec<Self> = pieces
+            .into_par_iter()
+            .map(|rows| Self::of_rows(tensor, part, expected.columns, rows, tolerance))
+            .collect();
+        let mut sums = pieces.into_iter().fold(Self::default(), Self::and);
+        if tensor.spec.data_type.has_nan() {
+            sums.unwritten = count_nan(tensor).saturating_sub(sums.nan_in_both);
+        }
+        sums
+    }
+
+    fn of_rows(
+        tensor: &Tensor,
+        part: usize,
+        columns: usize,
+        (grid, rows, values): Rows<'_>,
+        tolerance: Tolerance,
+    ) -> Self {
         let data_type = tensor.spec.data_type;
         let mut sums = Self::default();
-        if data_type.has_nan() {
-            sums.unwritten = (0..tensor.len())
-                .filter(|&index| tensor.get(index).is_nan())
-                .count();
-        }
-        for (row, column, value) in expected.grids.iter().flat_map(Grid::elements) {
-            let worst = Worst {
-                part,
-                row,
-                column,
-                found: tensor.get(row * expected.columns + column),
-                expected: value,
-            };
-            sums.add(worst, data_type.round(value), tolerance);
+        let mut row_of_tensor = vec![0.0; columns];
+        for (&row, values) in rows.iter().zip(values.chunks(grid.columns.len().max(1))) {
+            tensor.get_all(row * columns, &mut row_of_tensor);
+            for (&column, &expected) in grid.columns.iter().zip(values) {
+                let element = Worst {
+                    part,
+                    row,
+                    column,
+                    found: row_of_tensor[column],
+                    expected,
+                };
+                sums.add(element, data_type.round(expected), tolerance);
+            }
         }
         sums
     }
@@ -221,8 +277,7 @@ impl Sums {
         self.compared += 1;
         let Worst { found, expected, .. } = element;
         if found.is_nan() && rounded.is_nan() {
-            // It was counted among the NaN elements of the whole tensor.
-            self.unwritten -= 1;
+            self.nan_in_both += 1;
             return;
         }
         if found == rounded {
@@ -278,6 +333,7 @@ impl Sums {
         };
         Self {
             unwritten: self.unwritten + other.unwritten,
+            nan_in_both: self.nan_in_both + other.nan_in_both,
             compared: self.compared + other.compared,
             mismatches: self.mismatches + other.mismatches,
             unequal: self.unequal + other.unequal,

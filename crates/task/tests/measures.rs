@@ -285,3 +285,30 @@ fn an_element_that_is_written_in_part_counts_as_written() {
     };
     assert_eq!(unwritten_between(&part(0xAA), &part(0x55), [0xAA, 0x55]), 0);
 }
+
+#[test]
+fn a_large_result_is_compared_whole_though_in_pieces() {
+    // So many elements are compared in pieces of several rows.
+    let spec = TensorSpec::new("c", DataType::F32, [1500, 1001]);
+    let values: Vec<f64> = normal(spec.elements(), &mut stream(5, 0))
+        .into_iter()
+        .map(f64::from)
+        .collect();
+    let expected = Expected::whole([(&spec, values.clone())]);
+    let mut output = Output(vec![Tensor::of(spec.clone(), values)]);
+    let measures = |output: &Output| ErrorMeasures::between(output, &expected, TOLERANCE);
+    let right = measures(&output);
+    assert_eq!((right.compared, right.unequal, right.unwritten), (1500 * 1001, 0, 0));
+
+    let last = spec.elements() - 1;
+    for (index, by) in [(0, 1.0), (700 * 1001 + 3, 2.0), (last, 4.0)] {
+        let value = output.0[0].get(index);
+        output.0[0].set(index, value + by);
+    }
+    output.0[0].set(last - 1, f64::NAN);
+    let wrong = measures(&output);
+    assert_eq!((wrong.unequal, wrong.mismatches, wrong.unwritten), (4, 4, 1));
+    let worst = wrong.worst.unwrap();
+    assert_eq!((worst.row, worst.column), (1499, 999), "{worst}");
+    assert!(wrong.nrmse.is_infinite());
+}
