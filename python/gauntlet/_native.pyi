@@ -57,6 +57,17 @@ class CudaLibrary:
         buffers: tuple[int, int, int],
         ends: int,
     ) -> None: ...
+    def enqueue_attention(
+        self,
+        stream: int,
+        is_capturing: bool,
+        sizes: tuple[int, int, int, int, int, int],
+        words: tuple[str, str, str],
+        causal: bool,
+        buffers: tuple[int, int, int, int],
+        scales: Sequence[int] | None,
+        numbers: Sequence[float] | None,
+    ) -> None: ...
 
 def pack_steps(
     values: NDArray[np.uint8], scales: NDArray[np.uint8], shape: tuple[int, int, int], tokens: str

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times the PyTorch face of the NVFP4 kernels on one Hopper GPU: routing on the device, whole mixtures of experts, models.
+"""Times the PyTorch face of the kernels on one Hopper GPU: routing on the device, whole mixtures of experts, models, attention.
 
     python3 scripts/gpu-benchmarks/layers.py --commit COMMIT --json FILE [--only PART]…
 
@@ -12,6 +12,9 @@ Parts, each in a process of its own so that a failure leaves the others:
     host     what an eager call costs the host, by wall clock
     models   a random Llama and a random Qwen3-MoE of transformers: logits beside the dequantised model, and tokens per second of
              a prefill and of a step of one token a text, captured, beside the model in bf16
+    attention
+             nvfp4.attention in bf16, e4m3 and int8, captured, beside PyTorch's scaled_dot_product_attention in bf16 with cuDNN and
+             with FlashAttention; and what an eager call costs the host
 
 Needs the package `gauntlet`, PyTorch, and for the models transformers 5.
 """
@@ -44,6 +47,12 @@ PRODUCTS = [
 LAYERS = [
     ("deepseek-v3-ep8", 32, 7168, 2048, 8, (8, 64, 512)),
     ("qwen3-235b", 128, 4096, 1536, 8, (8, 64, 512, 2048)),
+]
+# Attention: name, batch, heads, key heads, queries, keys, head size. All causal.
+ATTENTION = [
+    ("decode-b1", 1, 32, 8, 1, 8192, 128),
+    ("decode-b8", 8, 32, 8, 1, 8192, 128),
+    ("prefill", 4, 16, 16, 4096, 4096, 128),
 ]
 HOST_CALLS, HOST_SERIES = 300, 7
 
@@ -183,6 +192,7 @@ def moe():
     for name, experts, hidden_size, between, chosen, counts in LAYERS:
         ours = [tuple(stack(experts, *shape, seed) for shape in ((between, hidden_size), (between, hidden_size), (hidden_size, between))) for seed in range(SETS)]
         theirs = {"bf16": Brain, "humming": Humming} if peers.importlib.util.find_spec("humming") else {"bf16": Brain}
+        repacked = [tuple(nvfp4.Weights(one, tokens=torch.bfloat16) for one in layer) for layer in ours]
         made = {}
         for kind, product in theirs.items():
             made[kind] = [(product(experts, 2 * between, hidden_size), product(experts, hidden_size, between)) for _ in range(2)]
@@ -190,9 +200,10 @@ def moe():
             hidden = [torch.randn(tokens, hidden_size, device="cuda", dtype=torch.bfloat16) for _ in range(SETS)]
             scores, ids = torch.randn(tokens, experts, device="cuda").softmax(-1).topk(chosen)
             row = {"case": f"{name}-{tokens}-tokens"}
-            rounds = {"gauntlet_us": []} | {f"{kind}_us": [] for kind in made}
+            rounds = {"gauntlet_us": [], "repacked_us": []} | {f"{kind}_us": [] for kind in made}
             for _ in range(3):
                 rounds["gauntlet_us"].append(timed(lambda i: nvfp4.moe(hidden[i], ids, scores, *ours[i])))
+                rounds["repacked_us"].append(timed(lambda i: nvfp4.moe(hidden[i], ids, scores, *repacked[i])))
                 for kind, products in made.items():
                     rounds[f"{kind}_us"].append(timed(lambda i: mixture(hidden[i], ids, scores, products[i % 2])))
             row |= {key: statistics.median(values) for key, values in rounds.items()} | {"rounds": rounds}
@@ -201,7 +212,7 @@ def moe():
             row["relative_rms"] = relative_rms(nvfp4.moe(hidden[0], ids, scores, *ours[0]), reference)
             rows.append(row)
             print({key: value for key, value in row.items() if key != "rounds"}, flush=True)
-        del ours, made
+        del ours, repacked, made
         torch.cuda.empty_cache()
     return rows
 
@@ -222,8 +233,53 @@ class Exact:
         return torch.cat(parts)
 
 
+def attention():
+    """Attention of bf16, and of 8 bits with a scale for each tensor."""
+    rows = []
+    for name, batch, heads, kv_heads, queries, keys, size in ATTENTION:
+        sequences = [{"queries": queries, "keys": keys}] * batch
+        shapes = ((heads, queries), (kv_heads, keys), (kv_heads, keys))
+        drawn = [[torch.randn(batch, *shape, size, device="cuda", dtype=torch.bfloat16) for shape in shapes] for _ in range(SETS)]
+        calls = {"bf16_us": lambda i: nvfp4.attention(*drawn[i], is_causal=True)}
+        scales = {f"{operand}_scale": torch.full((1,), 0.03, device="cuda") for operand in ("query", "key", "value")}
+        eights = [[one.to(torch.float8_e4m3fn) for one in tensors] for tensors in drawn]
+        integers = [[(one / 0.03).round().clamp(-127, 127).to(torch.int8) for one in tensors] for tensors in drawn]
+        calls["e4m3_us"] = lambda i: nvfp4.attention(*eights[i], query_scale=1.0, key_scale=1.0, value_scale=1.0, is_causal=True)
+        calls["int8_us"] = lambda i: nvfp4.attention(*integers[i], **scales, is_causal=True)
+        problem = {"sequences": sequences, "heads": heads, "kv_heads": kv_heads, "head_size": size, "causal": queries > 1}
+        for kind, call in peers.attention(problem, "competition", torch.bfloat16).items():
+            try:
+                call(0)
+            except RuntimeError as error:
+                print(f"{name}: {kind} does not compute it: {error}", flush=True)
+            else:
+                calls[f"torch_{kind.replace(' ', '_')}_us"] = call
+        rounds = {key: [] for key in calls}
+        for _ in range(3):
+            for key, call in calls.items():
+                rounds[key].append(timed(call))
+        row = {"case": name} | {key: statistics.median(values) for key, values in rounds.items()} | {"rounds": rounds}
+        row["keys_and_values_bytes"] = 2 * 2 * batch * kv_heads * keys * size
+        # The last queries of the first sequence, which see all keys or nearly all.
+        last = [drawn[0][0][:1, :, -64:], drawn[0][1][:1], drawn[0][2][:1]]
+        expected = nvfp4.attention(*[one.cpu() for one in last], is_causal=True, out_dtype=torch.float32)
+        found = nvfp4.attention(*drawn[0], is_causal=True)[:1, :, -64:]
+        row["relative_rms_beside_the_cpu"] = relative_rms(found.cpu(), expected)
+        rows.append(row)
+        print({key: value for key, value in row.items() if key != "rounds"}, flush=True)
+        if name == "decode-b1":
+            eager = {
+                "nvfp4.attention, bf16": lambda: calls["bf16_us"](0),
+                "nvfp4.attention, e4m3 with numbers": lambda: calls["e4m3_us"](0),
+                "nvfp4.attention, int8 with tensors": lambda: calls["int8_us"](0),
+                "torch sdpa, bf16": lambda: torch.nn.functional.scaled_dot_product_attention(*drawn[0], enable_gqa=True),
+            }
+            rows.append({"case": "host", "eager": host_times(eager)})
+    return rows
+
+
 def host():
-    """Microseconds of the host for an eager call: the best of several series, as the machine does other things too."""
+    """Microseconds of the host for an eager call."""
     from gauntlet.nvfp4 import torch_ops
 
     weights = stack(2, 64, 256)
@@ -238,6 +294,11 @@ def host():
         "nvfp4.linear": lambda: nvfp4.linear(tokens, single),
         "torch bf16 matmul": lambda: tokens @ plain.t(),
     }
+    return host_times(calls)
+
+
+def host_times(calls):
+    """Microseconds of the host for each of the calls: the best of several series, as the machine does other things too."""
     found = {}
     for name, call in calls.items():
         series = []
@@ -326,7 +387,7 @@ def run_part(part):
     return found
 
 
-PARTS = {"routing": routing, "moe": moe, "host": host, "models": models}
+PARTS = {"routing": routing, "moe": moe, "host": host, "models": models, "attention": attention}
 
 
 def main():

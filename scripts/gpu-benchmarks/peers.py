@@ -118,8 +118,8 @@ def humming(groups, inputs, dual):
     return {"humming w4a16": call}
 
 
-def attention(problem, inputs):
-    """A batch of equal sequences, operands N(0, 1) or, if `inputs` are wide, as Gauntlet draws those."""
+def attention(problem, inputs, dtype=torch.float16):
+    """A batch of equal sequences in a type of 16 bits, operands N(0, 1) or, if `inputs` are wide, as Gauntlet draws those."""
     lengths = {(sequence["queries"], sequence["keys"]) for sequence in problem["sequences"]}
     if len(lengths) != 1:
         raise ValueError("PyTorch is asked only for equal sequences")
@@ -136,7 +136,7 @@ def attention(problem, inputs):
 
     def operand(heads, positions, exponents):
         tensors = random(batch, heads, positions, size)
-        return [(widened(tensor, *exponents) if inputs == "wide" else tensor).half() for tensor in tensors]
+        return [(widened(tensor, *exponents) if inputs == "wide" else tensor).to(dtype) for tensor in tensors]
 
     query = operand(heads, queries, (-2, 1))
     key, value = operand(kv_heads, keys, (-2, 1)), operand(kv_heads, keys, (-4, 4))
@@ -157,9 +157,10 @@ def attention(problem, inputs):
 
         return call
 
+    name = {torch.float16: "fp16", torch.bfloat16: "bf16"}[dtype]
     return {
-        "cudnn fp16": by(SDPBackend.CUDNN_ATTENTION, for_cudnn),
-        "flash fp16": by(SDPBackend.FLASH_ATTENTION, for_flash),
+        f"cudnn {name}": by(SDPBackend.CUDNN_ATTENTION, for_cudnn),
+        f"flash {name}": by(SDPBackend.FLASH_ATTENTION, for_flash),
     }
 
 

@@ -31,21 +31,38 @@ struct Parameter {
     const u8* query;
     const u8* key;
     const u8* value;
-    const float* query_scales;      // [sequence][head], and if BY_BLOCK [block of positions]
+    const float* query_scales;      // [sequence][head], and if BY_BLOCK [block of positions]; null if the host knows them
     const float* key_scales;        // [sequence][key head], likewise
     const float* value_scales;      // as key_scales
     u8* output;
     const Sequence* sequences;
     const Tile* tiles;              // in the order in which blocks take them
-    const TensorMap* maps;          // three a sequence: of Q, K and V
+    const TensorMap* maps;          // three a sequence, of Q, K and V; of equal sequences see `own_maps`
     u32* counters;                  // parts of tiles that have arrived (attention_parts.cuh); zero between calls
     float* workspace;               // what parts of tiles leave (attention_parts.cuh)
     u32 tile_count, heads, kv_heads;
     float scale;                    // log₂ e / √(head size): exponentials are powers of two
     u32 queries, keys;              // of every sequence, if all have as many; else 0
     const uint2* first_scales;      // of each sequence's first head, of Q and of K; only if BY_BLOCK
-    u32 parts, reserved;            // of a tile's keys, at most
+    u32 parts;                      // of a tile's keys, at most
+    u32 scale_step;                 // from a head's scales to the next head's: 0 if all heads share one
+    float value_scale;              // if `query_scales` is null; `scale` then has those of Q and K as factors
+    u32 reserved;
+#if UNIFORM
+    // Of Q, K and V of all sequences as one with all heads. They come with the launch, so operands at new addresses need no
+    // other memory on the device.
+    TensorMap own_maps[3];
+#endif
 };
+
+// Those of a sequence's Q, K and V.
+DEVICE const TensorMap* maps_of(const Parameter& parameter, u32 sequence) {
+#if UNIFORM
+    return parameter.own_maps;
+#else
+    return parameter.maps + 3 * sequence;
+#endif
+}
 
 struct Scales {
     float score;        // of raw scores, so that weights are powers of two; its sign is in `flip`
@@ -63,8 +80,10 @@ DEVICE Scales scales_of(float score, float value) {
 DEVICE Scales load_scales(const Parameter& parameter, u32 sequence, u32 head) {
     if (BY_BLOCK) return {1.0f, 1.0f, 0};
     if (!EIGHT_BITS) return {parameter.scale, 1.0f, 0};
-    u32 kv = sequence * parameter.kv_heads + head / (parameter.heads / parameter.kv_heads);
-    float score = parameter.scale * __ldg(parameter.query_scales + sequence * parameter.heads + head) *
+    if (parameter.query_scales == nullptr) return scales_of(parameter.scale, parameter.value_scale);
+    u32 query = parameter.scale_step * (sequence * parameter.heads + head);
+    u32 kv = parameter.scale_step * (sequence * parameter.kv_heads + head / (parameter.heads / parameter.kv_heads));
+    float score = parameter.scale * __ldg(parameter.query_scales + query) *
                   __ldg(parameter.key_scales + kv);
     return scales_of(score, __ldg(parameter.value_scales + kv));
 }

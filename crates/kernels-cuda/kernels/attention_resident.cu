@@ -95,7 +95,7 @@ DEVICE void load_matrix(u32 to, const TensorMap* map, u32 row, u32 head, u32 bar
 // Keys beyond the end arrive as zeros, even where a group has no keys: old contents of shared memory might be NaN,
 // zeros are not.
 DEVICE void start_loads(const Parameter& parameter, const Place& place, const Work& work) {
-    const TensorMap* maps = parameter.maps + 3 * work.sequence;
+    const TensorMap* maps = maps_of(parameter, work.sequence);
     u32 memory = place.memory, group = place.group, kv_head = work.head;
     // Divisions take a hundredth of a short call.
     if (parameter.heads != parameter.kv_heads) kv_head /= parameter.heads / parameter.kv_heads;
@@ -108,7 +108,7 @@ DEVICE void start_loads(const Parameter& parameter, const Place& place, const Wo
 
 // The host writes the maps, so prefetching them need not wait for the previous launch.
 DEVICE void prefetch_maps(const Parameter& parameter, const Place& place, const Work& work) {
-    const TensorMap* maps = parameter.maps + 3 * work.sequence;
+    const TensorMap* maps = maps_of(parameter, work.sequence);
     if (place.group == 0) prefetch_tensor_map(maps);
     prefetch_tensor_map(maps + 1);
     prefetch_tensor_map(maps + 2);

@@ -6,7 +6,7 @@
 //
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; PARTS of the keys, 1 or 2; KEYS of a
 // step; STAGES of the rings; ARITHMETIC, for e4m3: 0 converted to fp16, 1 Q·Kᵀ of what was copied; UNIFORM 1, all sequences
-// are equal; DESCENDING 1, they are to be computed from their last queries down; FEW 1, some have fewer than 64 queries;
+// are equal, and the host passes them as one with all heads; DESCENDING 1, they are to be computed from their last queries down; FEW 1, some have fewer than 64 queries;
 // SPLIT 1, a tile's keys are split over Parameter::parts blocks; SHARED bytes.
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_merge.cuh"

@@ -42,7 +42,7 @@ DEVICE void load(const Parameter& parameter, u32 base) {
     for (u32 round = 0; tile_of_round(round) < tile_count(parameter); round++) {
         Job job = locate(parameter, tile_of_round(round));
         if (job.steps == 0) continue;
-        const TensorMap* maps = parameter.maps + 3 * job.index;
+        const TensorMap* maps = maps_of(parameter, job.index);
         u32 head = job.kv_head(parameter);
         barrier_wait(base + QUERY_EMPTY, filled++ & 1 ^ 1);
         copy_rows(base + QUERIES_AT, maps, job.query, job.head, QUERIES, base + QUERY_FULL);

@@ -18,8 +18,8 @@ pub mod source;
 pub mod trace;
 
 pub use api::{
-    Buffers, CallPlan, Choice, Layer, LayerShape, Library, Planner, ProductShape, Queue, Routing, ServeError,
-    ShapePlan, Target, Weights,
+    AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan, Choice, Layer,
+    LayerShape, Library, Planner, ProductShape, Queue, Routing, ServeError, ShapePlan, Target, Weights,
 };
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
 pub use error::{BuildError, CompileError, RunError, TracingError};

@@ -64,7 +64,8 @@ pub fn attention<'py>(
     Ok(bytes.into_pyarray(py))
 }
 
-fn operand_format(dtype: &str) -> PyResult<AttentionFormat> {
+/// The format of Q, K and V by the name of their type.
+pub fn operand_format(dtype: &str) -> PyResult<AttentionFormat> {
     match dtype {
         "float8_e4m3fn" => Ok(AttentionFormat::E4m3),
         "int8" => Ok(AttentionFormat::Int8),
@@ -76,7 +77,8 @@ fn operand_format(dtype: &str) -> PyResult<AttentionFormat> {
     }
 }
 
-fn scaling(word: &str) -> PyResult<Scaling> {
+/// Which values share a scale, by name.
+pub fn scaling(word: &str) -> PyResult<Scaling> {
     match word {
         "per-tensor" => Ok(Scaling::PerTensor),
         "per-head" => Ok(Scaling::PerHead),

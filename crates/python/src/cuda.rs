@@ -1,4 +1,4 @@
-//! Grouped GEMM on NVIDIA GPUs, on memory and streams that belong to the caller.
+//! Grouped GEMM and attention on NVIDIA GPUs, on memory and streams that belong to the caller.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -10,14 +10,15 @@ use std::rc::Rc;
 use gauntlet_kernels_cuda::packing;
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
 use gauntlet_kernels_cuda::{
-    Buffers, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError, Weights,
+    AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan, Choice, Layer,
+    LayerShape, Library, ProductShape, Queue, ServeError, Weights,
 };
 use gauntlet_operations::{Form, OutputFormat, Packing, TokenFormat};
 use lru::LruCache;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::{error, gemm};
+use crate::{attention, error, gemm};
 
 /// Layers that stay registered. Each has its plans and encoded maps, not the weights.
 const LAYERS: NonZeroUsize = NonZeroUsize::new(1024).expect("it is not zero");
@@ -30,6 +31,8 @@ pub struct CudaLibrary {
     queues: RefCell<HashMap<usize, Rc<Queue>>>,
     /// What captured graphs hold: it may never be dropped, because nothing says when a graph is gone.
     captured: RefCell<Vec<(Rc<Layer>, Rc<CallPlan>)>>,
+    /// The same of attention.
+    captured_attention: RefCell<Vec<Rc<AttentionPlan>>>,
 }
 
 /// Weights by their addresses. Memory that is freed and given out again serves as well: a layer keeps no values.
@@ -119,6 +122,7 @@ impl CudaLibrary {
                 layers: RefCell::new(LruCache::new(LAYERS)),
                 queues: RefCell::default(),
                 captured: RefCell::default(),
+                captured_attention: RefCell::default(),
             })
         })
     }
@@ -179,6 +183,62 @@ impl CudaLibrary {
             // SAFETY: as in `enqueue`; the ends are a contiguous tensor of an `i32` for each group on this GPU.
             |queue, plan| unsafe { queue.enqueue_routed(plan, &operands(buffers), ends) },
         )
+    }
+
+    /// Enqueues attention on a stream: `sizes` and `words` as [`attention::attention`] takes them; addresses of Q, K, V and the
+    /// result; scales as the addresses of three arrays, or as three numbers of whole tensors, or neither.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a struct would have to be built in each call from Python"
+    )]
+    #[pyo3(signature = (stream, is_capturing, sizes, words, causal, buffers, scales, numbers))]
+    fn enqueue_attention(
+        &self,
+        stream: usize,
+        is_capturing: bool,
+        sizes: (usize, usize, usize, usize, usize, usize),
+        words: (&str, &str, &str),
+        causal: bool,
+        buffers: (u64, u64, u64, u64),
+        scales: Option<[u64; 3]>,
+        numbers: Option<[f32; 3]>,
+    ) -> PyResult<()> {
+        let (batch, heads, kv_heads, queries, keys, head_size) = sizes;
+        let shape = AttentionShape {
+            batch,
+            heads,
+            kv_heads,
+            queries,
+            keys,
+            head_size,
+            causal,
+            format: attention::operand_format(words.0)?,
+            scaling: attention::scaling(words.1)?,
+            output: gemm::format(words.2)?,
+        };
+        let (query, key, value, output) = buffers;
+        let buffers = AttentionBuffers {
+            query,
+            key,
+            value,
+            scales: match (scales, numbers) {
+                (Some(scales), _) => AttentionScales::Addresses(scales),
+                (None, Some(numbers)) => AttentionScales::Numbers(numbers),
+                (None, None) => AttentionScales::Absent,
+            },
+            output,
+        };
+        guarded(|| {
+            let plan = self.library.plan_attention(&shape)?;
+            let queue = self.queue(stream)?;
+            queue.reserve_attention(&plan)?;
+            // SAFETY: as in `enqueue`, of the package's `_cuda_attention.py`; the scales are contiguous tensors of f32.
+            unsafe { queue.enqueue_attention(&plan, &buffers) }?;
+            if is_capturing {
+                self.captured_attention.borrow_mut().push(plan);
+            }
+            Ok(())
+        })
     }
 }
 

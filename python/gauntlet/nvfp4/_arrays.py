@@ -23,6 +23,36 @@ def is_array(array: object) -> bool:
     return isinstance(array, np.ndarray) or is_torch(array)
 
 
+def is_foreign(array: object) -> bool:
+    """Whether it is an array of another library, which may be seen through DLPack."""
+    return not is_array(array) and hasattr(array, "__dlpack__") and hasattr(array, "__dlpack_device__")
+
+
+def imported(array: Any) -> Any:
+    """A PyTorch tensor over the memory of another library's array; anything else as it is.
+
+    Raises:
+        ValueError: PyTorch is not installed.
+    """
+    if not is_foreign(array):
+        return array
+    try:
+        import torch
+    except ImportError:
+        raise ValueError(
+            f"a {type(array).__name__} is computed through PyTorch, which is not installed; install torch, or give numpy arrays"
+        ) from None
+    return torch.from_dlpack(array)
+
+
+def exported(result: Any, like: Any) -> Any:
+    """An array of the library of `like` over the memory of a PyTorch tensor, without a copy; the tensor itself if that library
+    has no array namespace (as the Python array API standard defines it) to import it."""
+    namespace = getattr(like, "__array_namespace__", None)
+    take = None if namespace is None else getattr(namespace(), "from_dlpack", None)
+    return result if take is None else take(result)
+
+
 def check_is_array(name: str, array: object) -> None:
     """Raises TypeError unless it is a numpy array or a PyTorch tensor."""
     if not is_array(array):

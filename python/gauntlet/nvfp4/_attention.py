@@ -29,11 +29,13 @@ def attention(
     """Attention: ``softmax(query @ key.T / sqrt(head_size)) @ value``.
 
     Args:
-        query: ``[batch, heads, queries, head_size]``: float16, bfloat16, or, with scales, float8_e4m3fn or int8.
+        query: ``[batch, heads, queries, head_size]``, contiguous: float16, bfloat16, or, with scales, float8_e4m3fn or int8.
         key: ``[batch, kv_heads, keys, head_size]``; heads are a multiple of kv_heads.
         value: As `key`.
         query_scale: float32 scales of query in float8_e4m3fn or int8: one number for all, ``[batch, heads]``, or
-            ``[batch, heads, ceil(queries / 64)]``. The three scales have the same number of dimensions.
+            ``[batch, heads, ceil(queries / 64)]``. The three scales have the same number of dimensions. For operands on a
+            GPU, scales there are read by the kernel, and numbers are part of the call, so the host waits for neither; arrays
+            on the CPU are copied.
         key_scale: The same for key.
         value_scale: The same for value.
         is_causal: Whether query i sees only keys up to ``i + keys - queries``: the last query sees all of them, as
@@ -41,20 +43,37 @@ def attention(
         out_dtype: float16, bfloat16 or float32; by default that of query, or float16 if that is quantised.
 
     Returns:
-        ``[batch, heads, queries, head_size]``, of the query's library.
+        ``[batch, heads, queries, head_size]``, of the query's library and device.
+
+    On a GPU the call is one launch on PyTorch's current stream, which may be captured in a graph; heads are of 64 or 128
+    values, and elements are not looked at: NaN and infinities go into the result. Arrays of other libraries that offer DLPack
+    (CuPy, JAX) are computed through PyTorch.
 
     Raises:
         TypeError: An argument is of another type.
-        ValueError: A shape, stride, device or scale does not fit, or a value is not finite.
+        ValueError: A shape, stride, device or scale does not fit, or, on the CPU, a value is not finite.
     """
+    scales = {"query_scale": query_scale, "key_scale": key_scale, "value_scale": value_scale}
+    if getattr(query, "is_cuda", False):
+        from gauntlet.nvfp4 import _cuda_attention
+
+        quick = _cuda_attention.quick(query, key, value, (query_scale, key_scale, value_scale), is_causal, out_dtype)
+        if quick is not None:
+            return quick
+    if _arrays.is_foreign(query):
+        tensors = {name: _arrays.imported(scale) for name, scale in scales.items()}
+        operands = (_arrays.imported(array) for array in (query, key, value))
+        result = attention(*operands, **tensors, is_causal=is_causal, out_dtype=out_dtype)
+        return _arrays.exported(result, query)
+    return _checked(query, key, value, scales, is_causal, out_dtype)
+
+
+def _checked(query: Any, key: Any, value: Any, scales: dict[str, Any], is_causal: bool, out_dtype: Any) -> Any:
+    """Attention, after a look at each argument."""
     operands = {"query": query, "key": key, "value": value}
     for name, array in operands.items():
         _arrays.check(name, array, FORMATS, [None, None, None, None])
     device = _arrays.check_same_device(operands)
-    if device != "cpu":
-        raise ValueError(
-            f"query: it is on {device}, and attention is computed on the CPU only so far; move the operands with .cpu()"
-        )
     dtype = _arrays.dtype_name(query)
     for name in ("key", "value"):
         found = _arrays.dtype_name(operands[name])
@@ -64,9 +83,14 @@ def attention(
     kv_heads, keys = int(key.shape[1]), int(key.shape[2])
     for name in ("key", "value"):
         _arrays.check(name, operands[name], FORMATS, [batch, kv_heads, keys, head_size])
-    scales = {"query_scale": query_scale, "key_scale": key_scale, "value_scale": value_scale}
-    scaling, flat = _scales(dtype, scales, [(batch, heads, queries), (batch, kv_heads, keys), (batch, kv_heads, keys)])
+    sizes = [(batch, heads, queries), (batch, kv_heads, keys), (batch, kv_heads, keys)]
+    scaling, arrays = _scales(dtype, scales, sizes)
     output = _arrays.dtype_argument("out_dtype", out_dtype, "float16" if dtype in SCALED else dtype, query)
+    if device != "cpu":
+        from gauntlet.nvfp4 import _cuda_attention
+
+        return _cuda_attention.attention(query, key, value, arrays, scaling, is_causal, output)
+    flat = _by_head(arrays, scaling, sizes)
     data = _native.attention(
         (_arrays.flat_bytes(query), flat[0]),
         (_arrays.flat_bytes(key), flat[1]),
@@ -78,33 +102,42 @@ def attention(
     return _arrays.from_bytes(data, output, query.shape, query)
 
 
-def _scales(
-    dtype: str, scales: dict[str, Any], sizes: list[tuple[int, int, int]]
-) -> tuple[str, list[np.ndarray[Any, np.dtype[np.float32]]]]:
-    """Which values share a scale, and the scales of query, key and value by head and block."""
+def _scales(dtype: str, scales: dict[str, Any], sizes: list[tuple[int, int, int]]) -> tuple[str, dict[str, Any]]:
+    """Which values share a scale, and the scales as arrays; none for a type without them."""
     if dtype not in SCALED:
         given = [name for name, scale in scales.items() if scale is not None]
         if given:
             raise ValueError(f"{given[0]}: {dtype} has no scales; leave it out, or use float8_e4m3fn or int8")
-        return "per-head", [np.ones(batch * heads, np.float32) for batch, heads, _ in sizes]
+        return "per-head", {}
     arrays = {}
     for name, scale in scales.items():
         if scale is None:
             raise ValueError(f"{name}: it is left out, and {dtype} has scales; give one number, or [batch, heads]")
-        array = _arrays.flat_floats(scale).reshape(tuple(scale.shape)) if _arrays.is_torch(scale) else scale
-        arrays[name] = np.asarray(array, np.float32)
-    dimensions = {name: array.ndim if array.size != 1 or array.ndim > 1 else 0 for name, array in arrays.items()}
+        arrays[name] = scale if _arrays.is_array(scale) else np.asarray(scale, np.float32)
+    shapes = {name: tuple(int(size) for size in array.shape) for name, array in arrays.items()}
+    dimensions = {name: 0 if shape == (1,) else len(shape) for name, shape in shapes.items()}
     first = dimensions["query_scale"]
     for name, count in dimensions.items():
         if count != first:
             raise ValueError(f"{name}: it has {count} dimensions, and query_scale {first}; scale all three alike")
-    flat = []
-    for (name, array), (batch, heads, positions) in zip(arrays.items(), sizes, strict=True):
-        if first == 0:
-            flat.append(np.full(batch * heads, array.reshape(-1)[0], np.float32))
-            continue
+    if first == 0:
+        return "per-tensor", arrays
+    for (name, shape), (batch, heads, positions) in zip(shapes.items(), sizes, strict=True):
         wanted = (batch, heads, math.ceil(positions / SCALE_BLOCK))[: max(first, 2)]
-        if array.shape != wanted:
-            raise ValueError(f"{name}: its shape is {array.shape}; it must be {wanted}, or one number")
-        flat.append(np.ascontiguousarray(array).reshape(-1))
-    return {0: "per-tensor", 2: "per-head", 3: "per-block"}[first], flat
+        if shape != wanted:
+            raise ValueError(f"{name}: its shape is {shape}; it must be {wanted}, or one number")
+    return {2: "per-head", 3: "per-block"}[first], arrays
+
+
+def _by_head(
+    arrays: dict[str, Any], scaling: str, sizes: list[tuple[int, int, int]]
+) -> list[np.ndarray[Any, np.dtype[np.float32]]]:
+    """The scales of query, key and value by head and block, on the CPU."""
+    if not arrays:
+        return [np.ones(batch * heads, np.float32) for batch, heads, _ in sizes]
+    for name, array in arrays.items():
+        _arrays.on_cpu(name, array)
+    flat = [_arrays.flat_floats(array) for array in arrays.values()]
+    if scaling == "per-tensor":
+        return [np.full(batch * heads, one[0], np.float32) for one, (batch, heads, _) in zip(flat, sizes, strict=True)]
+    return flat

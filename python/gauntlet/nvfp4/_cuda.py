@@ -32,11 +32,11 @@ class _Libraries(threading.local):
         return library
 
 
-_libraries = _Libraries()
+libraries = _Libraries()
 
 _SCALES = (torch.uint8, torch.float8_e4m3fn)
 _HALVES = (torch.bfloat16, torch.float16)
-_NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32"}
+NAMES = {torch.float16: "float16", torch.bfloat16: "bfloat16", torch.float32: "float32"}
 
 
 def _wrapped_stream(device: int) -> int:
@@ -44,7 +44,7 @@ def _wrapped_stream(device: int) -> int:
 
 
 # PyTorch's own compiler uses the private function in the code that it generates: it spares an object in each call.
-_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _wrapped_stream)
+current_stream: Callable[[int], int] = getattr(torch._C, "_cuda_getCurrentRawStream", _wrapped_stream)
 
 
 def product(tokens: Any, named: dict[str, Any], routing: Sequence[int] | torch.Tensor, dtype: str) -> torch.Tensor:
@@ -57,7 +57,7 @@ def product(tokens: Any, named: dict[str, Any], routing: Sequence[int] | torch.T
         operands = tokens.values, tokens.scales, tokens.tensor_scales
     else:
         first, second = matrices(named, tokens.shape[1], str(tokens.device))
-        packing = packing_of(named, _NAMES[tokens.dtype])
+        packing = packing_of(named, NAMES[tokens.dtype])
         operands = tokens, None, ()
     return enqueue(*operands, first, second, routing, getattr(torch, dtype), packing)
 
@@ -178,7 +178,7 @@ def quick(
         or tokens.shape[1] != first.k
         or tokens.device != first.device
         or not tokens.is_contiguous()
-        or dtype not in _NAMES
+        or dtype not in NAMES
     ):
         return None
     routing: Any = None
@@ -247,16 +247,16 @@ def enqueue(
     output = torch.empty((rows, columns), dtype=dtype, device=values.device)
     other = (0, 0) if second is None else (second[0].data_ptr(), second[1].data_ptr())
     layer = (
-        _stream(device),
+        current_stream(device),
         torch.cuda.is_current_stream_capturing(),
         (groups, columns, depth),
         (weights.data_ptr(), weight_scales.data_ptr(), *other),
         (token_scales, factors, () if second is None else second[2]),
-        ("nvfp4" if scales is not None else _NAMES[values.dtype], _NAMES[dtype], packing),
+        ("nvfp4" if scales is not None else NAMES[values.dtype], NAMES[dtype], packing),
     )
     buffers = (values.data_ptr(), 0 if scales is None else scales.data_ptr(), output.data_ptr())
     if isinstance(routing, torch.Tensor):
-        _libraries.of(device).enqueue_routed(*layer, rows, buffers, routing.data_ptr())
+        libraries.of(device).enqueue_routed(*layer, rows, buffers, routing.data_ptr())
     else:
-        _libraries.of(device).enqueue(*layer, routing, buffers)
+        libraries.of(device).enqueue(*layer, routing, buffers)
     return output

@@ -87,7 +87,8 @@ def grouped_mm(
         out_dtype: float16, bfloat16 or float32; by default float32 for numpy and bfloat16 for PyTorch.
 
     Returns:
-        ``[m, n]``, of the tokens' library and device. Sums are rounded once to `out_dtype`, results are the same to the
+        ``[m, n]``, of the tokens' library and device; arrays of other libraries that offer DLPack (CuPy, JAX) are computed
+        through PyTorch, beside weights that are its tensors. Sums are rounded once to `out_dtype`, results are the same to the
         bit from call to call.
 
     Raises:
@@ -145,6 +146,9 @@ def _product(
         quick = _cuda.quick(tokens, weights, second, sizes, offs, out_dtype)
         if quick is not None:
             return quick
+    if not isinstance(tokens, Tensor) and _arrays.is_foreign(tokens):
+        result = _product(_arrays.imported(tokens), weights, second, (sizes, _arrays.imported(offs)), out_dtype)
+        return _arrays.exported(result, tokens)
     named = {"weights": weights} if second is None else {"gate": weights, "up": second}
     is_float = not isinstance(tokens, Tensor)
     if is_float:

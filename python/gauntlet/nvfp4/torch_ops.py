@@ -1,7 +1,7 @@
-"""The products as PyTorch operators, for `torch.compile` and graph capture. Importing this module imports torch.
+"""The products and attention as PyTorch operators, for `torch.compile` and graph capture. Importing this module imports torch.
 
-``torch.ops.gauntlet.grouped_mm`` and ``torch.ops.gauntlet.swiglu_grouped_mm`` take tensors and plain numbers only, so that
-a compiler can trace them; `grouped_mm` and `swiglu_grouped_mm` here take `nvfp4.Tensor` like the functions of the package.
+``torch.ops.gauntlet.grouped_mm``, ``torch.ops.gauntlet.swiglu_grouped_mm`` and ``torch.ops.gauntlet.attention`` take tensors and
+plain numbers only, so that a compiler can trace them; the functions here take what those of the package take.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from gauntlet.nvfp4 import _products
+from gauntlet.nvfp4 import _attention, _products
 from gauntlet.nvfp4._tensor import Tensor
 
-__all__ = ["grouped_mm", "swiglu_grouped_mm"]
+__all__ = ["attention", "grouped_mm", "swiglu_grouped_mm"]
 
 _RESULTS = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -77,6 +77,34 @@ def swiglu_grouped_mm(
     first = (gate.values, gate.scales, list(gate.tensor_scales))
     second = (up.values, up.scales, list(up.tensor_scales))
     result: torch.Tensor = torch.ops.gauntlet.swiglu_grouped_mm(*operands, *first, *second, sizes, out_dtype)
+    return result
+
+
+def attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *,
+    query_scale: float | torch.Tensor | None = None,
+    key_scale: float | torch.Tensor | None = None,
+    value_scale: float | torch.Tensor | None = None,
+    is_causal: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """As `nvfp4.attention`, through the operator.
+
+    Raises:
+        As `nvfp4.attention`.
+        TypeError: Some scales are numbers, and others are not.
+    """
+    scales = (query_scale, key_scale, value_scale)
+    numbers = [float(scale) for scale in scales if isinstance(scale, (int, float))]
+    if len(numbers) not in (0, 3):
+        raise TypeError("query_scale, key_scale, value_scale: only some are numbers; the operator takes three numbers or three tensors")
+    if out_dtype is None:
+        out_dtype = query.dtype if query.dtype in _RESULTS else torch.float16
+    given = (None, None, None) if numbers else scales
+    result: torch.Tensor = torch.ops.gauntlet.attention(query, key, value, *given, numbers, is_causal, out_dtype)
     return result
 
 
@@ -179,6 +207,27 @@ def _swiglu_grouped_mm(
     return result
 
 
+def _attention_of(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    query_scale: torch.Tensor | None,
+    key_scale: torch.Tensor | None,
+    value_scale: torch.Tensor | None,
+    numbers: list[float],
+    is_causal: bool,
+    out_dtype: torch.dtype,
+) -> torch.Tensor:
+    scales = numbers or (query_scale, key_scale, value_scale)
+    named = dict(zip(("query_scale", "key_scale", "value_scale"), scales, strict=True))
+    result: torch.Tensor = _attention.attention(query, key, value, **named, is_causal=is_causal, out_dtype=out_dtype)
+    return result
+
+
+def _fake_attention(query: torch.Tensor, *others: Any) -> torch.Tensor:
+    return query.new_empty(query.shape, dtype=others[-1])
+
+
 def _fake(values: torch.Tensor, scales: Any, tensor_scales: Any, weights: torch.Tensor, *others: Any) -> torch.Tensor:
     """A result without values: what the operators return, for tracing."""
     return values.new_empty((values.shape[0], weights.shape[-2]), dtype=others[-1])
@@ -223,3 +272,11 @@ _register("routed_grouped_mm", _HALVES, _grouped_mm_of_halves, _fake_of_halves, 
 _DUAL_HALVES = f"Tensor tokens, {_tensors('gate_', 'up_')}"
 _register("swiglu_grouped_mm_of_halves", _DUAL_HALVES, _swiglu_grouped_mm_of_halves, _fake_of_halves)
 _register("routed_swiglu_grouped_mm", _DUAL_HALVES, _swiglu_grouped_mm_of_halves, _fake_of_halves, "Tensor offs")
+
+_SCALES = "Tensor? query_scale, Tensor? key_scale, Tensor? value_scale, float[] numbers"
+define(
+    "attention",
+    f"Tensor query, Tensor key, Tensor value, {_SCALES}, bool is_causal, ScalarType out_dtype",
+    _attention_of,
+    _fake_attention,
+)

@@ -1,5 +1,6 @@
 //! Why a layer, a plan or a call is refused.
 
+use gauntlet_operations::AttentionFormat;
 use thiserror::Error;
 
 use crate::driver::{DriverError, UnsupportedGpu};
@@ -80,10 +81,22 @@ pub enum ServeError {
         /// The address.
         address: u64,
     },
+    /// Attention's scales are not of the kind that was planned for.
+    #[error("scales: {given}, and the plan is for {format} with {needed}; {remedy}")]
+    Scales {
+        /// What the call brings.
+        given: &'static str,
+        /// The format of the operands.
+        format: AttentionFormat,
+        /// What the plan needs.
+        needed: &'static str,
+        /// What to give in its place.
+        remedy: &'static str,
+    },
     /// A call that needs more scratch memory than was reserved.
     #[error(
         "the call needs {needed} bytes of scratch memory, and the queue has {reserved}; call `Queue::reserve` with the plan \
-         before the first call"
+         before the first call (`Queue::reserve_attention` for attention)"
     )]
     NotReserved {
         /// Bytes that the call needs.

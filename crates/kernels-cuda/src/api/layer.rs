@@ -7,10 +7,11 @@ use std::rc::Rc;
 use gauntlet_operations::Form;
 use lru::LruCache;
 
+use super::ready::Ready;
 use super::{Choice, LayerShape, Library, Planner, Routing, ServeError, ShapePlan};
 use crate::driver::{DeviceMemory, RelaxedCapture};
-use crate::engine::{Loaded, encode_all, weight_address};
-use crate::plan::{Addresses, Launch, Map, Pass, Variant, Weights};
+use crate::engine::{encode_all, weight_address};
+use crate::plan::{Map, Variant, Weights};
 
 /// Required alignment of addresses in bytes: tensor maps and bulk copies need it (CUDA driver API,
 /// cuTensorMapEncodeTiled: globalAddress; PTX ISA, cp.async.bulk).
@@ -35,13 +36,8 @@ pub struct Layer {
 /// work is done.
 pub struct CallPlan {
     shape: ShapePlan,
-    /// As [`Plan::variants`](crate::plan::Plan::variants).
-    kernels: Vec<Rc<Loaded>>,
-    tables: DeviceMemory,
+    ready: Ready,
     maps: Rc<DeviceMemory>,
-    ordinal: usize,
-    workspace_bytes: usize,
-    counter_bytes: usize,
 }
 
 impl Layer {
@@ -107,19 +103,11 @@ impl Layer {
             return Err(ServeError::OtherLayer);
         }
         let _relaxed = RelaxedCapture::new(self.library.context())?;
-        let variants = shape.plan().variants().into_iter();
-        let kernels = variants
-            .map(|variant| self.library.kernel(variant))
-            .collect::<Result<_, _>>()?;
         let memory = shape.plan().memory(&self.weights);
         let routing = shape.routing().clone();
         let plan = Rc::new(CallPlan {
-            kernels,
-            tables: DeviceMemory::from_bytes(self.library.context(), &memory.tables)?,
+            ready: Ready::new(&self.library, shape.plan(), &memory)?,
             maps: self.encoded(memory.maps)?,
-            ordinal: self.library.device().ordinal,
-            workspace_bytes: memory.workspace_bytes,
-            counter_bytes: memory.counter_bytes,
             shape,
         });
         self.plans.borrow_mut().put(routing, Rc::clone(&plan));
@@ -151,30 +139,21 @@ impl CallPlan {
 
     /// Bytes of scratch memory that a call needs.
     pub fn workspace_bytes(&self) -> usize {
-        self.workspace_bytes
+        self.ready.workspace_bytes
     }
 
     /// Bytes of counters that a call needs.
     pub fn counter_bytes(&self) -> usize {
-        self.counter_bytes
+        self.ready.counter_bytes
     }
 
-    /// The kernel of a launch.
-    pub(super) fn kernel(&self, pass: Pass) -> &Loaded {
-        &self.kernels[self.shape.plan().place(pass)]
+    pub(super) fn ready(&self) -> &Ready {
+        &self.ready
     }
 
-    pub(super) fn ordinal(&self) -> usize {
-        self.ordinal
-    }
-
-    /// The launches of a call; the addresses of tables and maps are filled in here.
-    pub(super) fn launches(&self, addresses: Addresses) -> Vec<Launch> {
-        self.shape.plan().launches(&Addresses {
-            tables: self.tables.address(),
-            maps: self.maps.address(),
-            ..addresses
-        })
+    /// Where the encoded maps of the weights lie.
+    pub(super) fn maps(&self) -> u64 {
+        self.maps.address()
     }
 }
 

@@ -2,13 +2,19 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 
-use super::ServeError;
+use lru::LruCache;
+
+use super::{AttentionPlan, AttentionShape, ServeError};
 use crate::compiler::Compiler;
-use crate::driver::{Context, Device};
+use crate::driver::{Context, Device, RelaxedCapture};
 use crate::engine::Loaded;
 use crate::plan::Variant;
+
+/// Plans of attention that a library caches. Each has tables in device memory, 16 bytes for each tile of queries of a head.
+const ATTENTION_PLANS: NonZeroUsize = NonZeroUsize::new(256).expect("it is not zero");
 
 /// A GPU with the kernels loaded so far; clones share the same state.
 ///
@@ -21,6 +27,7 @@ struct Shared {
     context: Context,
     compiler: Compiler,
     kernels: RefCell<HashMap<Variant, Rc<Loaded>>>,
+    attention: RefCell<LruCache<AttentionShape, Rc<AttentionPlan>>>,
 }
 
 impl Library {
@@ -36,6 +43,7 @@ impl Library {
             context: Context::new(&device)?,
             compiler,
             kernels: RefCell::default(),
+            attention: RefCell::new(LruCache::new(ATTENTION_PLANS)),
         })))
     }
 
@@ -47,6 +55,22 @@ impl Library {
     /// Its context, in which memory and streams can be made.
     pub fn context(&self) -> &Context {
         &self.0.context
+    }
+
+    /// Attention of these sizes: planned and uploaded now, or taken from the cache of recent plans. A stream may be captured
+    /// meanwhile, unless it waits for the default stream, in which tables are copied.
+    ///
+    /// # Errors
+    /// If a size is invalid, no kernel supports the call, the kernel does not compile, or there is no memory for its tables.
+    pub fn plan_attention(&self, shape: &AttentionShape) -> Result<Rc<AttentionPlan>, ServeError> {
+        if let Some(plan) = self.0.attention.borrow_mut().get(shape) {
+            return Ok(Rc::clone(plan));
+        }
+        let planned = shape.plan(self.device().target()?)?;
+        let _relaxed = RelaxedCapture::new(self.context())?;
+        let plan = Rc::new(AttentionPlan::new(self, *shape, planned)?);
+        self.0.attention.borrow_mut().put(*shape, Rc::clone(&plan));
+        Ok(plan)
     }
 
     /// The kernel of a variant: already loaded, loaded from the cache on disk, or compiled now, which takes seconds.

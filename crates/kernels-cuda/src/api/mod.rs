@@ -24,6 +24,9 @@
 //! # }
 //! ```
 //!
+//! Attention needs no registration: [`Library::plan_attention`] plans it by its sizes, and
+//! [`Queue::enqueue_attention`] puts a call on a stream.
+//!
 //! **Threads.** A CUDA context is current for a thread, so [`Library`] and everything made from it stay in the thread
 //! that made them: they are neither `Send` nor `Sync`. Another thread that serves the same or another GPU makes its
 //! own. [`Planner`] and [`ShapePlan`] hold no device state and are both `Send` and `Sync`, so a scheduler thread can
@@ -33,14 +36,17 @@
 //! with zero scales to a multiple of [`DEPTH_STEP`](crate::plan::DEPTH_STEP) values; groups of tokens and of results
 //! are contiguous without padding. Every buffer begins at a multiple of [`ALIGNMENT`] bytes.
 
+mod attention;
 mod choice;
 mod error;
 mod layer;
 mod library;
 mod planner;
 mod queue;
+mod ready;
 
 pub use crate::plan::{Target, Weights};
+pub use attention::{AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape};
 pub use choice::Choice;
 pub use error::ServeError;
 pub use layer::{ALIGNMENT, CallPlan, Layer};

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use super::layer::check_address;
+use super::ready::Ready;
 use super::{CallPlan, Library, Routing, ServeError};
 use crate::driver::{DeviceMemory, RelaxedCapture, Stream};
-use crate::plan::Addresses;
+use crate::plan::{Addresses, OPERANDS, Plan};
 
 /// A stream with the scratch memory of its calls. Calls on one stream run one after another, so they share this memory.
 /// For calls that run at the same time, make several queues.
@@ -75,21 +76,25 @@ impl Queue {
     /// # Errors
     /// If there is not enough memory.
     pub fn reserve(&self, plan: &CallPlan) -> Result<(), ServeError> {
+        self.reserve_for(plan.ready())
+    }
+
+    pub(super) fn reserve_for(&self, ready: &Ready) -> Result<(), ServeError> {
         let scratch = &mut *self.scratch.borrow_mut();
         let context = self.stream.context();
-        if scratch.workspace.bytes() < plan.workspace_bytes() {
+        if scratch.workspace.bytes() < ready.workspace_bytes {
             let _relaxed = RelaxedCapture::new(context)?;
-            let larger = DeviceMemory::new(context, plan.workspace_bytes().next_power_of_two())?;
+            let larger = DeviceMemory::new(context, ready.workspace_bytes.next_power_of_two())?;
             scratch
                 .outgrown
                 .push(std::mem::replace(&mut scratch.workspace, larger));
         }
-        if scratch.counters.bytes() < plan.counter_bytes() {
+        if scratch.counters.bytes() < ready.counter_bytes {
             let _relaxed = RelaxedCapture::new(context)?;
             // Cleared now and not in the stream: a graph would clear them in each replay, and calls before the first replay
             // would find them as they were allocated.
             let larger =
-                DeviceMemory::assembled::<&[u8]>(context, plan.counter_bytes().next_power_of_two(), &[])?;
+                DeviceMemory::assembled::<&[u8]>(context, ready.counter_bytes.next_power_of_two(), &[])?;
             scratch
                 .outgrown
                 .push(std::mem::replace(&mut scratch.counters, larger));
@@ -155,10 +160,44 @@ impl Queue {
     /// # Safety
     /// As [`enqueue`](Self::enqueue), and [`enqueue_routed`](Self::enqueue_routed) if the plan is routed.
     unsafe fn launch(&self, plan: &CallPlan, buffers: &Buffers, ends: u64) -> Result<(), ServeError> {
-        self.check_device(plan)?;
+        let addresses = Addresses {
+            operands: [buffers.tokens, ends, 0],
+            scales: [buffers.token_scales, 0, 0],
+            factors: [1.0; OPERANDS],
+            output: buffers.output,
+            tables: 0,
+            maps: plan.maps(),
+            workspace: 0,
+            counters: 0,
+        };
+        let check = || {
+            check_address(|| "tokens".to_owned(), buffers.tokens)?;
+            if !plan.shape().layer().tokens.is_half() {
+                check_address(|| "scales of tokens".to_owned(), buffers.token_scales)?;
+            }
+            check_address(|| "output".to_owned(), buffers.output)
+        };
+        // SAFETY: the caller promises size and lifetime of the buffers; the layer made the maps for this plan.
+        unsafe { self.launch_all(plan.ready(), plan.shape().plan(), addresses, check) }
+    }
+
+    /// Puts the launches of a plan on the stream, with its tables and this queue's scratch memory. Where there are any, `check`
+    /// comes first: without work there are no launches, and buffers need not exist.
+    ///
+    /// # Safety
+    /// The operands, their scales, the output and the maps are device memory as the plan needs it, which lives until the stream's
+    /// work is done; `ready` was made of `plan`.
+    pub(super) unsafe fn launch_all(
+        &self,
+        ready: &Ready,
+        plan: &dyn Plan,
+        addresses: Addresses,
+        check: impl FnOnce() -> Result<(), ServeError>,
+    ) -> Result<(), ServeError> {
+        self.check_device(ready.ordinal)?;
         let scratch = self.scratch.borrow();
         let (needed, reserved) = (
-            (plan.workspace_bytes(), plan.counter_bytes()),
+            (ready.workspace_bytes, ready.counter_bytes),
             (scratch.workspace.bytes(), scratch.counters.bytes()),
         );
         if needed.0 > reserved.0 || needed.1 > reserved.1 {
@@ -167,42 +206,30 @@ impl Queue {
                 reserved: reserved.0 + reserved.1,
             });
         }
-        let launches = plan.launches(Addresses {
-            operands: [buffers.tokens, ends, 0],
-            scales: [buffers.token_scales, 0, 0],
-            output: buffers.output,
-            tables: 0,
-            maps: 0,
+        let launches = plan.launches(&Addresses {
+            tables: ready.tables.address(),
             workspace: scratch.workspace.address(),
             counters: scratch.counters.address(),
+            ..addresses
         });
-        // Without tokens there are no launches, and buffers need not exist.
         if !launches.is_empty() {
-            check_address(|| "tokens".to_owned(), buffers.tokens)?;
-            if !plan.shape().layer().tokens.is_half() {
-                check_address(|| "scales of tokens".to_owned(), buffers.token_scales)?;
-            }
-            check_address(|| "output".to_owned(), buffers.output)?;
+            check()?;
             self.stream.context().make_current()?;
         }
         for launch in launches {
-            // SAFETY: the plan made the parameter for its own kernels. It points to the plan's tables and maps, to
-            // scratch memory of the sizes that the plan asked for, and to buffers for which the caller promises size
-            // and lifetime.
-            unsafe { plan.kernel(launch.pass).launch(&launch, &self.stream) }?;
+            // SAFETY: the plan made the parameter for its own kernels. It points to the plan's tables, to scratch memory
+            // of the sizes that the plan asked for, and to memory for which the caller promises size and lifetime.
+            unsafe { ready.kernels[plan.place(launch.pass)].launch(&launch, &self.stream) }?;
         }
         Ok(())
     }
 
-    fn check_device(&self, plan: &CallPlan) -> Result<(), ServeError> {
+    fn check_device(&self, plan: usize) -> Result<(), ServeError> {
         let queue = self.stream.context().device().ordinal;
-        if queue == plan.ordinal() {
+        if queue == plan {
             return Ok(());
         }
-        Err(ServeError::OtherDevice {
-            plan: plan.ordinal(),
-            queue,
-        })
+        Err(ServeError::OtherDevice { plan, queue })
     }
 }
 

@@ -11,6 +11,7 @@ mod parts;
 mod routed;
 mod rules;
 mod sampled;
+mod scales;
 mod small;
 mod steps;
 mod variants;
@@ -33,7 +34,7 @@ use super::setup::weight_address;
 use crate::compiler::Compiler;
 use crate::packing::PackingError;
 use crate::plan::{
-    self, Addresses, Map, Matrix, OPERANDS, Plan, ScaleLayout, Swizzle, Target, TokenMatrix, Weights,
+    self, Addresses, Map, MappedOperands, Matrix, OPERANDS, Plan, ScaleLayout, Swizzle, Target, Weights,
 };
 use crate::shipped::Shipped;
 
@@ -55,6 +56,8 @@ struct Kernels {
     scales: ScaleLayout,
     plan: Box<dyn Plan>,
     kernels: Vec<Kernel>,
+    /// Scales of all of Q, K and V that are part of the launch in place of those in memory.
+    factors: Option<[f32; OPERANDS]>,
 }
 
 impl Kernels {
@@ -77,6 +80,7 @@ impl Kernels {
             scales: ScaleLayout::of(target(arch).for_problem(problem).arch),
             kernels,
             plan,
+            factors: None,
         }
     }
 
@@ -128,7 +132,11 @@ impl Kernels {
         let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
         Addresses {
             operands: operands.rows,
-            scales: operands.scales,
+            scales: match self.factors {
+                Some(_) => [0; OPERANDS],
+                None => operands.scales,
+            },
+            factors: self.factors.unwrap_or([1.0; OPERANDS]),
             output: memory.allocate_unwritten(self.problem.output_bytes()),
             tables: memory.allocate(needed.tables),
             maps: memory.allocate(maps),
@@ -184,14 +192,17 @@ fn run(
     gauntlet_ptx::run(&launches.collect::<Vec<_>>(), memory, seed)
 }
 
-/// The parameter of a launch, with the maps of its tokens.
+/// The parameter of a launch, with the maps of its operands.
 fn parameter(launch: &plan::Launch) -> Vec<u8> {
-    let Some(tokens) = launch.tokens else {
+    let Some(operands) = launch.mapped else {
         return launch.parameter.clone();
     };
-    let maps = tokens.maps();
-    let maps: Vec<u8> = maps.iter().flat_map(|map| encoded(map, tokens.address)).collect();
-    TokenMatrix::complete(&launch.parameter, &maps)
+    let maps = operands.maps();
+    let maps: Vec<u8> = maps
+        .iter()
+        .flat_map(|map| encoded(map, operands.address(map)))
+        .collect();
+    MappedOperands::complete(&launch.parameter, &maps)
 }
 
 /// Where operands lie in the interpreter's memory.

@@ -298,6 +298,7 @@ impl Drop for Kernel {
 const NOWHERE: Addresses = Addresses {
     operands: [0; OPERANDS],
     scales: [0; OPERANDS],
+    factors: [1.0; OPERANDS],
     output: 0,
     tables: 0,
     maps: 0,

@@ -9,17 +9,18 @@ use super::encode_all;
 use crate::compiler::{Compiled, Compiler};
 use crate::driver::{Context, Device, DriverError, Function, LaunchShape, Stream};
 use crate::error::BuildError;
-use crate::plan::{Launch, TokenMatrix, Variant};
+use crate::plan::{Launch, MappedOperands, Variant};
 
-/// Encoded maps of tokens that a kernel keeps: calls mostly come with the same few buffers.
-const KEPT: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
+/// Encoded maps of operands that a kernel keeps: calls mostly come with the same buffers, such as the cached keys of each layer
+/// of a model.
+const KEPT: NonZeroUsize = NonZeroUsize::new(128).expect("it is not zero");
 
 /// A variant on the device.
 pub(crate) struct Loaded {
     pub function: Function,
     overlapping: bool,
-    /// The tensor maps of tokens that a launch brought last.
-    tokens: RefCell<LruCache<TokenMatrix, Vec<u8>>>,
+    /// The tensor maps of operands that launches brought last.
+    mapped: RefCell<LruCache<MappedOperands, Vec<u8>>>,
 }
 
 impl Loaded {
@@ -46,7 +47,7 @@ impl Loaded {
             Self {
                 function,
                 overlapping,
-                tokens: RefCell::new(LruCache::new(KEPT)),
+                mapped: RefCell::new(LruCache::new(KEPT)),
             },
         ))
     }
@@ -61,13 +62,15 @@ impl Loaded {
             cluster: launch.cluster,
             overlapping: self.overlapping,
         };
-        let Some(tokens) = launch.tokens else {
+        let Some(operands) = launch.mapped else {
             // SAFETY: the caller makes the same promise.
             return unsafe { self.function.launch(shape, &launch.parameter, stream) };
         };
-        let mut kept = self.tokens.borrow_mut();
-        let maps = kept.try_get_or_insert(tokens, || encode_all(&tokens.maps(), |_| tokens.address))?;
-        let parameter = TokenMatrix::complete(&launch.parameter, maps);
+        let mut kept = self.mapped.borrow_mut();
+        let maps = kept.try_get_or_insert(operands, || {
+            encode_all(&operands.maps(), |map| operands.address(map))
+        })?;
+        let parameter = MappedOperands::complete(&launch.parameter, maps);
         // SAFETY: the caller makes the same promise.
         unsafe { self.function.launch(shape, &parameter, stream) }
     }

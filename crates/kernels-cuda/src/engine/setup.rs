@@ -1,7 +1,7 @@
 //! What a call needs in device memory beside the operands and the result: tables, tensor maps, workspace, counters.
 
 use crate::driver::{CallMemory, Context, DeviceMemory, DriverError, MAP_BYTES, Stream, encode};
-use crate::plan::{Addresses, Map, Matrix, Memory, Weights};
+use crate::plan::{Addresses, Map, Matrix, Memory, OPERANDS, Weights};
 
 use super::operands::Operands;
 
@@ -66,6 +66,7 @@ impl<'a> OfCall<'a> {
         Addresses {
             operands: operands.rows,
             scales: operands.scales,
+            factors: [1.0; OPERANDS],
             output: output.address(),
             tables: self.tables.address(),
             maps: self.maps.address(),
@@ -85,6 +86,7 @@ pub(super) fn kept_addresses(
     Addresses {
         operands: operands.rows,
         scales: operands.scales,
+        factors: [1.0; OPERANDS],
         output: output.address(),
         tables: tables.tables.address(),
         maps: tables.maps.address(),

@@ -18,6 +18,7 @@ pub fn hopper() -> Target {
 pub const ADDRESSES: Addresses = Addresses {
     operands: [1 << 32, 8 << 32, 9 << 32],
     scales: [2 << 32, 10 << 32, 11 << 32],
+    factors: [1.0; 3],
     output: 3 << 32,
     tables: 4 << 32,
     maps: 5 << 32,

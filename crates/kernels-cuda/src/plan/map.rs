@@ -22,7 +22,7 @@ pub struct Map {
 }
 
 /// The element type of a tensor map; copies need only its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Element {
     /// A byte.
     Byte,

@@ -12,6 +12,7 @@ mod groups;
 mod map;
 pub mod narrow;
 pub mod native;
+mod own_maps;
 pub mod rows;
 mod scales;
 pub mod swapped;
@@ -34,6 +35,7 @@ pub(crate) use groups::{depth, has_one_depth, matrices, table, token_columns};
 pub use map::{Element, Map, Swizzle};
 use narrow::NarrowPlan;
 use native::NativePlan;
+pub use own_maps::{HeadMatrices, HeadShape, MappedOperands};
 use rows::RowsPlan;
 pub use scales::ScaleLayout;
 use swapped::SwappedPlan;
@@ -213,13 +215,15 @@ pub struct Memory {
 pub const OPERANDS: usize = 3;
 
 /// The addresses of a call in device memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Addresses {
     /// A GEMM's packed tokens (a group's begin at its [`Group::tokens`]), and of a call that is planned on the device the
     /// ends of its groups; attention's Q, K and V.
     pub operands: [u64; OPERANDS],
     /// Their scales.
     pub scales: [u64; OPERANDS],
+    /// The scales of all of Q, K and V if they are numbers and `scales` are null; else 1.
+    pub factors: [f32; OPERANDS],
     /// The result.
     pub output: u64,
     /// The plan's tables.
@@ -254,8 +258,8 @@ pub struct Launch {
     pub cluster: u32,
     /// The bytes of the parameter.
     pub parameter: Vec<u8>,
-    /// Tokens whose tensor maps the parameter has to end with.
-    pub tokens: Option<TokenMatrix>,
+    /// Operands whose tensor maps the parameter has to end with.
+    pub mapped: Option<MappedOperands>,
 }
 
 /// A problem under a schedule.

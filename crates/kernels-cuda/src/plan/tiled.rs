@@ -138,7 +138,7 @@ impl Tiled {
             grid: self.blocks as u32,
             cluster: self.cluster as u32,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
-            tokens: None,
+            mapped: None,
         }]
     }
 }

@@ -9,8 +9,6 @@ const BOX_COLUMNS: u32 = 64;
 const HEIGHTS: u32 = 6;
 /// Tokens of the lowest box.
 const LEAST_ROWS: u32 = 8;
-/// Maps begin at a multiple of this (CUDA driver API, CUtensorMap).
-const ALIGNMENT: usize = 64;
 
 /// The tokens of all groups, one after another: 16-bit floats `[rows, columns]` without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,13 +35,5 @@ impl TokenMatrix {
             swizzle: Swizzle::Bytes128,
         };
         (0..HEIGHTS).map(map).collect()
-    }
-
-    /// The parameter of a launch with the encoded maps at its end.
-    pub fn complete(parameter: &[u8], maps: &[u8]) -> Vec<u8> {
-        let mut complete = parameter.to_vec();
-        complete.resize(parameter.len().next_multiple_of(ALIGNMENT), 0);
-        complete.extend_from_slice(maps);
-        complete
     }
 }

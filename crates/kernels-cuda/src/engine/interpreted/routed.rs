@@ -84,6 +84,7 @@ impl Prepared {
         let addresses = Addresses {
             operands: [operands.rows[0], memory.allocate(vec![0; 4 * EXPERTS]), 0],
             scales: operands.scales,
+            factors: [1.0; OPERANDS],
             output: memory.allocate_unwritten(ROWS * SIZES.0 * 4),
             tables: memory.allocate(needed.tables),
             maps: memory.allocate(maps),
@@ -164,6 +165,7 @@ fn check(tokens: TokenFormat, form: Form, schedule: &Schedule) {
             problem: operation,
             packing: schedule.packing,
             kernels: host.take().unwrap(),
+            factors: None,
         };
         let expected = kernels.run(&[Inputs::GroupedGemm(inputs)], 0).unwrap();
         let (own, rest) = found.split_at(expected[0].bytes.len());

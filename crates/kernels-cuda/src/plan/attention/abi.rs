@@ -55,7 +55,7 @@ pub(super) struct Parameter {
     pub tile_count: u32,
     pub heads: u32,
     pub kv_heads: u32,
-    /// log₂ e / √(head size).
+    /// log₂ e / √(head size), times the scales of Q and K if they are numbers.
     pub scale: f32,
     /// Query and key positions of every sequence if all are equal; else 0.
     pub queries: u32,
@@ -63,6 +63,10 @@ pub(super) struct Parameter {
     pub first_scales: u64,
     /// Parts of a tile's keys, at most.
     pub parts: u32,
+    /// From a head's scales to the next head's; 0 if all heads share one.
+    pub scale_step: u32,
+    /// The scale of V if it is a number; else 1.
+    pub value_scale: f32,
     /// Fills the struct up.
     pub reserved: u32,
 }

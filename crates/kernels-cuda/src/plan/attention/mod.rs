@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use gauntlet_operations::resources::{HeadSets, most_visible};
 use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Maps, Order, Packing, Roles, Schedule};
-use gauntlet_operations::{Attention, AttentionFormat, Sequence as Lengths};
+use gauntlet_operations::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
 
 pub use abi::{FirstScales, Sequence, Tile};
 pub use automatic::automatic;
@@ -24,7 +24,8 @@ use unified::UnifiedPlan;
 use super::groups::{check_tiles, within};
 use super::variant::output_define;
 use super::{
-    Addresses, Element, Launch, Map, Matrix, Memory, Pass, Plan, PlanError, Source, Swizzle, Target,
+    Addresses, Element, HeadMatrices, HeadShape, Launch, Map, MappedOperands, Memory, OPERANDS, Pass, Plan,
+    PlanError, Source, Target,
 };
 
 /// Head sizes that there are kernels for.
@@ -33,9 +34,6 @@ const HEAD_SIZES: [usize; 2] = [64, 128];
 /// Most bytes of shared memory of a block of compute capability 9.0 (CUDA C++ Programming Guide, technical
 /// specifications).
 const SHARED_BYTES: usize = 227 << 10;
-
-/// The most bytes of a box's row in the widest swizzle (CUDA driver API, cuTensorMapEncodeTiled).
-const SWIZZLED_BYTES: usize = 128;
 
 /// Plans a valid problem. With roles, a tile with the queries of one warp group selects the resident kernel.
 ///
@@ -133,6 +131,8 @@ struct Work {
     first_scales: Vec<FirstScales>,
     /// Of each tile's keys.
     parts: Parts,
+    /// Positions of Q, K and V that a tensor map's box has, in kernels that copy by tensor maps.
+    box_rows: Option<[usize; OPERANDS]>,
 }
 
 /// How the keys of a tile are split over blocks.
@@ -204,8 +204,17 @@ impl Work {
             tiles: cut(attention, schedule.order, rows, sets),
             first_scales: first_scales(attention),
             parts,
+            box_rows: None,
             attention: attention.clone(),
         })
+    }
+
+    /// The same for a kernel that copies by tensor maps, whose boxes have so many positions of Q, K and V.
+    fn with_maps(self, box_rows: [usize; OPERANDS]) -> Self {
+        Self {
+            box_rows: Some(box_rows),
+            ..self
+        }
     }
 
     /// The definitions that every kernel has.
@@ -247,54 +256,56 @@ impl Work {
         self.attention.head_size * self.attention.format.bytes()
     }
 
-    /// Tables, and three maps a sequence, whose boxes have `box_rows` rows of Q, K and V.
-    fn memory(&self, box_rows: Option<[usize; 3]>) -> Memory {
+    /// Tables, and three maps a sequence where there are several; those of a single one come with the launch.
+    fn memory(&self) -> Memory {
         let mut tables = bytemuck::cast_slice(&self.sequences).to_vec();
         tables.extend_from_slice(bytemuck::cast_slice(&self.tiles));
         tables.extend_from_slice(bytemuck::cast_slice(&self.first_scales));
         let tiles = self.tiles.len();
         Memory {
             tables,
-            maps: box_rows.map_or_else(Vec::new, |rows| self.maps(rows)),
+            maps: match self.box_rows {
+                Some(box_rows) if !self.is_uniform() => self.maps(box_rows),
+                _ => Vec::new(),
+            },
             workspace_bytes: tiles * self.parts.count * self.parts.bytes,
             counter_bytes: tiles * self.parts.counters * size_of::<u32>(),
         }
     }
 
-    fn maps(&self, box_rows: [usize; 3]) -> Vec<Map> {
-        let attention = &self.attention;
-        let element = match attention.format {
-            AttentionFormat::E4m3 | AttentionFormat::Int8 => Element::Byte,
-            AttentionFormat::F16 | AttentionFormat::Bf16 => Element::Half,
-        };
-        let box_bytes = self.row_bytes().min(SWIZZLED_BYTES);
-        let swizzle = match box_bytes {
-            SWIZZLED_BYTES => Swizzle::Bytes128,
-            _ => Swizzle::Bytes64,
-        };
+    /// The maps of sequences of unequal lengths.
+    fn maps(&self, box_rows: [usize; OPERANDS]) -> Vec<Map> {
         let sequences = self.sequences.iter().enumerate();
-        let map = |(group, sequence): (usize, &Sequence)| {
-            let queries = (sequence.query_row, sequence.queries, attention.heads);
-            let keys = (sequence.key_row, sequence.keys, attention.kv_heads);
-            let operands = [
-                (Matrix::Query, queries),
-                (Matrix::Key, keys),
-                (Matrix::Value, keys),
-            ];
-            let operands = operands.into_iter().zip(box_rows);
-            operands
-                .map(|((matrix, (row, positions, heads)), rows)| Map {
-                    matrix,
-                    group,
-                    offset: u64::from(row) * self.row_bytes() as u64,
-                    element,
-                    sizes: vec![attention.head_size as u64, u64::from(positions), heads as u64],
-                    boxes: vec![(box_bytes / element.bytes()) as u32, rows as u32, 1],
-                    swizzle,
-                })
-                .collect::<Vec<_>>()
+        let maps = |(group, sequence): (usize, &Sequence)| {
+            let first = [sequence.query_row, sequence.key_row, sequence.key_row];
+            let offsets = first.map(|row| u64::from(row) * self.row_bytes() as u64);
+            self.head_shape(sequence, box_rows).maps(group, offsets)
         };
-        sequences.flat_map(map).collect()
+        sequences.flat_map(maps).collect()
+    }
+
+    fn head_shape(&self, sequence: &Sequence, box_rows: [usize; OPERANDS]) -> HeadShape {
+        let attention = &self.attention;
+        let (queries, keys) = (sequence.queries as usize, sequence.keys as usize);
+        HeadShape {
+            element: match attention.format {
+                AttentionFormat::E4m3 | AttentionFormat::Int8 => Element::Byte,
+                AttentionFormat::F16 | AttentionFormat::Bf16 => Element::Half,
+            },
+            head_size: attention.head_size,
+            positions: [queries, keys, keys],
+            heads: [attention.heads, attention.kv_heads, attention.kv_heads],
+            box_rows,
+        }
+    }
+
+    /// Q, K and V of a single sequence, if the kernel copies by tensor maps.
+    fn mapped(&self, addresses: &Addresses) -> Option<MappedOperands> {
+        let box_rows = self.box_rows.filter(|_| self.is_uniform())?;
+        Some(MappedOperands::Heads(HeadMatrices {
+            shape: self.head_shape(&self.sequences[0], box_rows),
+            addresses: addresses.operands,
+        }))
     }
 
     /// The launch of `grid` blocks.
@@ -317,11 +328,15 @@ impl Work {
             tile_count: self.tiles.len() as u32,
             heads: self.attention.heads as u32,
             kv_heads: self.attention.kv_heads as u32,
-            scale: std::f32::consts::LOG2_E / (self.attention.head_size as f32).sqrt(),
+            scale: std::f32::consts::LOG2_E / (self.attention.head_size as f32).sqrt()
+                * addresses.factors[0]
+                * addresses.factors[1],
             queries: if uniform { first.queries } else { 0 },
             keys: if uniform { first.keys } else { 0 },
             first_scales: tiles + size_of_val(self.tiles.as_slice()) as u64,
             parts: self.parts.count as u32,
+            scale_step: u32::from(self.attention.scaling != Scaling::PerTensor),
+            value_scale: addresses.factors[2],
             reserved: 0,
         };
         vec![Launch {
@@ -329,9 +344,24 @@ impl Work {
             grid: grid as u32,
             cluster: cluster as u32,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
-            tokens: None,
+            mapped: self.mapped(addresses),
         }]
     }
+}
+
+/// Equal sequences joined into one with the heads of all. They are contiguous, so rows and scales keep their places,
+/// and three maps suffice.
+fn joined(attention: &Attention) -> Attention {
+    let mut joined = attention.clone();
+    let count = attention.sequences.len();
+    if let Some(first) = attention.sequences.first()
+        && attention.sequences.iter().all(|other| other == first)
+    {
+        joined.sequences.truncate(1);
+        joined.heads *= count;
+        joined.kv_heads *= count;
+    }
+    joined
 }
 
 fn sequences(attention: &Attention) -> Vec<Sequence> {

@@ -6,7 +6,7 @@ use gauntlet_operations::resources::{HeadSets, MOST_SPECIALISED_STAGES, WarpGrou
 use gauntlet_operations::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat};
 
-use super::{Parts, SHARED_BYTES, Work, check_split, is_sorted};
+use super::{Parts, SHARED_BYTES, Work, check_split, is_sorted, joined};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -26,8 +26,6 @@ const BARRIER_BYTES: usize = 1024;
 pub struct SpecialisedPlan {
     work: Work,
     variant: Variant,
-    queries: usize,
-    keys: usize,
     grid: usize,
 }
 
@@ -52,7 +50,8 @@ impl SpecialisedPlan {
         check_words(attention, schedule)?;
         let (queries, keys) = (schedule.tile.m, schedule.tile.n);
         let parts = Parts::of_warps(attention, queries, schedule.split_k);
-        let work = Work::new(attention, schedule, queries, HeadSets::alone(attention), parts)?;
+        let joined = joined(attention);
+        let work = Work::new(&joined, schedule, queries, HeadSets::alone(&joined), parts)?;
         check_shared_bytes(shared_bytes(&work, schedule, way), schedule)?;
         let units = work.tiles.len() * parts.count;
         let grid = match schedule.order {
@@ -61,9 +60,7 @@ impl SpecialisedPlan {
         };
         Ok(Self {
             variant: variant(&work, schedule, way),
-            work,
-            queries,
-            keys,
+            work: work.with_maps([queries, keys, keys]),
             grid,
         })
     }
@@ -75,7 +72,7 @@ impl Plan for SpecialisedPlan {
     }
 
     fn memory(&self, _: &[Weights]) -> Memory {
-        self.work.memory(Some([self.queries, self.keys, self.keys]))
+        self.work.memory()
     }
 
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {

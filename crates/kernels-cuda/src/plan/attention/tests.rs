@@ -98,7 +98,7 @@ fn scales_of_blocks_begin_where_their_table_says_behind_the_tiles() {
     };
     let work = work(&by_block, Order::PerTile);
     let behind = 3 * size_of::<Sequence>() + work.tiles.len() * size_of::<Tile>();
-    let starts: Vec<FirstScales> = collect(&work.memory(None).tables[behind..]);
+    let starts: Vec<FirstScales> = collect(&work.memory().tables[behind..]);
     // Of 4 heads of queries 3, 1 and 1 block each; of 2 key heads 5, 1 and 2.
     let expected = [(0, 0), (12, 10), (16, 12)].map(|(query, key)| FirstScales { query, key });
     assert_eq!(starts, expected);

@@ -63,7 +63,7 @@ impl Plan for UnifiedPlan {
     }
 
     fn memory(&self, _: &[Weights]) -> Memory {
-        self.work.memory(None)
+        self.work.memory()
     }
 
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {

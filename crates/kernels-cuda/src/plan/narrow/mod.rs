@@ -138,7 +138,7 @@ impl Plan for NarrowPlan {
             grid: self.blocks.len() as u32,
             cluster: 1,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
-            tokens: None,
+            mapped: None,
         }]
     }
 }

@@ -229,12 +229,12 @@ impl Plan for RoutedPlan {
             weight_blocks: self.weight_blocks as u32,
             inline: Inline::zeroed(),
         };
-        let launch = |pass, grid, parameter: &[u8], tokens| Launch {
+        let launch = |pass, grid, parameter: &[u8], mapped| Launch {
             pass,
             grid,
             cluster: 1,
             parameter: parameter.to_vec(),
-            tokens,
+            mapped,
         };
         let of_both = bytemuck::bytes_of(&parameter);
         let tokens = direct_tokens(&self.layer, &self.geometry, self.rows, addresses);

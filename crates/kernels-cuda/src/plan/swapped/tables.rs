@@ -10,7 +10,8 @@ use super::tokens;
 use crate::packing;
 use crate::plan::groups::{self, depth, within};
 use crate::plan::{
-    Addresses, Group, Launch, Map, Matrix, Memory, Pass, PlanError, ScaleLayout, TokenMatrix, Weights,
+    Addresses, Group, Launch, Map, MappedOperands, Matrix, Memory, Pass, PlanError, ScaleLayout, TokenMatrix,
+    Weights,
 };
 
 /// Where a table begins: at a multiple of a line of L2.
@@ -123,12 +124,12 @@ impl Tables {
             weight_blocks: 0,
             inline: self.inline,
         };
-        let launch = |pass, grid, tokens| Launch {
+        let launch = |pass, grid, mapped| Launch {
             pass,
             grid,
             cluster: 1,
             parameter: bytemuck::bytes_of(&parameter).to_vec(),
-            tokens,
+            mapped,
         };
         let rows = self.gemm.groups.iter().map(|shape| shape.m).sum();
         let tokens = direct_tokens(&self.gemm, &self.geometry, rows, addresses);
@@ -147,13 +148,13 @@ pub(super) fn direct_tokens(
     geometry: &Geometry,
     rows: usize,
     addresses: &Addresses,
-) -> Option<TokenMatrix> {
+) -> Option<MappedOperands> {
     let shape = gemm.groups.first().filter(|_| !geometry.prepares_tokens())?;
-    Some(TokenMatrix {
+    Some(MappedOperands::Tokens(TokenMatrix {
         address: addresses.operands[0],
         columns: shape.k as u64,
         rows: rows as u64,
-    })
+    }))
 }
 
 /// The maps of all groups' weights.

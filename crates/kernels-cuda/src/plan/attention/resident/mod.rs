@@ -6,7 +6,7 @@ use gauntlet_operations::resources::HeadSets;
 use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Layout, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat, OutputFormat};
 
-use super::{Parts, SHARED_BYTES, Work};
+use super::{Parts, SHARED_BYTES, Work, joined};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
 
@@ -35,7 +35,6 @@ const ALONE_BYTES: usize = 114 << 10;
 pub struct ResidentPlan {
     work: Work,
     variant: Variant,
-    keys: usize,
     split: usize,
 }
 
@@ -51,8 +50,7 @@ impl ResidentPlan {
         check_keys(attention, schedule)?;
         Ok(Self {
             variant: variant(&work, schedule)?,
-            work,
-            keys: schedule.tile.n,
+            work: work.with_maps([ROWS, schedule.tile.n, schedule.tile.n]),
             split: schedule.split_k,
         })
     }
@@ -64,28 +62,13 @@ impl Plan for ResidentPlan {
     }
 
     fn memory(&self, _: &[Weights]) -> Memory {
-        self.work.memory(Some([ROWS, self.keys, self.keys]))
+        self.work.memory()
     }
 
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
         let grid = self.work.tiles.len() * self.split;
         self.work.launch(addresses, grid, self.split)
     }
-}
-
-/// Equal sequences joined into one with the heads of all. They are contiguous, so rows and scales keep their places,
-/// and three maps suffice.
-fn joined(attention: &Attention) -> Attention {
-    let mut joined = attention.clone();
-    let count = attention.sequences.len();
-    if let Some(first) = attention.sequences.first()
-        && attention.sequences.iter().all(|other| other == first)
-    {
-        joined.sequences.truncate(1);
-        joined.heads *= count;
-        joined.kv_heads *= count;
-    }
-    joined
 }
 
 /// Whether e4m3 operands are multiplied as they are.

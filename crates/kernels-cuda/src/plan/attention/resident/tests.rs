@@ -164,7 +164,8 @@ fn equal_sequences_are_one_with_all_heads() {
     let parameter = parameter(&launches[0]);
     assert_eq!((parameter.heads, parameter.kv_heads), (24, 12));
     assert_eq!((parameter.queries, parameter.keys), (100, 512));
-    let maps = plan.memory(&[]).maps;
+    assert!(plan.memory(&[]).maps.is_empty());
+    let maps = launches[0].mapped.unwrap().maps();
     let sizes = |map: &Map| (map.sizes.clone(), map.boxes.clone(), map.swizzle);
     assert_eq!(maps.len(), 3);
     assert_eq!(
@@ -187,6 +188,7 @@ fn unequal_sequences_have_tables_and_maps_each() {
     assert_eq!((define(&plan, "UNIFORM"), define(&plan, "TILES")), ("0", "1"));
     assert_eq!(plan.memory(&[]).maps.len(), 6);
     let launches = plan.launches(&ADDRESSES);
+    assert_eq!(launches[0].mapped, None);
     assert_eq!((launches[0].grid, launches[0].cluster), (3 * 8 * 4, 4));
     let parameter = parameter(&launches[0]);
     assert_eq!((parameter.tile_count, parameter.queries), (24, 0));

@@ -8,7 +8,7 @@ use super::*;
 use crate::packing::pack;
 use crate::plan::fixture::{ADDRESSES, collect};
 use crate::plan::swapped::abi::{INLINE_GROUPS, Inline, LAST, Parameter, Shape, Tile, WHOLE};
-use crate::plan::{Group, Matrix, Memory, Pass, Plan, Source, TokenMatrix, Weights};
+use crate::plan::{Group, MappedOperands, Matrix, Memory, Pass, Plan, Source, TokenMatrix, Weights};
 
 fn parameter(plan: &SwappedPlan) -> (u32, Parameter) {
     let [tokens, products] = plan.launches(&ADDRESSES).try_into().unwrap();
@@ -257,7 +257,9 @@ fn tokens_that_are_copied_as_they_are_need_no_launch() {
     assert_eq!(plan.variants().len(), 1);
     assert_eq!(plan.memory(&[]).workspace_bytes, 0);
     let [products] = plan.launches(&ADDRESSES).try_into().unwrap();
-    let tokens = products.tokens.unwrap();
+    let Some(MappedOperands::Tokens(tokens)) = products.mapped else {
+        panic!("{products:?}");
+    };
     let expected = TokenMatrix {
         address: ADDRESSES.operands[0],
         columns: 272,
@@ -267,7 +269,7 @@ fn tokens_that_are_copied_as_they_are_need_no_launch() {
     let boxes: Vec<_> = tokens.maps().into_iter().map(|map| map.boxes).collect();
     assert_eq!(boxes, [8, 16, 32, 64, 128, 256].map(|rows| vec![64, rows]));
     assert_eq!(
-        TokenMatrix::complete(&products.parameter, &[1; 768]).len(),
+        MappedOperands::complete(&products.parameter, &[1; 768]).len(),
         960 + 768
     );
 }
