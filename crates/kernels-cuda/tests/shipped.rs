@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::collections::BTreeMap;
+
 use gauntlet_device::{Arch, Device};
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::{Code, Target, plan};
@@ -24,26 +26,51 @@ fn compiler() -> Option<Compiler> {
     }
 }
 
+/// The variant in the middle of those of each kernel on each GPU.
+fn one_of_each_kernel<G: Copy>(
+    all: Vec<(Shipped, G)>,
+    target: impl Fn(G) -> (String, Target),
+) -> Vec<(Shipped, G)> {
+    let mut kernels: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (one, gpu) in all {
+        let (name, target) = target(gpu);
+        let source = plan(&one.problem, &one.schedule, target)
+            .unwrap()
+            .variant()
+            .source;
+        kernels.entry((name, source)).or_default().push((one, gpu));
+    }
+    let middle = |mut variants: Vec<_>| variants.swap_remove(variants.len() / 2);
+    kernels.into_values().map(middle).collect()
+}
+
+/// Every shipped variant with its device.
+fn all_shipped(devices: &[Device]) -> Vec<(Shipped, &Device)> {
+    devices
+        .iter()
+        .flat_map(|device| shipped(device.arch).into_iter().map(move |one| (one, device)))
+        .collect()
+}
+
+fn devices() -> [Device; 4] {
+    ["h200", "l4", "a100", "b200"].map(|name| Device::builtin(name).unwrap())
+}
+
 #[test]
-fn some_compile_within_their_budgets() {
-    compile(13);
+fn each_kernel_compiles_within_its_budgets() {
+    let devices = devices();
+    let target = |device: &Device| (device.name.clone(), Target::of(device).unwrap());
+    compile(&one_of_each_kernel(all_shipped(&devices), target));
 }
 
 #[test]
 #[ignore = "minutes: every shipped variant for four architectures, as `gauntlet compile` does it"]
 fn all_compile_within_their_budgets() {
-    compile(1);
+    compile(&all_shipped(&devices()));
 }
 
-/// Compiles every `step`th shipped variant.
-fn compile(step: usize) {
+fn compile(all: &[(Shipped, &Device)]) {
     let Some(compiler) = compiler() else { return };
-    let devices = ["h200", "l4", "a100", "b200"].map(|name| Device::builtin(name).unwrap());
-    let all: Vec<_> = devices
-        .iter()
-        .flat_map(|device| shipped(device.arch).into_iter().map(move |one| (one, device)))
-        .step_by(step)
-        .collect();
     // All together they take minutes on one core.
     let broken: Vec<_> = all
         .par_iter()
@@ -61,35 +88,44 @@ fn compile(step: usize) {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
+/// GPUs newer than Hopper run the kernels that need nothing of it. A B200 has room for more than an L4; of the others some have as
+/// little.
+fn newer_gpus() -> [(Code, Target); 3] {
+    let target = |name| Target::of(&Device::builtin(name).unwrap()).unwrap();
+    let (l4, b200) = (target("l4"), target("b200").for_common_kernels());
+    [
+        (Code::Arch(Arch::Sm100a), b200),
+        (Code::Newer(10, 3), b200),
+        (Code::Newer(12, 0), l4),
+    ]
+}
+
+/// Every variant that is shipped for Ada, with each of them.
+fn all_for_newer() -> Vec<(Shipped, (Code, Target))> {
+    let of_ada = shipped(Arch::Sm89);
+    let on = |gpu| of_ada.iter().map(move |one| (one.clone(), gpu));
+    newer_gpus().into_iter().flat_map(on).collect()
+}
+
+/// Each of the three kernels on one of the GPUs, and each GPU with one of the kernels.
 #[test]
-fn some_compile_for_newer_gpus() {
-    compile_for_newer(29);
+fn each_kernel_compiles_for_newer_gpus() {
+    let each = one_of_each_kernel(all_for_newer(), |(code, target)| (code.to_string(), target));
+    let (gpus, kernels) = (newer_gpus().len(), 3);
+    assert_eq!(each.len(), gpus * kernels);
+    let diagonal: Vec<_> = each.into_iter().step_by(kernels + 1).collect();
+    compile_for_newer(&diagonal);
 }
 
 #[test]
 #[ignore = "minutes: every variant shipped for Ada, for three newer GPUs"]
 fn all_compile_for_newer_gpus() {
-    compile_for_newer(1);
+    compile_for_newer(&all_for_newer());
 }
 
-/// GPUs newer than Hopper run the kernels that need nothing of it. A B200 has room for more than an L4; of the others some have as
-/// little.
-fn compile_for_newer(step: usize) {
+fn compile_for_newer(all: &[(Shipped, (Code, Target))]) {
     let Some(compiler) = compiler() else { return };
-    let target = |name| Target::of(&Device::builtin(name).unwrap()).unwrap();
-    let (l4, b200) = (target("l4"), target("b200").for_common_kernels());
-    let newer = [
-        (Code::Arch(Arch::Sm100a), b200),
-        (Code::Newer(10, 3), b200),
-        (Code::Newer(12, 0), l4),
-    ];
-    let shipped = shipped(Arch::Sm89);
-    let all: Vec<_> = newer
-        .iter()
-        .flat_map(|gpu| shipped.iter().map(move |one| (one, gpu)))
-        .step_by(step)
-        .collect();
-    let over = |(one, (code, target)): &(&Shipped, &(Code, Target))| -> Option<String> {
+    let over = |(one, (code, target)): &(Shipped, (Code, Target))| -> Option<String> {
         let plan = plan(&one.problem, &one.schedule, *target).unwrap();
         plan.variants().into_iter().find_map(|variant| {
             let compiled = match compiler.compile(variant, *code) {

@@ -103,15 +103,13 @@ impl Warp<'_> {
         std::array::from_fn(|lane| self.value(lane, operand))
     }
 
-    fn words<const COUNT: usize>(&self, operands: &[Operand]) -> Vec<[u32; COUNT]> {
+    fn words<const COUNT: usize>(&self, operands: &[Operand]) -> [[u32; COUNT]; WARP] {
         let word = |lane: usize, index: usize| {
             operands
                 .get(index)
                 .map_or(0, |operand| self.value(lane, *operand) as u32)
         };
-        (0..WARP)
-            .map(|lane| std::array::from_fn(|index| word(lane, index)))
-            .collect()
+        std::array::from_fn(|lane| std::array::from_fn(|index| word(lane, index)))
     }
 
     /// The numbers of the lanes that execute the instruction.
@@ -182,13 +180,10 @@ impl Warp<'_> {
 
     fn load_matrices(&mut self, to: &[Register], from: Address, transposed: bool) -> Result<(), Problem> {
         for (matrix, to) in to.iter().enumerate() {
-            let mut rows = Vec::with_capacity(8);
-            for row in 0..8 {
-                let bytes = self
-                    .block
-                    .shared
-                    .read(self.matrix_row(from, matrix, row)?, MATRIX_ROW)?;
-                rows.push(bytes.to_vec());
+            let mut rows = [[0; MATRIX_ROW]; 8];
+            for (row, bytes) in rows.iter_mut().enumerate() {
+                let place = self.matrix_row(from, matrix, row)?;
+                bytes.copy_from_slice(self.block.shared.read(place, MATRIX_ROW)?);
             }
             for lane in 0..WARP {
                 let half = |index: usize| {

@@ -47,7 +47,8 @@ pub(crate) struct Copy {
     pub due: u64,
     /// The block whose shared memory it uses, as an index among the blocks that run.
     pub block: usize,
-    pub way: Way,
+    /// In a box, so that the list of all copies, which is searched often, is short.
+    pub way: Box<Way>,
     pub awaited: Awaited,
 }
 
@@ -70,7 +71,7 @@ pub(crate) enum Kind {
 impl Copy {
     /// The address of the tensor map that it reads, if it does.
     pub fn map(&self) -> Option<u64> {
-        match self.way {
+        match *self.way {
             Way::Box { read_at, .. } | Way::BoxToGlobal { read_at, .. } => Some(read_at),
             Way::ToShared { .. } | Way::Bytes { .. } | Way::ToGlobal { .. } => None,
         }
@@ -79,7 +80,7 @@ impl Copy {
     /// Carries out the copy.
     pub fn land(&self, memory: &mut Memory, blocks: &mut [Block]) -> Result<(), Problem> {
         let block = &mut blocks[self.block];
-        let count = match &self.way {
+        let count = match self.way.as_ref() {
             Way::ToShared {
                 to,
                 from,

@@ -353,11 +353,14 @@ impl Machine<'_> {
             } => self.random.random_range(0..AWAITED) == 0,
             _ => false,
         };
+        if let Awaited::Group { thread, kind, number } = awaited {
+            self.blocks[block].threads[thread].pending[kind as usize].push(number);
+        }
         let due = if is_late { u64::MAX } else { self.clock + delay };
         self.copies.push(Copy {
             due,
             block,
-            way,
+            way: Box::new(way),
             awaited,
         });
         self.happened();
@@ -366,6 +369,12 @@ impl Machine<'_> {
     /// Lands a requested copy.
     pub fn land(&mut self, index: usize) -> Result<(), Problem> {
         let copy = self.copies.swap_remove(index);
+        if let Awaited::Group { thread, kind, number } = copy.awaited {
+            let pending = &mut self.blocks[copy.block].threads[thread].pending[kind as usize];
+            if let Some(place) = pending.iter().position(|one| *one == number) {
+                pending.swap_remove(place);
+            }
+        }
         self.happened();
         copy.land(self.memory, &mut self.blocks)
     }

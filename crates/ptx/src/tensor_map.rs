@@ -256,7 +256,7 @@ mod tests {
         Copy {
             due: 0,
             block: 0,
-            way,
+            way: Box::new(way),
             awaited: Awaited::Barrier {
                 block: 0,
                 address: 1536,

@@ -3,7 +3,7 @@
 mod copies;
 
 use crate::block::State;
-use crate::copies::{Awaited, Copy, Kind};
+use crate::copies::Kind;
 use crate::fault::Problem;
 use crate::instruction::{Address, BarrierOperation, Operand, Operation, Register, Space};
 use crate::launch::Machine;
@@ -168,8 +168,12 @@ impl Machine<'_> {
     ) -> Result<(), Problem> {
         let (space, address) = located(space, self.address(who, to));
         aligned(address, bytes * from.len())?;
-        let stored = self.bytes(who, bytes, from);
-        self.write(who, space, address, &stored)
+        // At most 32 bytes.
+        let mut stored = [0; 32];
+        for (stored, from) in stored.chunks_exact_mut(bytes).zip(from) {
+            stored.copy_from_slice(&self.value(who, *from).to_le_bytes()[..bytes]);
+        }
+        self.write(who, space, address, &stored[..bytes * from.len()])
     }
 
     pub fn read(&self, who: Who, space: Space, address: u64, bytes: usize) -> Result<&[u8], Problem> {
@@ -212,11 +216,8 @@ impl Machine<'_> {
     }
 
     fn exit(&mut self, who: Who) -> Result<(), Problem> {
-        let asked = |copy: &Copy| {
-            let to_global = |awaited| matches!(awaited, Awaited::Group { thread, kind: Kind::ToGlobal, .. } if thread == who.thread);
-            copy.block == who.block && to_global(copy.awaited)
-        };
-        if self.copies.iter().any(asked) {
+        let thread = &self.blocks[who.block].threads[who.thread];
+        if !thread.pending[Kind::ToGlobal as usize].is_empty() {
             return Err("ends while its bulk stores may still read the block's memory".to_owned());
         }
         self.end(who);

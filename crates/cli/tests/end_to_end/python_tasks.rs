@@ -116,31 +116,27 @@ fn place() -> Place {
     place
 }
 
-fn compare(place: &Place, python: &str, [baseline, candidate]: [&str; 2]) -> Ran {
-    let kernel = |name: &str| {
-        let path = |file| place.path(file).display().to_string();
-        format!(
-            "command: {python} {} {} {name}",
-            path("worker.py"),
-            path("kernels.py")
-        )
-    };
-    let (baseline, candidate) = (kernel(baseline), kernel(candidate));
-    let arguments = [
-        "compare",
-        &baseline,
-        &candidate,
-        "--task",
-        "largest.py",
-        "--budget",
-        "10s",
-    ];
-    let ran = place
-        .command(&arguments)
-        .env("GAUNTLET_PYTHON", python)
-        .output()
-        .unwrap();
-    Ran::of(ran)
+/// A function of the kernels behind the worker.
+fn behind_worker(place: &Place, python: &str, function: &str) -> String {
+    let path = |file| place.path(file).display().to_string();
+    format!(
+        "command: {python} {} {} {function}",
+        path("worker.py"),
+        path("kernels.py")
+    )
+}
+
+/// Compares two functions behind the worker.
+fn compare(place: &Place, python: &str, functions: [&str; 2]) -> Ran {
+    let [baseline, candidate] = functions.map(|function| behind_worker(place, python, function));
+    compare_kernels(place, python, [&baseline, &candidate])
+}
+
+fn compare_kernels(place: &Place, python: &str, [baseline, candidate]: [&str; 2]) -> Ran {
+    let task = ["--task", "largest.py", "--budget", "10s"];
+    let arguments = [&["compare", baseline, candidate][..], &task].concat();
+    let mut command = place.command(&arguments);
+    Ran::of(command.env("GAUNTLET_PYTHON", python).output().unwrap())
 }
 
 #[test]
@@ -193,27 +189,8 @@ fn a_kernel_that_keeps_the_coordinator_from_its_memory_is_incorrect() {
     let out_of_reach = WORKER.replace(r#""device": "host"}"#, r#""device": "host", "memory": 8}"#);
     assert_ne!(out_of_reach, WORKER);
     place.write("worker.py", &out_of_reach);
-    let path = |file| place.path(file).display().to_string();
-    let candidate = format!(
-        "command: {python} {} {} fast",
-        path("worker.py"),
-        path("kernels.py")
-    );
-    let arguments = [
-        "compare",
-        "kernels.py:fast",
-        &candidate,
-        "--task",
-        "largest.py",
-        "--budget",
-        "10s",
-    ];
-    let ran = place
-        .command(&arguments)
-        .env("GAUNTLET_PYTHON", &python)
-        .output()
-        .unwrap();
-    let ran = Ran::of(ran);
+    let candidate = behind_worker(&place, &python, "fast");
+    let ran = compare_kernels(&place, &python, ["kernels.py:fast", &candidate]);
     let said = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("candidate: incorrect"), "{said} {}", ran.err);
     assert!(said.contains("cannot reach the memory of its process"), "{said}");
@@ -288,14 +265,7 @@ fn an_error_of_the_task_is_bad_input_with_its_place() {
 fn a_task_has_no_built_in_kernel() {
     let Some(python) = python() else { return };
     let place = place();
-    let arguments = ["compare", "builtin", "builtin", "--task", "largest.py"];
-    let ran = Ran::of(
-        place
-            .command(&arguments)
-            .env("GAUNTLET_PYTHON", &python)
-            .output()
-            .unwrap(),
-    );
+    let ran = compare_kernels(&place, &python, ["builtin", "builtin"]);
     assert_eq!(ran.code, Some(2), "{}", ran.out);
     let said = ran.folded();
     assert!(said.contains("the task largest has no built-in kernel"), "{said}");

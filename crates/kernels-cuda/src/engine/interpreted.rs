@@ -16,7 +16,9 @@ mod small;
 mod steps;
 mod variants;
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
@@ -34,7 +36,8 @@ use super::setup::weight_address;
 use crate::compiler::Compiler;
 use crate::packing::PackingError;
 use crate::plan::{
-    self, Addresses, Map, MappedOperands, Matrix, OPERANDS, Plan, ScaleLayout, Swizzle, Target, Weights,
+    self, Addresses, Map, MappedOperands, Matrix, OPERANDS, Plan, ScaleLayout, Swizzle, Target, Variant,
+    Weights,
 };
 use crate::shipped::Shipped;
 
@@ -55,7 +58,7 @@ struct Kernels {
     packing: Packing,
     scales: ScaleLayout,
     plan: Box<dyn Plan>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<Arc<Kernel>>,
     /// Scales of all of Q, K and V that are part of the launch in place of those in memory.
     factors: Option<[f32; OPERANDS]>,
 }
@@ -63,7 +66,7 @@ struct Kernels {
 impl Kernels {
     fn new(compiler: &Compiler, problem: &Operation, schedule: &Schedule, arch: Arch) -> Self {
         let plan = plan::plan(problem, schedule, target(arch)).unwrap();
-        let kernels = read(plan.as_ref(), |variant| compiler.ptx(variant, arch).unwrap());
+        let kernels = read(compiler, plan.as_ref(), arch);
         Self::of_plan(plan, problem, schedule, arch, kernels)
     }
 
@@ -72,7 +75,7 @@ impl Kernels {
         problem: &Operation,
         schedule: &Schedule,
         arch: Arch,
-        kernels: Vec<Kernel>,
+        kernels: Vec<Arc<Kernel>>,
     ) -> Self {
         Self {
             problem: problem.clone(),
@@ -156,18 +159,36 @@ impl Kernels {
     }
 }
 
-/// The kernels of a plan, from the PTX of each variant.
-fn read(plan: &dyn Plan, ptx: impl Fn(&plan::Variant) -> String) -> Vec<Kernel> {
+/// A variant's kernel, empty until it is read.
+type Slot = Arc<OnceLock<Arc<Kernel>>>;
+
+/// The kernels that tests of this process have read. Tests try one variant on many problems, and compiling it takes as long
+/// as interpreting it on one.
+static KERNELS: LazyLock<Mutex<HashMap<(Variant, Arch), Slot>>> = LazyLock::new(Mutex::default);
+
+/// The kernels of a plan.
+fn read(compiler: &Compiler, plan: &dyn Plan, arch: Arch) -> Vec<Arc<Kernel>> {
     let variants = plan.variants().into_iter();
-    variants
-        .map(|variant| Kernel::read(&ptx(variant), variant.source.entry()).unwrap())
-        .collect()
+    variants.map(|variant| kernel(compiler, variant, arch)).collect()
+}
+
+/// A variant's kernel, compiled at the first call.
+fn kernel(compiler: &Compiler, variant: &Variant, arch: Arch) -> Arc<Kernel> {
+    let slot = {
+        let mut kernels = KERNELS.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(kernels.entry((variant.clone(), arch)).or_default())
+    };
+    let read = || {
+        let ptx = compiler.ptx(variant, arch).unwrap();
+        Arc::new(Kernel::read(&ptx, variant.source.entry()).unwrap())
+    };
+    Arc::clone(slot.get_or_init(read))
 }
 
 /// Runs launches of a plan one after another, overlapping where they may; all blocks, or only some of each launch.
 fn run(
     plan: &dyn Plan,
-    kernels: &[Kernel],
+    kernels: &[Arc<Kernel>],
     queued: &[plan::Launch],
     memory: &mut Memory,
     seed: u64,

@@ -168,7 +168,12 @@ impl Machine<'_> {
 
     /// Lands all of the thread's groups of copies but the last `left`.
     fn land_groups(&mut self, who: Who, kind: Kind, left: u64) -> Result<(), Problem> {
-        let closed = self.blocks[who.block].threads[who.thread].groups[kind as usize];
+        let thread = &self.blocks[who.block].threads[who.thread];
+        let closed = thread.groups[kind as usize];
+        let is_due = |number: u64| number + left < closed;
+        // Few threads wait for a copy that has not landed: the list of all copies is long.
+        let pending = thread.pending[kind as usize].iter();
+        let count = pending.filter(|number| is_due(**number)).count();
         let due = |copy: &Copy| {
             let Awaited::Group {
                 thread,
@@ -178,9 +183,15 @@ impl Machine<'_> {
             else {
                 return false;
             };
-            copy.block == who.block && thread == who.thread && of == kind && number + left < closed
+            copy.block == who.block && thread == who.thread && of == kind && is_due(number)
         };
-        while let Some(index) = self.copies.iter().position(due) {
+        let mut index = 0;
+        for _ in 0..count {
+            // Landing moves the last copy here, so none before this place is due.
+            let Some(more) = self.copies[index..].iter().position(due) else {
+                break;
+            };
+            index += more;
             self.land(index)?;
         }
         Ok(())

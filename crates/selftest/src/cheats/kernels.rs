@@ -101,7 +101,7 @@ pub(super) fn run(
         kernels.iter().partition(|cheat| is_measured(cheat));
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut reports = Vec::new();
-    for some in stopped.chunks((cores / 2).clamp(1, AT_ONCE)) {
+    for some in stopped.chunks(cores.clamp(1, AT_ONCE)) {
         let tried: Vec<_> = thread::scope(|scope| {
             let started: Vec<_> = some
                 .iter()

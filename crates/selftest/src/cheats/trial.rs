@@ -136,7 +136,7 @@ const PATIENCE: Timeouts = Timeouts {
     describe: Duration::from_secs(5),
     build: Duration::from_secs(10),
     transfer: Duration::from_secs(10),
-    compute: Duration::from_secs(4),
+    compute: Duration::from_secs(2),
 };
 
 /// Threads of the honest worker and of the cheats. With more than one, calls of half a millisecond scatter so far on a

@@ -3,14 +3,16 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
 use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation};
+use gauntlet_ptx::Kernel;
 use gauntlet_task::InputKind;
 use rayon::prelude::*;
 
-use super::{Kernels, compiler, read, sequences, target, wrong_kernels};
+use super::{Kernels, compiler, kernel, sequences, target, wrong_kernels};
 use crate::compiler::Compiler;
 use crate::plan;
 use crate::shipped::{Shipped, shipped};
@@ -343,8 +345,8 @@ fn problem(arch: Arch, one: &Shipped) -> Operation {
     }
 }
 
-/// What is wrong with a shipped variant if its main kernel's source is changed.
-fn wrong(compiler: &Compiler, arch: Arch, name: &str, change: impl Fn(&str) -> String) -> Option<String> {
+/// What is wrong with a shipped variant, with a mistake in its main kernel's source or as it is.
+fn wrong(compiler: &Compiler, arch: Arch, name: &str, mistake: Option<&Mistake>) -> Option<String> {
     let shipped = shipped(arch);
     let one = shipped.iter().find(|one| one.name == name).expect(name);
     let problem = problem(arch, one);
@@ -352,14 +354,18 @@ fn wrong(compiler: &Compiler, arch: Arch, name: &str, change: impl Fn(&str) -> S
     let sets = [7, 8].map(|seed| operations::generate(&problem, inputs, seed));
     let plan = plan::plan(&problem, &one.schedule, target(arch)).unwrap();
     let main = plan.variant().source;
-    let ptx = |variant: &plan::Variant| {
-        if variant.source != main {
-            return compiler.ptx(variant, arch).unwrap();
-        }
-        let text = change(&whole(variant.source.file().unwrap()));
-        compiler.ptx_of_text(variant, &text, arch).unwrap()
+    let read = |variant: &plan::Variant| {
+        let mistake = match mistake {
+            Some(mistake) if variant.source == main => mistake,
+            _ => return kernel(compiler, variant, arch),
+        };
+        let text = whole(variant.source.file().unwrap());
+        assert_eq!(text.matches(mistake.right).count(), 1, "{}", mistake.what);
+        let changed = text.replace(mistake.right, mistake.wrong);
+        let ptx = compiler.ptx_of_text(variant, &changed, arch).unwrap();
+        Arc::new(Kernel::read(&ptx, variant.source.entry()).unwrap())
     };
-    let kernels = read(plan.as_ref(), ptx);
+    let kernels = plan.variants().into_iter().map(read).collect();
     let kernels = Kernels::of_plan(plan, &problem, &one.schedule, arch, kernels);
     wrong_kernels(&kernels, one, inputs, &sets, SEEDS)
 }
@@ -392,21 +398,12 @@ fn check(arch: Arch, names: &[&str], mistakes: &[Mistake]) {
     let mut unseen: Vec<String> = mistakes
         .par_iter()
         .filter(|mistake| {
-            let change = |text: &str| {
-                assert_eq!(text.matches(mistake.right).count(), 1, "{}", mistake.what);
-                text.replace(mistake.right, mistake.wrong)
-            };
-            !names
-                .iter()
-                .any(|name| wrong(&compiler, arch, name, change).is_some())
+            let is_seen = |name: &&str| wrong(&compiler, arch, name, Some(*mistake)).is_some();
+            !names.iter().any(is_seen)
         })
         .map(|mistake| mistake.what.to_owned())
         .collect();
-    unseen.extend(
-        names
-            .iter()
-            .filter_map(|name| wrong(&compiler, arch, name, str::to_owned)),
-    );
+    unseen.extend(names.iter().filter_map(|name| wrong(&compiler, arch, name, None)));
     assert!(unseen.is_empty(), "{unseen:#?}");
 }
 

@@ -63,8 +63,17 @@ fn check(cases: Vec<(Attention, Schedule)>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
-fn parts_of_keys_are_merged_whatever_their_number() {
+/// The cases at these places of a list.
+fn some<T>(cases: Vec<T>, taken: impl Fn(usize) -> bool) -> Vec<T> {
+    let placed = cases.into_iter().enumerate();
+    placed
+        .filter(|(place, _)| taken(*place))
+        .map(|(_, case)| case)
+        .collect()
+}
+
+/// Each of the lengths with each number of parts.
+fn in_parts() -> Vec<(Attention, Schedule)> {
     let mut cases = Vec::new();
     for (index, lengths) in LENGTHS.into_iter().enumerate() {
         for (turn, parts) in PARTS.into_iter().enumerate() {
@@ -74,11 +83,27 @@ fn parts_of_keys_are_merged_whatever_their_number() {
             cases.push((case, schedule([rows, 64, 64], 1 + turn, parts)));
         }
     }
-    check(cases);
+    cases
+}
+
+/// Two numbers of parts for each of the lengths, one of them with a mask, and each number twice.
+#[test]
+fn parts_of_keys_are_merged_whatever_their_number() {
+    let numbers = PARTS.len();
+    check(some(in_parts(), |place| {
+        let (lengths, parts) = (place / numbers, place % numbers);
+        parts == lengths || parts == (lengths + 1) % numbers
+    }));
 }
 
 #[test]
-fn parts_of_warp_groups_keys_are_merged_too() {
+#[ignore = "minutes: all lengths with all numbers of parts"]
+fn parts_of_keys_are_merged_whatever_their_number_and_lengths() {
+    check(in_parts());
+}
+
+/// Three formats, each with a mask and without one.
+fn in_parts_of_warp_groups() -> Vec<(Attention, Schedule)> {
     let formats = [
         (AttentionFormat::F16, Scaling::PerHead, 128, 4),
         (AttentionFormat::E4m3, Scaling::PerBlock, 64, 3),
@@ -100,11 +125,25 @@ fn parts_of_warp_groups_keys_are_merged_too() {
             cases.push((case, schedule));
         }
     }
-    check(cases);
+    cases
+}
+
+/// Each format, with a mask or without one.
+#[test]
+fn parts_of_warp_groups_keys_are_merged_too() {
+    check(some(in_parts_of_warp_groups(), |place| {
+        place % 2 != place / 2 % 2
+    }));
 }
 
 #[test]
-fn every_format_and_scaling_is_split_and_packed() {
+#[ignore = "minutes: every format with a mask and without one"]
+fn parts_of_warp_groups_keys_are_merged_with_every_mask() {
+    check(in_parts_of_warp_groups());
+}
+
+/// Every format and scaling with three pairs of a tile and lengths.
+fn split_and_packed() -> Vec<(Attention, Schedule)> {
     let mut cases = Vec::new();
     let formats = [
         (AttentionFormat::Bf16, Scaling::PerHead, Arithmetic::Fp16),
@@ -134,5 +173,17 @@ fn every_format_and_scaling_is_split_and_packed() {
             cases.push((case, schedule));
         }
     }
-    check(cases);
+    cases
+}
+
+/// Every format and scaling with one of the pairs in turn.
+#[test]
+fn every_format_and_scaling_is_split_and_packed() {
+    check(some(split_and_packed(), |place| place % 3 == place / 3 % 3));
+}
+
+#[test]
+#[ignore = "minutes: every format and scaling with every tile"]
+fn every_format_and_scaling_is_split_and_packed_in_every_tile() {
+    check(split_and_packed());
 }

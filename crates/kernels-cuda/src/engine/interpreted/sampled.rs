@@ -14,7 +14,7 @@ use gauntlet_operations::resources::fewest_steps;
 use gauntlet_operations::{
     Form, GemmShape, GroupedGemm, Inputs, Lookup, Operation, Order, Output, OutputFormat, Schedule,
 };
-use gauntlet_ptx::{Kernel, Memory};
+use gauntlet_ptx::Memory;
 use gauntlet_task::{Coverage, ErrorMeasures, Expected, Grid, InputKind};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,7 +25,7 @@ use super::{Kernels, compiler, read, run};
 use crate::compiler::Compiler;
 use crate::plan::fixture::ADDRESSES;
 use crate::plan::native::NativePlan;
-use crate::plan::{Group, Plan, Target, Tile, Variant};
+use crate::plan::{Group, Plan, Target, Tile};
 use crate::shipped::{Shipped, shipped};
 
 const ARCH: Arch = Arch::Sm100a;
@@ -158,34 +158,11 @@ fn extent(gemm: &GroupedGemm, schedule: &Schedule, tile: &Tile) -> [(usize, usiz
     ]
 }
 
-/// The kernels of a variant, read once for all cases in which it is the same.
-struct Reader<'c> {
-    compiler: &'c Compiler,
-    kernels: Vec<(Variant, Kernel)>,
-}
-
-impl Reader<'_> {
-    fn kernel(&mut self, plan: &NativePlan) -> Kernel {
-        let known = self.kernels.iter().find(|(variant, _)| variant == plan.variant());
-        if let Some((_, kernel)) = known {
-            return kernel.clone();
-        }
-        let kernel = read(plan, |variant| self.compiler.ptx(variant, ARCH).unwrap()).remove(0);
-        self.kernels.push((plan.variant().clone(), kernel.clone()));
-        kernel
-    }
-}
-
 /// Interprets some blocks of a variant on a case; none if the variant does not take the case.
 ///
 /// # Errors
 /// If a block faults, or a result is wrong.
-fn interpret(
-    reader: &mut Reader<'_>,
-    one: &Shipped,
-    case: &Case,
-    units: usize,
-) -> Option<Result<Found, String>> {
+fn interpret(compiler: &Compiler, one: &Shipped, case: &Case, units: usize) -> Option<Result<Found, String>> {
     let Operation::GroupedGemm(own) = &one.problem else {
         panic!("{} is no GEMM", one.name);
     };
@@ -198,13 +175,13 @@ fn interpret(
     schedule.split_k = schedule.split_k.min(fewest_steps(&schedule, &problem));
     let plan = NativePlan::new(&gemm, &schedule, Target::of_arch(ARCH, PROCESSORS)).ok()?;
     let began = Instant::now();
-    let kernel = reader.kernel(&plan);
+    let read = read(compiler, &plan, ARCH);
     let said = |text: String| format!("{}, {}: {text}", one.name, case.name);
 
     let all = plan.tiles().to_vec();
     let grid = plan.launches(&ADDRESSES)[0].grid;
     let sample = Sample::draw(&gemm, &schedule, &plan, grid, units);
-    let kernels = Kernels::of_plan(Box::new(plan), &problem, &schedule, ARCH, vec![kernel]);
+    let kernels = Kernels::of_plan(Box::new(plan), &problem, &schedule, ARCH, read);
     let output = match kernels.sampled(&case.inputs, &sample, &schedule) {
         Ok(output) => output,
         Err(fault) => return Some(Err(said(fault))),
@@ -330,12 +307,8 @@ fn interpret_all(step: usize, units: usize, takes: impl Fn(usize) -> bool + Sync
             panic!("{} is no GEMM", one.name);
         };
         let cases = all[usize::from(own.form == Form::Swiglu)].iter().enumerate();
-        let mut reader = Reader {
-            compiler: &compiler,
-            kernels: Vec::new(),
-        };
         let tried = cases.filter(|(place, _)| takes(*place)).filter_map(|(_, case)| {
-            let found = interpret(&mut reader, one, case, units)?;
+            let found = interpret(&compiler, one, case, units)?;
             if let Ok(found) = &found {
                 found.print(&one.name, &case.name);
             }

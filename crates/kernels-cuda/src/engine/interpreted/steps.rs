@@ -29,63 +29,95 @@ fn problem(one: &Shipped, groups: &[(usize, usize)], k: usize) -> GroupedGemm {
     }
 }
 
-fn each(check: impl Fn(&Compiler, &Shipped) -> Option<String> + Sync) {
+/// Checks each variant on `count` of these values: each takes up where the one before stopped, so that all values are tried
+/// on some variant.
+fn each<T: Copy + Sync>(
+    values: &[T],
+    count: usize,
+    check: impl Fn(&Compiler, &Shipped, T) -> Option<String> + Sync,
+) {
     let Some(compiler) = compiler() else { return };
+    let in_turn = |index: usize| (0..count).map(move |turn| values[(index * count + turn) % values.len()]);
     let wrong: Vec<_> = in_steps()
         .par_iter()
-        .filter_map(|one| check(&compiler, one))
+        .enumerate()
+        .filter_map(|(index, one)| in_turn(index).find_map(|value| check(&compiler, one, value)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-#[test]
-fn every_kind_of_inputs() {
+fn interpret_kinds_of_inputs(count: usize) {
     let kinds = [InputKind::Wide, InputKind::Outliers, InputKind::Adversarial];
-    each(|compiler, one| {
-        kinds
-            .into_iter()
-            .find_map(|inputs| wrong(compiler, Arch::Sm90a, one, inputs))
+    each(&kinds, count, |compiler, one, inputs| {
+        wrong(compiler, Arch::Sm90a, one, inputs)
     });
 }
 
+#[test]
+fn every_kind_of_inputs() {
+    interpret_kinds_of_inputs(1);
+}
+
+#[test]
+#[ignore = "minutes: every variant with every kind"]
+fn every_kind_of_inputs_with_every_variant() {
+    interpret_kinds_of_inputs(3);
+}
+
 /// Depths below half a chunk, at its edges and beyond, and token counts next to those of tiles and of boxes.
+fn interpret_undivided(count: usize) {
+    let groups = [(1, 8), (0, 8), (7, 24), (65, 136), (9, 200), (64, 8), (130, 72)];
+    each(&[16, 176, 528], count, |compiler, one, k| {
+        let problem = Operation::GroupedGemm(problem(one, &groups, k));
+        wrong_on(compiler, Arch::Sm90a, one, problem, InputKind::Wide)
+    });
+}
+
 #[test]
 fn depths_and_tokens_that_no_box_divides() {
-    let groups = [(1, 8), (0, 8), (7, 24), (65, 136), (9, 200), (64, 8), (130, 72)];
-    each(|compiler, one| {
-        [16, 176, 528].into_iter().find_map(|k| {
-            let problem = Operation::GroupedGemm(problem(one, &groups, k));
-            wrong_on(compiler, Arch::Sm90a, one, problem, InputKind::Wide)
-        })
-    });
+    interpret_undivided(1);
+}
+
+#[test]
+#[ignore = "minutes: every variant with every depth"]
+fn depths_and_tokens_that_no_box_divides_with_every_variant() {
+    interpret_undivided(3);
 }
 
 /// Numbers that are none in the tokens of one group, the last values of a row among them, change nothing in the results of those
 /// beside it, whose tiles and boxes reach into its tokens.
-#[test]
-fn numbers_that_are_none_stay_in_their_group() {
+fn interpret_poisoned_groups(count: usize) {
     let groups = [(3, 72), (5, 72), (67, 72), (1, 72)];
-    each(|compiler, one| {
-        [48, 272].into_iter().find_map(|k| {
-            let problem = problem(one, &groups, k);
-            let operation = Operation::GroupedGemm(problem.clone());
-            let kernels = Kernels::new(compiler, &operation, &narrowed(&one.schedule), Arch::Sm90a);
-            let Inputs::GroupedGemm(inputs) = operations::generate(&operation, InputKind::Wide, 3) else {
-                panic!("the problem is a GEMM");
-            };
-            let expected = results(&kernels, &problem, &inputs);
-            (0..groups.len()).find_map(|poisoned| {
-                let mut inputs = inputs.clone();
-                poison(&mut inputs[poisoned]);
-                let found = results(&kernels, &problem, &inputs);
-                (0..groups.len()).find_map(|group| {
-                    let is_kept = found[group] == expected[group];
-                    (is_kept == (group == poisoned))
-                        .then(|| format!("{}, K {k}: group {group} with {poisoned} poisoned", one.name))
-                })
+    each(&[48, 272], count, |compiler, one, k| {
+        let problem = problem(one, &groups, k);
+        let operation = Operation::GroupedGemm(problem.clone());
+        let kernels = Kernels::new(compiler, &operation, &narrowed(&one.schedule), Arch::Sm90a);
+        let Inputs::GroupedGemm(inputs) = operations::generate(&operation, InputKind::Wide, 3) else {
+            panic!("the problem is a GEMM");
+        };
+        let expected = results(&kernels, &problem, &inputs);
+        (0..groups.len()).find_map(|poisoned| {
+            let mut inputs = inputs.clone();
+            poison(&mut inputs[poisoned]);
+            let found = results(&kernels, &problem, &inputs);
+            (0..groups.len()).find_map(|group| {
+                let is_kept = found[group] == expected[group];
+                (is_kept == (group == poisoned))
+                    .then(|| format!("{}, K {k}: group {group} with {poisoned} poisoned", one.name))
             })
         })
     });
+}
+
+#[test]
+fn numbers_that_are_none_stay_in_their_group() {
+    interpret_poisoned_groups(1);
+}
+
+#[test]
+#[ignore = "minutes: every variant with both depths"]
+fn numbers_that_are_none_stay_in_their_group_with_every_variant() {
+    interpret_poisoned_groups(2);
 }
 
 /// Makes every value of a group's tokens an infinity or none.
