@@ -9,7 +9,7 @@ use gauntlet_worker::{WorkerError, WorkerProcess};
 
 use super::placement::PlacementWatch;
 use crate::evidence::Candidate;
-use crate::runner::{ExaminationFailure, Operands, Workshop, sets};
+use crate::runner::{ExaminationFailure, Workshop, sets};
 
 /// A fresh worker process of one side.
 pub struct Side {
@@ -149,7 +149,8 @@ impl Side {
         Ok((answer, effort))
     }
 
-    /// Whether the coordinator writes operands of this case into the worker's memory, and reads results out of it.
+    /// Whether the coordinator writes operands of this case into the worker's memory, reads results out of it, and clocks
+    /// each call.
     pub fn is_held(&self, sizes: &Sizes) -> bool {
         sets::is_held(&self.worker, sizes)
     }
@@ -167,16 +168,6 @@ impl Side {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Writes the values of a fresh set into the worker's memory if it is held; the set counts within the last load.
-    pub fn reveal(
-        &mut self,
-        sizes: &Sizes,
-        set: usize,
-        operands: &Operands,
-    ) -> Result<(), ExaminationFailure> {
-        sets::reveal(self.arm, &mut self.worker, sizes, set, operands)
     }
 
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.

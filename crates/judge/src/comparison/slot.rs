@@ -1,6 +1,7 @@
 //! A request for timed calls, as reported by the worker and as seen by the coordinator.
 
 use gauntlet_stats::{median, typical_call};
+use gauntlet_worker::Stepped;
 use gauntlet_worker::protocol::Sample as Timing;
 
 use super::side::Effort;
@@ -25,7 +26,12 @@ pub struct Slot {
     pub clock: Option<f64>,
     /// Time that the worker reports to have spent on its calls before and after them: on operands and results.
     pub between: f64,
+    /// Each call by the coordinator's clock, in seconds; empty unless the coordinator stepped through the calls.
+    pub seen: Vec<f64>,
 }
+
+/// What is left of a call when a handshake is taken off is at least this share of it.
+const LEAST: f64 = 0.1;
 
 impl Slot {
     /// Reads a worker's report.
@@ -48,6 +54,24 @@ impl Slot {
         Ok(slot)
     }
 
+    /// Reads the calls of a held worker.
+    ///
+    /// # Errors
+    /// If a call is reported as longer than the coordinator's own clock saw it.
+    pub fn stepped(stepped: &Stepped, effort: Effort) -> Result<Self, ExaminationFailure> {
+        let times: Vec<f64> = stepped.samples.iter().map(|sample| sample.call).collect();
+        let longer = times.iter().zip(&stepped.seen).find(|(time, seen)| time > seen);
+        if let Some((time, seen)) = longer {
+            return Err(ExaminationFailure::Void(format!(
+                "a worker reports a call of {time:.6} s in an exchange that took {seen:.6} s"
+            )));
+        }
+        Ok(Self {
+            seen: stepped.seen.clone(),
+            ..Self::of(times, effort)
+        })
+    }
+
     /// A slot of these calls.
     pub fn of(times: Vec<f64>, effort: Effort) -> Self {
         Self {
@@ -57,7 +81,47 @@ impl Slot {
             effort,
             clock: None,
             between: 0.0,
+            seen: Vec::new(),
         }
+    }
+
+    /// Whether the coordinator clocked each call.
+    pub fn is_stepped(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
+    /// Seconds by the coordinator's clock that have to hold the calls: those of each call, or of the whole exchange.
+    pub fn elapsed(&self) -> f64 {
+        if self.is_stepped() {
+            self.seen.iter().sum()
+        } else {
+            self.effort.exchange
+        }
+    }
+
+    /// Seconds of the measuring time for each call, for planning. What the host does around a call counts where the coordinator
+    /// steps through the calls; elsewhere, the typical call.
+    pub fn turn(&self) -> f64 {
+        if self.is_stepped() {
+            self.effort.exchange / self.calls() as f64
+        } else {
+            self.typical
+        }
+    }
+
+    /// What the coordinator's typical call takes beyond the reported one, in seconds; none if it did not clock each call.
+    pub fn handshake(&self) -> Option<f64> {
+        self.is_stepped().then(|| typical_call(&self.seen) - self.typical)
+    }
+
+    /// Each call by the coordinator's clock without a handshake of this many seconds, or as reported if it did not clock
+    /// each call.
+    pub fn clocked(&self, handshake: f64) -> Vec<f64> {
+        if !self.is_stepped() {
+            return self.times.clone();
+        }
+        let without = |seen: &f64| (seen - handshake).max(LEAST * seen);
+        self.seen.iter().map(without).collect()
     }
 
     /// How many calls.
@@ -65,9 +129,11 @@ impl Slot {
         self.times.len()
     }
 
-    /// How much longer the mean call is than the typical one, as a share of the typical one.
-    pub fn unevenness(&self) -> f64 {
-        self.sum / (self.calls() as f64 * self.typical) - 1.0
+    /// How much longer the mean call is than the typical one, as a share of the typical one, without a handshake of this many
+    /// seconds.
+    pub fn unevenness(&self, handshake: f64) -> f64 {
+        let calls = self.clocked(handshake);
+        calls.iter().sum::<f64>() / (calls.len() as f64 * typical_call(&calls)) - 1.0
     }
 }
 
@@ -94,7 +160,7 @@ mod tests {
         let slot = Slot::new(&[1.0, 3.0, 2.0].map(timing), effort).unwrap();
         assert_eq!((slot.sum, slot.calls()), (6.0, 3));
         assert!((1.0..2.0).contains(&slot.typical), "{slot:?}");
-        assert!((slot.unevenness() - (2.0 / slot.typical - 1.0)).abs() < 1e-12);
+        assert!((slot.unevenness(0.0) - (2.0 / slot.typical - 1.0)).abs() < 1e-12);
         assert!(matches!(
             Slot::new(&[timing(4.0), timing(3.0)], effort),
             Err(ExaminationFailure::Void(_))

@@ -125,9 +125,12 @@ impl Group {
         })
     }
 
-    /// Seconds of processor time that the members have used, counted anew; none if any of their threads can run.
-    pub fn seconds_if_stopped(&mut self) -> Option<f64> {
-        self.count()?;
+    /// Seconds of processor time that the members have used; none if any of their threads can run. Members are counted anew
+    /// if that is asked for, which takes up to milliseconds.
+    pub fn seconds_if_stopped(&mut self, counted_anew: bool) -> Option<f64> {
+        if counted_anew {
+            self.count()?;
+        }
         self.members().all(is_stopped).then(|| self.cpu_seconds())?
     }
 
