@@ -6,15 +6,13 @@
 //! the blocks follow, whose requests meet the remaining new sets somewhere among their calls. The second load brings new
 //! values to addresses that are in use.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Instant;
 
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Block, BlockOrder};
 use gauntlet_task::{Case, Output, Rules};
-use gauntlet_worker::protocol::POISON;
-use gauntlet_worker::{Call, most_calls};
+use gauntlet_worker::most_calls;
 use rand::seq::SliceRandom;
 use rand::{RngExt, rng};
 
@@ -24,7 +22,7 @@ use super::results::{Checker, OperandSet};
 use super::side::{Purpose, Side};
 use super::slot::Slot;
 use super::warm_up::WarmingUp;
-use crate::evidence::{Candidate, JudgeError, Spent};
+use crate::evidence::{Candidate, Spent};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets};
 
 /// Target duration of a slot, filled with calls. On a shared two-core machine lone calls of 4…25 ms varied by 10 %
@@ -400,42 +398,6 @@ impl<'a> Pair<'a> {
         let mut sides = [&mut self.baseline, &mut self.candidate];
         sides.rotate_left((self.process + place) % 2);
         sides
-    }
-}
-
-impl Side {
-    /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
-    fn time(&mut self, copies: &[usize]) -> Result<Slot, ExaminationFailure> {
-        let ((timed, _), effort) =
-            self.ask(Purpose::Time, copies.len(), |worker| worker.time(copies, false))?;
-        Slot::new(&timed, effort)
-    }
-
-    /// Steps a held worker through calls, each of which gets all of its values just before: a call on known values is then
-    /// like one on new ones in all but these. Also returns the results that are asked for.
-    fn step(
-        &mut self,
-        request: &TimedRequest,
-        set: impl Fn(usize) -> usize,
-        checker: &mut Checker,
-    ) -> Result<(Slot, Vec<Output>), ExaminationFailure> {
-        let sets: Vec<usize> = (0..request.copies.len()).map(set).collect();
-        let written: BTreeMap<usize, _> = BTreeSet::from_iter(&sets)
-            .into_iter()
-            .map(|set| Ok((*set, checker.written(*set)?)))
-            .collect::<Result<_, JudgeError>>()?;
-        let call = |(call, copy): (usize, &usize)| Call {
-            copy: *copy,
-            operands: &written[&sets[call]],
-            is_drawn: request.checks.contains(&call),
-        };
-        let calls: Vec<Call> = request.copies.iter().enumerate().map(call).collect();
-        let outputs = checker.sizes().outputs();
-        let (stepped, effort) = self.ask(Purpose::Time, calls.len(), |worker| {
-            worker.step(&calls, &outputs, POISON)
-        })?;
-        let slot = Slot::stepped(&stepped, effort)?;
-        Ok((slot, stepped.results.into_iter().map(Output).collect()))
     }
 }
 

@@ -151,6 +151,33 @@ mod tests {
     }
 
     #[test]
+    fn a_call_longer_than_the_coordinator_saw_it_is_refused() {
+        let effort = Effort {
+            exchange: 9.0,
+            cpu: None,
+            waited: None,
+        };
+        let stepped = Stepped {
+            samples: [1.0, 3.0].map(timing).into(),
+            seen: vec![1.5, 3.5],
+            results: Vec::new(),
+        };
+        let slot = Slot::stepped(&stepped, effort).unwrap();
+        assert_eq!((slot.elapsed(), slot.turn()), (5.0, 4.5));
+        assert_eq!(slot.clocked(0.5), [1.0, 3.0]);
+        // A tenth of a call is left.
+        assert_eq!(slot.clocked(3.0)[0], 0.1 * 1.5);
+        let spread = Stepped {
+            samples: [2.0, 2.0].map(timing).into(),
+            ..stepped
+        };
+        assert!(matches!(
+            Slot::stepped(&spread, effort),
+            Err(ExaminationFailure::Void(_))
+        ));
+    }
+
+    #[test]
     fn calls_longer_than_the_exchange_are_refused() {
         let effort = Effort {
             exchange: 6.5,

@@ -171,16 +171,21 @@ impl CaseConduct {
     }
 
     /// Notes the calls within slots that met new values: the slot's number on either side, and the call. They are held
-    /// against calls at the same place of the other slots, since a side's first calls of each request may be slow. Comes after
-    /// the [slots](Self::note_slots).
+    /// against calls at the same place of the other slots, since a side's first calls of each request may be slow. Where each
+    /// call of both sides is clocked by itself they are held against the typical call of their own slot, so that it does not help to be
+    /// quick on some known values only. Comes after the [slots](Self::note_slots).
     pub fn note_fresh_in_slots(&mut self, fresh: &[(usize, usize)], slots: &[(Arm, Slot)]) {
         let sides = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
+        let are_stepped = sides.iter().flatten().all(Slot::is_stepped);
         let clocked = [0, 1].map(|side: usize| -> Vec<Vec<f64>> {
             let handshake = self.handshakes[side];
             sides[side].iter().map(|slot| slot.clocked(handshake)).collect()
         });
-        let relative = |slots: &Vec<Vec<f64>>, (number, call): (usize, usize)| {
+        let relative = |slots: &[Vec<f64>], (number, call): (usize, usize)| {
             let fresh = &slots[number];
+            if are_stepped {
+                return (fresh.len() > 1).then(|| fresh[call] / typical_call(fresh));
+            }
             let others = slots.iter().enumerate().filter(|(other, _)| *other != number);
             let alike: Vec<f64> = others
                 .map(|(_, slot)| slot[call * slot.len() / fresh.len()])

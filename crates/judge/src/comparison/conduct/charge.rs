@@ -281,6 +281,11 @@ mod tests {
         let remaining = with_all_work(&[ahead(0.3)]);
         // 1 over 0.7 + 0.3.
         assert!(remaining.iter().all(|one| one.abs() < 0.05), "{remaining:?}");
+        // Calls that are more even than the baseline's make up for nothing.
+        let mut even = ahead(0.3);
+        even.iter_mut()
+            .for_each(|pair| pair.work.shares.uneven = [0.5, 0.0]);
+        assert_eq!(with_all_work(&[even]), remaining);
     }
 
     #[test]
