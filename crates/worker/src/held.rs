@@ -154,6 +154,10 @@ impl WorkerProcess {
             self.go_on(&asked)?;
             line = self.await_line(&asked, &[])?;
             let seen = begun.elapsed();
+            // At once: whatever the worker has not finished must not be finished now.
+            if let Some(held) = self.held.as_mut().filter(|_| call.is_drawn) {
+                held.stop();
+            }
             let Turn::Done {
                 call: seconds,
                 outputs: places,
@@ -432,6 +436,34 @@ mod tests {
         assert!(Held::tried(Pid::this(), probe()).is_ok());
         assert!(Held::tried(Pid::this(), address(b"somewhat")).is_err());
         assert!(Held::tried(Pid::this(), 8).is_err(), "no memory is mapped there");
+    }
+
+    #[test]
+    fn a_worker_takes_its_turns_in_lines_of_the_protocol() {
+        use std::io::{BufRead, BufReader, Write};
+        use std::os::fd::AsRawFd;
+
+        let (requests, mut coordinator) = io::pipe().unwrap();
+        let (told, replies) = io::pipe().unwrap();
+        coordinator.write_all(b"\n\n").unwrap();
+        // SAFETY: both pipes stay open until the end of this test.
+        let mut turns = unsafe { crate::Turns::on(requests.as_raw_fd(), replies.as_raw_fd()) };
+        turns.ready(br#"{"inputs":{"x":[8,-4]}}"#).unwrap();
+        turns.done(1.5e-7, &[vec![16], vec![32, 4, -8]]).unwrap();
+        drop(coordinator);
+        assert!(turns.done(1.0, &[]).is_err(), "the coordinator is gone");
+        let lines: Vec<String> = BufReader::new(told).lines().take(2).map(Result::unwrap).collect();
+        let read = |line: &String| serde_json::from_str::<Turn>(line).unwrap();
+        let inputs = [("x".to_owned(), vec![8, -4])].into();
+        assert_eq!(read(&lines[0]), Turn::Ready { inputs });
+        let outputs = vec![vec![16], vec![32, 4, -8]];
+        assert_eq!(
+            read(&lines[1]),
+            Turn::Done {
+                call: 1.5e-7,
+                outputs
+            }
+        );
     }
 
     #[test]

@@ -381,6 +381,8 @@ mod tests {
         assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
 
         for line in [
+            r#"{"id":5,"call":"step","copies":[3,0]}"#,
+            r#"{"id":5,"call":"step","copies":[3],"poison":90}"#,
             r#"{"id":5,"call":"output","path":"result"}"#,
             r#"{"id":5,"call":"output","path":"result","index":2}"#,
             r#"{"id":5,"call":"calibrate","quick":true}"#,

@@ -116,7 +116,7 @@ fn results_that_are_remembered_in_some_calls_are_told() {
                 CALL
             }
         };
-        slot(number, took, |_, took| took.min(0.7 * CALL))
+        slot(number, took, |_, took| took.min(0.72 * CALL))
     };
     let found = suspicion(Decision::Inconclusive, replays);
     assert!(matches!(found, Some(Suspicion::Memory { .. })), "{found:?}");
