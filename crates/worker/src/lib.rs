@@ -14,6 +14,7 @@ mod held;
 mod launch;
 mod leader;
 mod limits;
+mod memory;
 mod pipes;
 #[cfg(target_os = "linux")]
 mod placement;
