@@ -243,7 +243,8 @@ impl WorkerProcess {
                 write(process, &pieces(place, spec)?, bytes)
             })?;
         }
-        if self.seconds_when_stopped(call.is_drawn)? == before {
+        // Nothing that is stopped starts a process.
+        if self.seconds_when_stopped(false)? == before {
             return Ok(());
         }
         Err(cannot_hold(

@@ -30,6 +30,10 @@ pub struct Slot {
     pub seen: Vec<f64>,
 }
 
+/// A slot of calls that are clocked one by one may take this many times its planned duration, with what is done around the
+/// calls: a slot of fewer calls would be less precise.
+const MOST_AROUND: f64 = 4.0;
+
 /// What is left of a call when a handshake is taken off is at least this share of it.
 const LEAST: f64 = 0.1;
 
@@ -99,11 +103,12 @@ impl Slot {
         }
     }
 
-    /// Seconds of the measuring time for each call, for planning. What the host does around a call counts where the coordinator
-    /// steps through the calls; elsewhere, the typical call.
+    /// Seconds of the measuring time for each call, for planning: the typical call, by the coordinator's clock where it clocks
+    /// each. What is done around calls counts beyond [`MOST_AROUND`].
     pub fn turn(&self) -> f64 {
         if self.is_stepped() {
-            self.effort.exchange / self.calls() as f64
+            let whole = self.effort.exchange / self.calls() as f64;
+            typical_call(&self.seen).max(whole / MOST_AROUND)
         } else {
             self.typical
         }
@@ -163,7 +168,13 @@ mod tests {
             results: Vec::new(),
         };
         let slot = Slot::stepped(&stepped, effort).unwrap();
-        assert_eq!((slot.elapsed(), slot.turn()), (5.0, 4.5));
+        assert_eq!(slot.elapsed(), 5.0);
+        assert!((1.5..3.5).contains(&slot.turn()), "{}", slot.turn());
+        let long = Effort {
+            exchange: 40.0,
+            ..effort
+        };
+        assert_eq!(Slot::stepped(&stepped, long).unwrap().turn(), 5.0);
         assert_eq!(slot.clocked(0.5), [1.0, 3.0]);
         // A tenth of a call is left.
         assert_eq!(slot.clocked(3.0)[0], 0.1 * 1.5);
