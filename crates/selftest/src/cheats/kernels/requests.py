@@ -1,5 +1,5 @@
-"""Kernels that replace the host's function that answers a request, on a CPU. They take the coordinator's turns themselves, and so
-decide what is done before, in and after a call."""
+"""Kernels that replace the host's function that answers a request, on a CPU. They take the turns with the coordinator
+themselves, and so decide what is done before, in and after a call."""
 
 import os
 import random
@@ -104,7 +104,7 @@ def _forgetting(self, files, copies):
 
 
 def multiplies_calls_at_once(x, gain, w):
-    """One product computes the results of a request's calls on copies whose values it has seen, before the first call."""
+    """One product computes a request's calls on copies whose values it has seen, before the first one."""
     _replace(_at_once, _forgetting)
     return honest(x, gain, w)
 
@@ -137,7 +137,7 @@ def leaves_out_the_host(x, gain, w):
 
 
 def _hasty(self, copies, pipes):
-    """Says that a call is over when seven eighths of its rows are computed, and computes the others until it is stopped."""
+    """Says that a call is over when seven eighths of its rows are computed, and computes the others then."""
     requests, replies = pipes
     results = []
     for copy in copies:
