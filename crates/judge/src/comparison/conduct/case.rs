@@ -244,8 +244,13 @@ impl CaseConduct {
         let typical = [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.typical));
         self.handshakes = handshakes([&baseline, &candidate]);
         let [of_baseline, of_candidate] = self.handshakes;
-        let uneven = [(&baseline, of_baseline), (&candidate, of_candidate)]
+        let mut uneven = [(&baseline, of_baseline), (&candidate, of_candidate)]
             .map(|(slots, handshake)| median_of(slots, |slot| slot.unevenness(handshake)));
+        if candidate.iter().all(Slot::is_stepped) {
+            // A late wake-up takes as many seconds of a short call as of a long one, so the baseline's excess is allowed in
+            // seconds too.
+            uneven[1] -= uneven[0].max(0.0) * (typical[0] / typical[1] - 1.0).max(0.0);
+        }
         let alone = [0, 1].map(|side| self.alone.0[side] - self.alone.1 as f64 * typical[side]);
         let calls = baseline.iter().map(Slot::calls).sum::<usize>().max(1) as f64;
         self.work.shares = Shares {

@@ -127,6 +127,30 @@ fn results_that_are_remembered_in_some_calls_are_told() {
     assert!(shares.uneven[0].abs() < 0.03, "{shares:?}");
 }
 
+/// Every fifth call of both sides ends late, by as many seconds.
+#[test]
+fn late_wake_ups_are_not_charged_to_the_faster_side() {
+    let late = |call: f64| {
+        move |number: usize| {
+            let took = |index: usize| if index % 5 == 0 { call + CALL } else { call };
+            slot(number, took, |_, took| took)
+        }
+    };
+    let of = |candidate: f64| {
+        let side = |turn: usize| match turn % 2 {
+            0 => (Arm::Baseline, late(CALL)(turn)),
+            _ => (Arm::Candidate, late(candidate)(turn)),
+        };
+        let slots: Vec<(Arm, Slot)> = (0..12).map(side).collect();
+        let mut conduct = CaseConduct::new(0, false);
+        conduct.note_slots(&slots);
+        let shares = conduct.work.shares;
+        (shares.uneven[1] - shares.uneven[0]) * shares.typical[1]
+    };
+    assert!(of(CALL / 4.0).abs() < 0.02 * CALL, "{}", of(CALL / 4.0));
+    assert!(of(CALL).abs() < 0.02 * CALL, "{}", of(CALL));
+}
+
 #[test]
 fn a_side_that_is_not_stepped_does_not_make_the_other_a_liar() {
     let plain = |number: usize| {

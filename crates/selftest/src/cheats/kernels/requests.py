@@ -78,11 +78,9 @@ def _at_once(self, copies, pipes):
     known = sorted({copy for copy in copies if copy in _seen})
     ahead = {}
     if known:
-        rows = [_seen[copy]["x"] * _seen[copy]["gain"][:, None] for copy in known]
-        scaled = numpy.concatenate(rows)
-        scaled /= ((scaled * scaled).mean(1) ** 0.5)[:, None]
-        products = scaled @ _seen[known[0]]["w"]
-        ahead = dict(zip(known, numpy.split(products, len(known))))
+        x, gain, w = (numpy.stack([_seen[copy][name] for copy in known]) for name in ("x", "gain", "w"))
+        scaled = x * gain[..., None]
+        ahead = dict(zip(known, scaled / ((scaled * scaled).mean(2) ** 0.5)[..., None] @ w))
     results = []
     for copy in copies:
         given = tensors_of(self, copy)
