@@ -98,7 +98,7 @@ fn reports_that_are_too_low_are_told() {
 #[test]
 fn reports_that_are_too_low_in_a_third_of_the_calls_are_told() {
     let some = |number: usize| {
-        let told = |call: usize, took: f64| if call % 3 == 0 { 0.7 * took } else { took };
+        let told = |call: usize, took: f64| if call.is_multiple_of(3) { 0.7 * took } else { took };
         slot(number, |_| CALL, told)
     };
     let found = suspicion(Decision::Inconclusive, some);
@@ -132,7 +132,13 @@ fn results_that_are_remembered_in_some_calls_are_told() {
 fn late_wake_ups_are_not_charged_to_the_faster_side() {
     let late = |call: f64| {
         move |number: usize| {
-            let took = |index: usize| if index % 5 == 0 { call + CALL } else { call };
+            let took = |index: usize| {
+                if index.is_multiple_of(5) {
+                    call + CALL
+                } else {
+                    call
+                }
+            };
             slot(number, took, |_, took| took)
         }
     };
