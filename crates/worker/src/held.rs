@@ -39,10 +39,6 @@ const MOST_WAITING: Duration = Duration::from_secs(5);
 const AT_ONCE: Duration = Duration::from_micros(200);
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Seconds of processor time that a thread may take to leave its processor after the system says that it is stopped: on a
-/// busy machine it can be interrupted on its way.
-const STOPPING: f64 = 20e-6;
-
 /// A call of a held worker.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
@@ -248,7 +244,7 @@ impl WorkerProcess {
             })?;
         }
         // Nothing that is stopped starts a process.
-        if self.seconds_when_stopped(false)? - before <= STOPPING {
+        if self.seconds_when_stopped(false)? == before {
             return Ok(());
         }
         Err(cannot_hold(
@@ -281,12 +277,8 @@ impl WorkerProcess {
             held.stop();
         }
         let begun = Instant::now();
-        let mut found = None;
         loop {
-            // A thread that stops is still on its processor for a moment.
-            let before = found;
-            found = self.group.seconds_if_stopped(counted_anew && before.is_none());
-            if let Some(seconds) = found.filter(|_| found == before) {
+            if let Some(seconds) = self.group.seconds_if_stopped(counted_anew) {
                 return Ok(seconds);
             }
             let waited = begun.elapsed();

@@ -172,8 +172,8 @@ impl CaseConduct {
 
     /// Notes the calls within slots that met new values: the slot's number on either side, and the call. They are held
     /// against calls at the same place of the other slots, since a side's first calls of each request may be slow. Where each
-    /// call of both sides is clocked by itself they are held against the typical call of their own slot, so that it does not help to be
-    /// quick on some known values only. Comes after the [slots](Self::note_slots).
+    /// call of both sides is clocked by itself they are held against the typical call on known values, so that it does not help to be quick on
+    /// some of these only. Comes after the [slots](Self::note_slots).
     pub fn note_fresh_in_slots(&mut self, fresh: &[(usize, usize)], slots: &[(Arm, Slot)]) {
         let sides = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
         let are_stepped = sides.iter().flatten().all(Slot::is_stepped);
@@ -181,10 +181,20 @@ impl CaseConduct {
             let handshake = self.handshakes[side];
             sides[side].iter().map(|slot| slot.clocked(handshake)).collect()
         });
-        let relative = |slots: &[Vec<f64>], (number, call): (usize, usize)| {
+        // The first slots may hold nothing but calls on new values.
+        let known = clocked.each_ref().map(|slots| -> Vec<f64> {
+            let calls = slots.iter().enumerate().flat_map(|(slot, calls)| {
+                let of_slot = calls.iter().enumerate();
+                of_slot.map(move |(call, seconds)| ((slot, call), *seconds))
+            });
+            let known = calls.filter(|(place, _)| !fresh.contains(place));
+            known.map(|(_, seconds)| seconds).collect()
+        });
+        let relative = |side: usize, (number, call): (usize, usize)| {
+            let slots = &clocked[side];
             let fresh = &slots[number];
             if are_stepped {
-                return (fresh.len() > 1).then(|| fresh[call] / typical_call(fresh));
+                return (!known[side].is_empty()).then(|| fresh[call] / typical_call(&known[side]));
             }
             let others = slots.iter().enumerate().filter(|(other, _)| *other != number);
             let alike: Vec<f64> = others
@@ -192,7 +202,7 @@ impl CaseConduct {
                 .collect();
             (!alike.is_empty()).then(|| fresh[call] / median(&alike))
         };
-        let both = |place| Some([relative(&clocked[0], place)?, relative(&clocked[1], place)?]);
+        let both = |place| Some([relative(0, place)?, relative(1, place)?]);
         self.in_slots = fresh.iter().filter_map(|place| both(*place)).collect();
     }
 

@@ -157,6 +157,33 @@ fn late_wake_ups_are_not_charged_to_the_faster_side() {
     assert!(of(CALL).abs() < 0.02 * CALL, "{}", of(CALL));
 }
 
+/// The first slot of a load holds nothing but calls on new values.
+#[test]
+fn results_that_are_remembered_from_the_first_slot_on_are_told() {
+    let pair = |process: usize| {
+        let mut conduct = CaseConduct::new(process, false);
+        let side = |turn: usize| match turn % 2 {
+            0 => (Arm::Baseline, honest_slot(process + turn)),
+            _ => {
+                let call = if turn == 1 { CALL } else { 0.1 * CALL };
+                (Arm::Candidate, slot(process + turn, |_| call, |_, took| took))
+            }
+        };
+        let slots: Vec<(Arm, Slot)> = (0..12).map(side).collect();
+        conduct.note_slots(&slots);
+        let fresh: Vec<(usize, usize)> = (0..CALLS).map(|call| (0, call)).collect();
+        conduct.note_fresh_in_slots(&fresh, &slots);
+        conduct
+    };
+    let seen: Vec<CaseConduct> = (0..6).map(pair).collect();
+    let assessment = without_interval(&["case".to_owned()], &Criteria::default());
+    let judged = Conduct::judge(&[seen], &assessment, &Criteria::default()).unwrap();
+    assert!(
+        matches!(judged.suspicion, Some(Suspicion::Memory { .. })),
+        "{judged:?}"
+    );
+}
+
 #[test]
 fn a_side_that_is_not_stepped_does_not_make_the_other_a_liar() {
     let plain = |number: usize| {
