@@ -187,8 +187,10 @@ fn is_stopped(process: i32) -> bool {
         let state = end.and_then(|end| line.get(end + 2));
         // A thread gets this state a moment before it leaves its processor, and may be interrupted in between. The system
         // says what call it is in only when it has left, and until then that it is running.
-        let has_left =
-            || fs::read(thread.path().join("syscall")).is_ok_and(|call| !call.starts_with(b"running"));
+        let has_left = || {
+            let call = fs::read(thread.path().join("syscall")).ok();
+            call.is_none_or(|call| !call.starts_with(b"running"))
+        };
         state.is_none_or(|state| b"ZX".contains(state) || b"tT".contains(state) && has_left())
     })
 }

@@ -172,8 +172,8 @@ impl CaseConduct {
 
     /// Notes the calls within slots that met new values: the slot's number on either side, and the call. They are held
     /// against calls at the same place of the other slots, since a side's first calls of each request may be slow. Where each
-    /// call of both sides is clocked by itself they are held against the typical call on known values, so that it does not help to be quick on
-    /// some of these only. Comes after the [slots](Self::note_slots).
+    /// call of both sides is clocked by itself, they are held against the typical call on known values, so that it does not
+    /// help to be quick on some of these only. Comes after the [slots](Self::note_slots).
     pub fn note_fresh_in_slots(&mut self, fresh: &[(usize, usize)], slots: &[(Arm, Slot)]) {
         let sides = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
         let are_stepped = sides.iter().flatten().all(Slot::is_stepped);
