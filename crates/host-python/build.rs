@@ -9,6 +9,8 @@ use std::process::Command;
 fn main() -> Result<(), Box<dyn Error>> {
     let sources = "../python-loop/src";
     println!("cargo:rerun-if-changed={sources}");
+    // The loop is compiled with this file too.
+    println!("cargo:rerun-if-changed=../worker/src/turns.rs");
     let library = PathBuf::from(env::var("OUT_DIR")?).join("loop.so");
     let mut compiler = Command::new(env::var("RUSTC")?);
     compiler

@@ -8,8 +8,8 @@ use gauntlet_host_native::{
     refused,
 };
 use gauntlet_parameters::Parameters;
-use gauntlet_worker::probe;
 use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
+use gauntlet_worker::{Turns, probe};
 
 use crate::function::Function;
 use crate::table::{FunctionTable, LibraryError, Returns, Target};
@@ -120,6 +120,27 @@ impl LibraryHost {
     }
 }
 
+impl LibraryHost {
+    /// The case that was built, the call that computes it, and where.
+    fn called(&mut self) -> Result<(&CaseRequest, FunctionCall<'_>, &mut Place), Failure> {
+        let Some(Built { case, bound }) = &self.built else {
+            return Err(bad_request("nothing has been built; call build first"));
+        };
+        let stream = match &self.place {
+            Place::Cpu(_) => 0,
+            Place::Cuda(place) => place.stream().raw().expose_provenance() as u64,
+        };
+        let call = FunctionCall {
+            function: &self.function,
+            name: &self.name,
+            bound,
+            stream,
+            arguments: Vec::with_capacity(bound.len()),
+        };
+        Ok((case, call, &mut self.place))
+    }
+}
+
 impl Host for LibraryHost {
     fn describe(&self) -> Description {
         let mut details = BTreeMap::from([(
@@ -156,23 +177,18 @@ impl Host for LibraryHost {
     }
 
     fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure> {
-        let Some(Built { case, bound }) = &self.built else {
-            return Err(bad_request("nothing has been built; call build first"));
-        };
-        let stream = match &self.place {
-            Place::Cpu(_) => 0,
-            Place::Cuda(place) => place.stream().raw().expose_provenance() as u64,
-        };
-        let mut call = FunctionCall {
-            function: &self.function,
-            name: &self.name,
-            bound,
-            stream,
-            arguments: Vec::with_capacity(bound.len()),
-        };
-        match &mut self.place {
+        let (case, mut call, place) = self.called()?;
+        match place {
             Place::Cpu(place) => place.compute(planned, &case.outputs, &mut call, results),
             Place::Cuda(place) => place.compute(planned, &case.outputs, &mut call, results),
+        }
+    }
+
+    fn step(&mut self, planned: &Planned<'_>, turns: &mut Turns) -> Result<(), Failure> {
+        let (case, mut call, place) = self.called()?;
+        match place {
+            Place::Cpu(place) => place.step(planned, case, &mut call, turns),
+            Place::Cuda(_) => Err(bad_request("a worker on a GPU is not held, and does not step")),
         }
     }
 }

@@ -9,10 +9,11 @@ use std::time::Instant;
 
 use bytemuck::{Pod, Zeroable};
 use gauntlet_formats::{Tensor, TensorSpec};
-use gauntlet_worker::protocol::{Failure, Sample};
+use gauntlet_worker::Turns;
+use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Turn};
 
 use crate::operands::check_memory;
-use crate::service::{Addresses, Call, Planned};
+use crate::service::{Addresses, Call, Planned, broken};
 
 /// A line of the cache.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -72,66 +73,96 @@ impl CpuPlace {
         call: &mut dyn Call,
         results: &mut Vec<u8>,
     ) -> Result<Vec<Sample>, Failure> {
+        let bytes: usize = outputs.iter().map(TensorSpec::bytes).sum();
+        let bytes = bytes.saturating_mul(planned.copies.len());
+        let mut samples = Vec::with_capacity(planned.copies.len());
+        self.each(planned, bytes, |place, inputs| {
+            results.reserve_exact(bytes.saturating_sub(results.len()));
+            let mut filled = place.fill(outputs, planned.poison);
+            call.prepare(&addresses(inputs, &mut filled))?;
+            samples.push(Sample {
+                call: timed(call)?,
+                kernel: None,
+                clock: None,
+                phases: BTreeMap::new(),
+            });
+            filled
+                .iter()
+                .for_each(|output| results.extend_from_slice(output.bytes()));
+            Ok(())
+        })?;
+        Ok(samples)
+    }
+
+    /// Calls a kernel once for each planned copy, and takes turns with the coordinator, which writes the inputs and reads the
+    /// outputs.
+    ///
+    /// # Errors
+    /// If the memory does not suffice, a call fails, or the coordinator is gone.
+    pub fn step(
+        &mut self,
+        planned: &Planned<'_>,
+        case: &CaseRequest,
+        call: &mut dyn Call,
+        turns: &mut Turns,
+    ) -> Result<(), Failure> {
+        let gone = |error: std::io::Error| broken(format!("the coordinator does not answer: {error}"));
+        self.each(planned, 0, |place, inputs| {
+            let mut filled = place.fill(&case.outputs, planned.poison);
+            let addresses = addresses(inputs, &mut filled);
+            call.prepare(&addresses)?;
+            let names = case.inputs.iter().map(|spec| spec.name.clone());
+            let ready = Turn::Ready {
+                inputs: names.zip(addresses.inputs.iter().map(place_at)).collect(),
+            };
+            let ready = serde_json::to_vec(&ready).map_err(|error| broken(error.to_string()))?;
+            turns.ready(&ready).map_err(gone)?;
+            let seconds = timed(call)?;
+            let outputs: Vec<_> = addresses.outputs.iter().map(place_at).collect();
+            turns.done(seconds, &outputs).map_err(gone)
+        })
+    }
+
+    /// Does something with the inputs of each planned copy in turn. `results` is how many bytes its results take in all.
+    fn each(
+        &mut self,
+        planned: &Planned<'_>,
+        results: usize,
+        mut work: impl FnMut(&mut Self, &mut [Placed]) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let total = planned.operands.copies();
         let copies: Vec<usize> = planned.copies.iter().map(|copy| copy % total).collect();
         let distinct: BTreeSet<usize> = copies.iter().copied().collect();
-        let result_bytes: usize = outputs.iter().map(TensorSpec::bytes).sum();
         check_memory(
             &format!(
-                "{} copies of the operands and {} results",
-                distinct.len(),
-                copies.len()
+                "{} copies of the operands and {results} bytes of results",
+                distinct.len()
             ),
-            (planned.operands.bytes() * (distinct.len() + 1))
-                .saturating_add(result_bytes * (copies.len() + 1)),
+            (planned.operands.bytes() * (distinct.len() + 1)).saturating_add(results),
         )?;
         let mut inputs: BTreeMap<usize, Vec<Placed>> = distinct
             .into_iter()
             .map(|copy| (copy, self.place(planned.operands.copy(copy))))
             .collect();
-        results.reserve(result_bytes * copies.len());
-        let mut samples = Vec::with_capacity(copies.len());
         for (index, copy) in copies.iter().enumerate() {
             if let Some(placed) = inputs.get_mut(copy) {
-                samples.push(self.one(placed, outputs, planned.poison, call, results)?);
+                work(self, placed)?;
             }
             if copies[index + 1..].contains(copy) {
                 // The old memory is freed only after the new was allocated, so the addresses differ.
                 inputs.insert(*copy, self.place(planned.operands.copy(*copy)));
             }
         }
-        Ok(samples)
+        Ok(())
     }
 
-    fn one(
-        &mut self,
-        inputs: &mut [Placed],
-        outputs: &[TensorSpec],
-        poison: u8,
-        call: &mut dyn Call,
-        results: &mut Vec<u8>,
-    ) -> Result<Sample, Failure> {
+    /// New memory for outputs, which holds `byte` everywhere.
+    fn fill(&mut self, outputs: &[TensorSpec], byte: u8) -> Vec<Placed> {
         let mut placed: Vec<Placed> = outputs.iter().map(|spec| self.allocate(spec.bytes())).collect();
         for output in &mut placed {
-            output.bytes_mut().fill(poison);
+            output.bytes_mut().fill(byte);
         }
-        call.prepare(&Addresses {
-            inputs: inputs.iter_mut().map(Placed::address).collect(),
-            outputs: placed.iter_mut().map(Placed::address).collect(),
-        })?;
-        let start = Instant::now();
-        let called = call.call();
-        let seconds = start.elapsed().as_secs_f64();
-        called?;
-        for output in &placed {
-            results.extend_from_slice(output.bytes());
-        }
-        Ok(Sample {
-            call: seconds,
-            kernel: None,
-            clock: None,
-            phases: BTreeMap::new(),
-        })
+        placed
     }
 
     fn place(&mut self, tensors: &[Tensor]) -> Vec<Placed> {
@@ -147,6 +178,26 @@ impl CpuPlace {
         self.placed += 1;
         Placed::new(bytes, self.placed % SHIFTS)
     }
+}
+
+fn addresses(inputs: &mut [Placed], outputs: &mut [Placed]) -> Addresses {
+    Addresses {
+        inputs: inputs.iter_mut().map(Placed::address).collect(),
+        outputs: outputs.iter_mut().map(Placed::address).collect(),
+    }
+}
+
+/// The place of a row-major tensor at this address.
+fn place_at(address: &u64) -> Vec<i64> {
+    vec![*address as i64]
+}
+
+/// Seconds of a call.
+fn timed(call: &mut dyn Call) -> Result<f64, Failure> {
+    let start = Instant::now();
+    let called = call.call();
+    let seconds = start.elapsed().as_secs_f64();
+    called.map(|()| seconds)
 }
 
 #[cfg(test)]

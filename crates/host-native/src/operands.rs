@@ -30,11 +30,6 @@ impl Operands {
         Ok(Self { files, copies })
     }
 
-    /// The tensors of each file.
-    pub fn files(&self) -> impl Iterator<Item = &[Tensor]> {
-        self.files.iter().map(Vec::as_slice)
-    }
-
     /// The number of copies.
     pub fn copies(&self) -> usize {
         self.copies

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::{Tensor, TensorSpec};
+use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample};
-use gauntlet_worker::{Calls, Places, Service};
+use gauntlet_worker::{Calls, Service, Turns};
 
 use crate::operands::{Operands, save};
 
@@ -63,10 +63,19 @@ pub trait Host {
     /// # Errors
     /// If a call fails.
     fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure>;
+
+    /// Calls the kernel built last once for each planned copy, and takes turns with the coordinator. Only for hosts whose
+    /// description names their memory.
+    ///
+    /// # Errors
+    /// If a call fails, or the coordinator is gone.
+    fn step(&mut self, _planned: &Planned<'_>, _turns: &mut Turns) -> Result<(), Failure> {
+        Err(bad_request("this worker is not held, and does not step"))
+    }
 }
 
-/// A [`Host`] behind the worker protocol: keeps the operands, and the result of every call of the last request. The
-/// coordinator can write the operands and read the results if the host's description names its memory.
+/// A [`Host`] behind the worker protocol: keeps the operands, and the result of every call of the last request that the
+/// coordinator did not step through.
 pub struct HostService<H> {
     host: H,
     case: Option<CaseRequest>,
@@ -90,18 +99,11 @@ impl<H: Host> HostService<H> {
 
     /// Calls the kernel on these copies and keeps the results.
     fn calls(&mut self, copies: &[usize], poison: u8, is_timed: bool) -> Result<Vec<Sample>, Failure> {
-        if self.case.is_none() {
-            return Err(nothing_built());
-        }
-        let operands = self
-            .operands
-            .as_ref()
-            .ok_or_else(|| bad_request("no operands; call load first"))?;
         // The memory of the request before is used again.
         self.results.clear();
         self.calls = 0;
         let planned = Planned {
-            operands,
+            operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
             copies,
             poison,
             is_timed,
@@ -159,25 +161,24 @@ impl<H: Host> Service for HostService<H> {
         save(&case.outputs, &self.results[index * row..][..row], path)
     }
 
-    fn places(&self) -> Vec<Places> {
-        let tensors = self.operands.iter().flat_map(Operands::files);
-        tensors
-            .map(|tensors| tensors.iter().map(place_of).collect())
-            .collect()
-    }
-
-    fn results(&self) -> Option<u64> {
-        (self.calls > 0).then(|| address_of(&self.results))
+    fn step(&mut self, copies: &[usize], poison: u8) -> Result<(), Failure> {
+        self.calls = 0;
+        let planned = Planned {
+            operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
+            copies,
+            poison,
+            is_timed: true,
+        };
+        // SAFETY: standard input and output stay open until the process ends.
+        let mut turns = unsafe { Turns::on(0, 1) };
+        self.host.step(&planned, &mut turns)
     }
 }
 
-fn place_of(tensor: &Tensor) -> (String, Vec<u64>) {
-    (tensor.spec.name.clone(), vec![address_of(&tensor.bytes)])
-}
-
-/// Where bytes lie that another process may read or write while this one is stopped.
-fn address_of(bytes: &[u8]) -> u64 {
-    bytes.as_ptr().expose_provenance() as u64
+/// The operands of the case, if both are there.
+fn loaded<'o>(case: Option<&CaseRequest>, operands: Option<&'o Operands>) -> Result<&'o Operands, Failure> {
+    case.ok_or_else(nothing_built)?;
+    operands.ok_or_else(|| bad_request("no operands; call load first"))
 }
 
 fn nothing_built() -> Failure {

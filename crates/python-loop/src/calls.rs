@@ -11,6 +11,7 @@ use crate::driver::{Driver, Handle};
 use crate::memory::{Block, Layout};
 use crate::python::{Failed, Object, Python};
 use crate::results::{Found, Library, Output, Tree};
+use crate::turns::Turns;
 
 /// Addresses of tensors on a GPU are multiples of this, as those that cudaMalloc gives.
 const ALIGNMENT: usize = 256;
@@ -55,6 +56,8 @@ struct Call {
     inputs: Vec<u64>,
     /// Addresses of outputs that are written in place; empty if there are none.
     in_place: Vec<u64>,
+    /// The line that says where the inputs lie, for a coordinator that writes them.
+    ready: Vec<u8>,
 }
 
 /// A tensor that a call returned.
@@ -64,6 +67,10 @@ struct Returned {
     copied: Found,
     /// What keeps both where they are.
     _alive: [Object; 2],
+}
+
+fn gone(error: std::io::Error) -> Failed {
+    Failed::Because(format!("the coordinator does not answer: {error}"))
 }
 
 fn addresses(tuple: &Object) -> Result<Vec<u64>, Failed> {
@@ -99,8 +106,7 @@ impl Host {
     }
 
     /// Takes for each file a tuple of tensors, each a tuple of address, bytes, and whether it lies on the device. Returns
-    /// the address and the bytes of the pool, and for each file the addresses of the copies that are kept, 0 for those on
-    /// the device.
+    /// the address and the bytes of the pool.
     pub fn load(&mut self, python: Python, files: &Object) -> Result<Object, Failed> {
         self.pristine.clear();
         self.filled.clear();
@@ -135,15 +141,8 @@ impl Host {
                 .collect()])
             .map(|sizes| sizes.iter().map(|size| size + ALIGNMENT).sum::<usize>())
             .collect::<Vec<_>>();
-        let kept = self.pristine.iter().map(|blocks| {
-            let addresses = blocks
-                .iter()
-                .map(|block| python.integer(block.host_address() as i64));
-            python.tuple(addresses.collect::<Result<_, _>>()?)
-        });
-        let kept = python.tuple(kept.collect::<Result<_, _>>()?)?;
         let Some(driver) = self.driver(true) else {
-            return python.tuple(vec![python.integer(0)?, python.integer(0)?, kept]);
+            return python.tuple(vec![python.integer(0)?, python.integer(0)?]);
         };
         let (outputs, inputs) = (most.last().copied(), most.iter().rev().skip(1).max().copied());
         let needed = outputs.unwrap_or(0) + inputs.unwrap_or(0);
@@ -154,16 +153,15 @@ impl Host {
         let answer = vec![
             python.integer(place.address as i64)?,
             python.integer(place.bytes as i64)?,
-            kept,
         ];
         self.pool = Some(pool);
         python.tuple(answer)
     }
 
-    /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, and whether the second-level
-    /// cache is cleared before each call. A call is a tuple of arguments, keywords or None, the number of its file,
-    /// addresses of its inputs, and addresses of the outputs that it writes in place. Returns the times of the calls, and
-    /// where their results lie on the host, call after call.
+    /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
+    /// cleared before each call, and None or the protocol's two descriptors, if the coordinator steps through the calls. A
+    /// call is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the
+    /// outputs that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
     pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
         let kernel = request.item(0)?;
         let mut calls = Vec::new();
@@ -175,12 +173,20 @@ impl Host {
                 file: call.item(2)?.number()? as usize,
                 inputs: addresses(&call.item(3)?)?,
                 in_place: addresses(&call.item(4)?)?,
+                ready: call.item(5)?.bytes()?,
             });
         }
         let poison = request.item(2)?.number()? as u8;
         let stream = request.item(3)?.address()? as Handle;
         let cold = request.item(4)?.number()? != 0;
-        self.keep(calls.len())?;
+        let pipes = request.item(5)?;
+        let mut turns = None;
+        if !pipes.is_none() {
+            let pipe = |index| Ok::<_, Failed>(pipes.item(index)?.number()? as i32);
+            // SAFETY: the worker keeps both open until the process ends.
+            turns = Some(unsafe { Turns::on(pipe(0)?, pipe(1)?) });
+        }
+        self.keep(if turns.is_some() { 0 } else { calls.len() })?;
         for call in &calls {
             self.fill_outputs(call, poison, false)?;
         }
@@ -192,9 +198,21 @@ impl Host {
             for address in &call.in_place {
                 self.filled.remove(address);
             }
+            if let Some(turns) = &mut turns {
+                turns.ready(&call.ready).map_err(gone)?;
+            }
             let (result, seconds) = self.timed(&kernel, call, stream, cold)?;
-            self.take(python, number, call, &result, poison)?;
-            drop(result);
+            let returned = self.returned_of(python, number, call, &result)?;
+            match &mut turns {
+                Some(turns) => {
+                    let layouts = self.layouts(call, returned.as_deref());
+                    let places: Vec<_> = layouts.iter().map(Layout::place).collect();
+                    turns.done(seconds.0, &places).map_err(gone)?;
+                }
+                None => self.take(number, call, returned.as_deref())?,
+            }
+            self.spoil_all(returned.as_deref(), poison)?;
+            drop((returned, result));
             self.fill_outputs(call, poison, false)?;
             self.restore(call);
             let kernel = seconds
@@ -203,8 +221,7 @@ impl Host {
             let between = begun.elapsed().as_secs_f64() - seconds.0;
             times.push(python.tuple(vec![python.float(seconds.0)?, kernel, python.float(between)?])?);
         }
-        let results = self.kept.blocks[0].as_ref().map_or(0, Block::host_address);
-        python.tuple(vec![python.tuple(times)?, python.integer(results as i64)?])
+        python.tuple(times)
     }
 
     /// Makes room for the results of that many calls. Memory is used again if it suffices.
@@ -307,36 +324,57 @@ impl Host {
         }
     }
 
-    /// Copies the result of a call away, and fills the memory that it was returned in, so that a later call that is
-    /// given the same memory does not find the result in it.
-    fn take(
-        &mut self,
+    /// The tensors that a call returned; none if it wrote all of its outputs in place.
+    fn returned_of(
+        &self,
         python: Python,
         number: usize,
         call: &Call,
         result: &Object,
-        poison: u8,
-    ) -> Result<(), Failed> {
+    ) -> Result<Option<Vec<Returned>>, Failed> {
         let in_place =
             result.is_none() && call.in_place.len() == self.outputs.len() && !self.outputs.is_empty();
         if in_place {
-            for index in 0..self.outputs.len() {
-                let layout = self.outputs[index].at(call.in_place[index]);
-                self.copy(number, index, &layout)?;
-            }
-        } else {
-            let Some(returned) = self.returned(result)? else {
+            return Ok(None);
+        }
+        match self.returned(result)? {
+            Some(returned) => Ok(Some(returned)),
+            None => {
                 let argument = python.tuple(vec![python.integer(number as i64)?, result.again()?])?;
-                return Err(python.raise(&self.unfit, &argument));
-            };
-            for (index, tensor) in returned.iter().enumerate() {
-                self.copy(number, index, &tensor.copied.layout)?;
-            }
-            for (output, tensor) in self.outputs.iter().zip(&returned) {
-                self.spoil(output, &tensor.own, poison)?;
+                Err(python.raise(&self.unfit, &argument))
             }
         }
+    }
+
+    /// Where the outputs of a call lie.
+    fn layouts(&self, call: &Call, returned: Option<&[Returned]>) -> Vec<Layout> {
+        match returned {
+            Some(returned) => returned
+                .iter()
+                .map(|tensor| tensor.copied.layout.clone())
+                .collect(),
+            None => {
+                let places = self.outputs.iter().zip(&call.in_place);
+                places.map(|(output, address)| output.at(*address)).collect()
+            }
+        }
+    }
+
+    /// Copies the result of a call away.
+    fn take(&mut self, number: usize, call: &Call, returned: Option<&[Returned]>) -> Result<(), Failed> {
+        for (index, layout) in self.layouts(call, returned).iter().enumerate() {
+            self.copy(number, index, layout)?;
+        }
         self.kept.calls = number + 1;
+        Ok(())
+    }
+
+    /// Fills the memory of returned tensors, so that a later call that is given the same memory does not find the result in
+    /// it.
+    fn spoil_all(&self, returned: Option<&[Returned]>, poison: u8) -> Result<(), Failed> {
+        for (output, tensor) in self.outputs.iter().zip(returned.unwrap_or_default()) {
+            self.spoil(output, &tensor.own, poison)?;
+        }
         Ok(())
     }
 

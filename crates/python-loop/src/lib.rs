@@ -10,6 +10,9 @@
 //!    second-level cache of a GPU, read the clock, call, synchronise, read the clock, and copy the result away.
 //! 4. `gauntlet_write` writes the result of one of these calls to a file.
 //!
+//! If the coordinator holds the worker, it clocks each call by itself: `gauntlet_run` takes turns with it before and after
+//! each, and keeps no results, because the coordinator reads those that it has drawn.
+//!
 //! The functions of Python are found in the running interpreter (module `python`), those of the CUDA driver in libcuda
 //! (module `driver`), so the library needs neither to be compiled.
 
@@ -21,6 +24,8 @@ mod driver;
 mod memory;
 mod python;
 mod results;
+#[path = "../../worker/src/turns.rs"]
+mod turns;
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;

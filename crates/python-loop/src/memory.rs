@@ -73,6 +73,17 @@ impl Layout {
         self.bytes() == 0 || self.contiguous().0 == self.shape.len()
     }
 
+    /// The address, and the strides unless the elements lie in row-major order.
+    pub fn place(&self) -> Vec<i64> {
+        let strides = if self.is_row_major() {
+            &[][..]
+        } else {
+            &self.strides
+        };
+        let strides = strides.iter().map(|stride| *stride as i64);
+        std::iter::once(self.address as i64).chain(strides).collect()
+    }
+
     /// Whether the elements fill the bytes from the address on without gaps, in whatever order.
     pub fn is_dense(&self) -> bool {
         let steps = self.shape.iter().zip(&self.strides);
@@ -137,14 +148,6 @@ impl Block {
         match self {
             Self::Host(bytes) => bytes.len(),
             Self::Device(block) => block.bytes,
-        }
-    }
-
-    /// Where the block lies on the host; 0 for a block on the device.
-    pub fn host_address(&self) -> u64 {
-        match self {
-            Self::Host(bytes) => bytes.as_ptr() as u64,
-            Self::Device(_) => 0,
         }
     }
 

@@ -52,7 +52,7 @@ mod untold {
             None
         }
 
-        pub fn seconds_if_stopped(&mut self) -> Option<f64> {
+        pub fn seconds_if_stopped(&mut self, _counted_anew: bool) -> Option<f64> {
             None
         }
 

@@ -1,11 +1,11 @@
 //! A worker that the coordinator holds: it is stopped while nothing is asked of it, and the coordinator writes operands
-//! into its memory and reads results out of it.
+//! into its memory and reads results out of it, call by call.
 //!
 //! A kernel in Python shares its process with the code that would otherwise load its operands and write its results,
-//! and can replace that code. Held like this, it has no operands before the clock runs, and no time after the clock has
-//! stopped: only requests are left, and the coordinator measures these as a whole.
+//! and can replace that code. Held like this, it gets the operands of a call as the coordinator's clock for this call
+//! starts, and has no time to finish a result after the clock has stopped. Whatever the host does around calls lies in
+//! no interval that counts.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU8;
@@ -17,8 +17,9 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::error::WorkerError;
-use crate::process::WorkerProcess;
-use crate::protocol::{Failure, FailureKind};
+use crate::memory::{pieces, read, write};
+use crate::process::{Asked, WorkerProcess};
+use crate::protocol::{Answer, Failure, FailureKind, Place, Request, Sample, Turn};
 
 /// The bytes that lie at the address that a worker names in its description.
 const PROBE: &[u8; 8] = b"gauntlet";
@@ -30,24 +31,42 @@ pub fn probe() -> u64 {
     memory.as_ptr().expose_provenance() as u64
 }
 
-/// How long to wait until all threads of a worker have stopped, and how long between looks. A thread that waits for a
-/// device is stopped only when it wakes up.
+/// How long to wait until all threads of a worker have stopped. A thread that waits for a device is stopped only when it
+/// wakes up.
 const MOST_WAITING: Duration = Duration::from_secs(5);
+
+/// Most threads stop within some ten microseconds, for which looking again and again is quicker than sleeping.
+const AT_ONCE: Duration = Duration::from_micros(200);
 const PAUSE: Duration = Duration::from_micros(100);
 
-/// Where a worker keeps the operands of one file: for each tensor by name, the addresses of all its copies.
-pub type Places = BTreeMap<String, Vec<u64>>;
+/// A call of a held worker.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The copy of the operands on which it computes.
+    pub copy: usize,
+    /// What is written there just before the call; nothing if the values that were loaded are to stay.
+    pub operands: &'a [Tensor],
+    /// Whether its result is read. The worker cannot know before the call is over.
+    pub is_drawn: bool,
+}
 
-/// What the coordinator knows of the memory of a worker that it holds.
+/// Calls that were clocked one by one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stepped {
+    /// Each call as the worker reports it.
+    pub samples: Vec<Sample>,
+    /// Seconds of each call by the coordinator's clock: from before the worker goes on to when its word arrives that the
+    /// call is over.
+    pub seen: Vec<f64>,
+    /// The outputs of the drawn calls, in the order of the calls.
+    pub results: Vec<Vec<Tensor>>,
+}
+
+/// What the coordinator knows of a worker that it holds.
 #[derive(Debug)]
 pub(crate) struct Held {
     process: Pid,
-    /// For each file of the last load.
-    places: Vec<Places>,
-    /// Places that a tensor of a file can have at most.
-    most_places: usize,
-    /// Where the results of the last request lie, one call after the other.
-    results: Option<u64>,
+    has_operands: bool,
     is_stopped: bool,
 }
 
@@ -55,42 +74,34 @@ impl Held {
     /// A process, if the system lets this program read and write its memory: the probe lies at the address.
     pub fn tried(process: Pid, address: u64) -> io::Result<Self> {
         let mut found = [0; PROBE.len()];
-        read(process, address, &mut found)?;
+        let pieces = [(address, PROBE.len())];
+        read(process, &pieces, &mut found)?;
         if &found != PROBE {
             return Err(io::Error::other(
                 "the worker's probe is not where the worker says",
             ));
         }
-        write(process, address, PROBE)?;
+        write(process, &pieces, PROBE)?;
         Ok(Self {
             process,
-            places: Vec::new(),
-            most_places: 0,
-            results: None,
+            has_operands: false,
             is_stopped: false,
         })
     }
 
-    /// Notes where the worker keeps what it has just loaded: `copies` in all, and one of each file that no kernel sees.
-    pub fn note_places(&mut self, places: Vec<Places>, copies: usize) {
-        self.most_places = copies.div_ceil(places.len().max(1)) + 1;
-        self.places = places;
-        self.results = None;
-    }
-
-    /// Notes where the results of the last request lie.
-    pub fn note_results(&mut self, results: Option<u64>) {
-        self.results = results;
+    /// Holds the worker from now on: it has loaded operands.
+    pub fn begin(&mut self) {
+        self.has_operands = true;
+        self.stop();
     }
 
     /// Stops the worker's process group. Does nothing before operands are loaded: until then there is nothing that the worker
     /// could do in advance.
     pub fn stop(&mut self) {
-        if self.places.is_empty() || self.is_stopped {
-            return;
+        if self.has_operands && !self.is_stopped {
+            // If the group is gone, the next request says so.
+            self.is_stopped = killpg(self.process, Signal::SIGSTOP).is_ok();
         }
-        // If the group is gone, the next request says so.
-        self.is_stopped = killpg(self.process, Signal::SIGSTOP).is_ok();
     }
 
     /// Lets the worker go on.
@@ -99,53 +110,10 @@ impl Held {
             let _gone = killpg(self.process, Signal::SIGCONT);
         }
     }
-
-    /// Writes a tensor of a file to all of its places.
-    ///
-    /// # Errors
-    /// If the worker named no place for it, or a place where nothing can be written.
-    pub fn write(&self, file: usize, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let places = self.places.get(file).and_then(|places| places.get(name));
-        let places = places.filter(|places| !places.is_empty()).ok_or_else(|| {
-            io::Error::other(format!(
-                "the worker does not say where it keeps `{name}` of set {file}"
-            ))
-        })?;
-        if places.len() > self.most_places {
-            let (named, most) = (places.len(), self.most_places);
-            return Err(io::Error::other(format!(
-                "the worker names {named} places of `{name}`, and there are at most {most}"
-            )));
-        }
-        places
-            .iter()
-            .try_for_each(|place| write(self.process, *place, bytes))
-    }
-
-    /// Reads the result of a call of the last request.
-    ///
-    /// # Errors
-    /// If the worker did not say where results lie, or nothing can be read there.
-    pub fn result(&self, call: usize, outputs: &[TensorSpec]) -> io::Result<Vec<Tensor>> {
-        let results = self
-            .results
-            .ok_or_else(|| io::Error::other("the worker does not say where its results lie"))?;
-        let row: usize = outputs.iter().map(TensorSpec::bytes).sum();
-        // The worker names the address, so the sum may lie beyond the last one; nothing can be read there.
-        let mut address = results.wrapping_add((call * row) as u64);
-        let mut read_one = |spec: &TensorSpec| {
-            let mut tensor = Tensor::filled(spec.clone(), 0);
-            read(self.process, address, &mut tensor.bytes)?;
-            address = address.wrapping_add(tensor.bytes.len() as u64);
-            Ok(tensor)
-        };
-        outputs.iter().map(&mut read_one).collect()
-    }
 }
 
 impl WorkerProcess {
-    /// Whether the coordinator holds the worker: it is stopped while nothing is asked of it, operands are
-    /// [written](Self::write) into its memory, and results are [read](Self::result) out of it.
+    /// Whether the coordinator holds the worker: it is stopped while nothing is asked of it, and [steps](Self::step).
     pub fn is_held(&self) -> bool {
         self.held.is_some()
     }
@@ -156,186 +124,234 @@ impl WorkerProcess {
         self.unreachable.as_deref()
     }
 
-    /// Writes tensors into all places where a held worker keeps them for this file of the last `load`. The worker is
-    /// stopped meanwhile, with all of its processes.
+    /// Makes calls one by one, and clocks each. The worker prepares each call by itself; then it is stopped with all of its
+    /// processes, its operands are written, and the clock runs from when it goes on until it says that the call is over.
+    /// The results of drawn calls are read then, again while it is stopped. Outputs hold the byte `poison` before.
     ///
     /// # Errors
-    /// If the worker is not held, names no place that can be written to, or has a process that runs all the same.
-    pub fn reveal<'t>(
+    /// If the worker is not held, names no place that can be read or written, or has a process that runs while it is stopped.
+    pub fn step(
         &mut self,
-        file: usize,
-        tensors: impl IntoIterator<Item = (&'t str, &'t [u8])>,
+        calls: &[Call<'_>],
+        outputs: &[TensorSpec],
+        poison: u8,
+    ) -> Result<Stepped, WorkerError> {
+        let copies = calls.iter().map(|call| call.copy).collect();
+        let (asked, request) = self.open(Request::Step { copies, poison })?;
+        let mut stepped = Stepped {
+            samples: Vec::with_capacity(calls.len()),
+            seen: Vec::with_capacity(calls.len()),
+            results: Vec::new(),
+        };
+        let mut line = self.await_line(&asked, &request)?;
+        for call in calls {
+            let Turn::Ready { inputs } = self.turn(&asked, &line)? else {
+                return Err(self.out_of_turn(&asked, &line));
+            };
+            if !call.operands.is_empty() {
+                self.write_operands(call, |name| inputs.get(name))?;
+            }
+            let begun = Instant::now();
+            self.go_on(&asked)?;
+            line = self.await_line(&asked, &[])?;
+            let seen = begun.elapsed();
+            // At once: whatever the worker has not finished must not be finished now.
+            if let Some(held) = self.held.as_mut().filter(|_| call.is_drawn) {
+                held.stop();
+            }
+            let Turn::Done {
+                call: seconds,
+                outputs: places,
+            } = self.turn(&asked, &line)?
+            else {
+                return Err(self.out_of_turn(&asked, &line));
+            };
+            stepped.seen.push(seen.as_secs_f64());
+            stepped.samples.push(self.sample(&asked, seconds, &line)?);
+            if call.is_drawn {
+                stepped.results.push(self.read_outputs(outputs, &places)?);
+            }
+            self.go_on(&asked)?;
+            line = self.await_line(&asked, &[])?;
+        }
+        match self.close(&asked, &line)? {
+            Answer::Stepped => Ok(stepped),
+            other => Err(self.wrong_answer(asked.call, &other)),
+        }
+    }
+
+    /// A line as the worker's turn. Any other line has to be a failure.
+    fn turn(&mut self, asked: &Asked, line: &str) -> Result<Turn, WorkerError> {
+        match serde_json::from_str(line) {
+            Ok(turn) => Ok(turn),
+            Err(_) => {
+                let answer = self.close(asked, line)?;
+                Err(self.wrong_answer(asked.call, &answer))
+            }
+        }
+    }
+
+    fn out_of_turn(&mut self, asked: &Asked, line: &str) -> WorkerError {
+        self.garbage(
+            asked.call,
+            "it is not the worker's turn for this".to_owned(),
+            line,
+        )
+    }
+
+    fn sample(&mut self, asked: &Asked, seconds: f64, line: &str) -> Result<Sample, WorkerError> {
+        let sample = Sample {
+            call: seconds,
+            kernel: None,
+            clock: None,
+            phases: Default::default(),
+        };
+        if sample.is_possible() {
+            return Ok(sample);
+        }
+        Err(self.garbage(asked.call, "no such time can be".to_owned(), line))
+    }
+
+    /// Lets the worker go on with the blank line that it waits for. The line comes first, so that the worker finds it as
+    /// soon as it runs.
+    fn go_on(&mut self, asked: &Asked) -> Result<(), WorkerError> {
+        let sent = self
+            .requests
+            .as_mut()
+            .map(|requests| requests.send(b"\n", Duration::ZERO));
+        if !matches!(sent, Some(Ok([]))) {
+            return Err(self.died(asked.call));
+        }
+        if let Some(held) = &mut self.held {
+            held.resume();
+        }
+        Ok(())
+    }
+
+    fn write_operands<'p>(
+        &mut self,
+        call: &Call<'_>,
+        place: impl Fn(&str) -> Option<&'p Place>,
     ) -> Result<(), WorkerError> {
-        let before = self.seconds_when_stopped()?;
-        for (name, bytes) in tensors {
-            self.in_memory("write operands", |held| held.write(file, name, bytes))?;
+        // A draw is no sign to the worker, so processes that hide between two counts are found by and by.
+        let before = self.seconds_when_stopped(call.is_drawn)?;
+        for Tensor { spec, bytes } in call.operands {
+            let place = place(&spec.name).ok_or_else(|| {
+                cannot_hold(&format!("the worker does not say where it keeps `{}`", spec.name))
+            })?;
+            self.in_memory("write operands", |process| {
+                write(process, &pieces(place, spec)?, bytes)
+            })?;
         }
-        if self.seconds_when_stopped()? == before {
-            Ok(())
-        } else {
-            Err(beyond(
-                "processes of the worker ran while they were stopped and operands were written",
-            ))
+        // Nothing that is stopped starts a process.
+        if self.seconds_when_stopped(false)? == before {
+            return Ok(());
         }
+        Err(cannot_hold(
+            "processes of the worker ran while they were stopped and operands were written",
+        ))
     }
 
-    /// Reads the result of a call of the last `run` or `time` out of a held worker's memory.
-    ///
-    /// # Errors
-    /// If the worker is not held, names no place that can be read, or has a process that still runs.
-    pub fn result(&mut self, call: usize, outputs: &[TensorSpec]) -> Result<Vec<Tensor>, WorkerError> {
-        self.seconds_when_stopped()?;
-        self.in_memory("read a result", |held| held.result(call, outputs))
+    fn read_outputs(&mut self, outputs: &[TensorSpec], places: &[Place]) -> Result<Vec<Tensor>, WorkerError> {
+        self.seconds_when_stopped(true)?;
+        if places.len() != outputs.len() {
+            let (named, count) = (places.len(), outputs.len());
+            return Err(cannot_hold(&format!(
+                "the worker names {named} of {count} outputs"
+            )));
+        }
+        let read_one = |(spec, place): (&TensorSpec, &Place)| {
+            let mut tensor = Tensor::filled(spec.clone(), 0);
+            self.in_memory("read a result", |process| {
+                read(process, &pieces(place, spec)?, &mut tensor.bytes)
+            })?;
+            Ok(tensor)
+        };
+        outputs.iter().zip(places).map(read_one).collect()
     }
 
-    /// Seconds of processor time that the stopped worker has used; waits for threads that the stop has not reached yet.
-    fn seconds_when_stopped(&mut self) -> Result<f64, WorkerError> {
+    /// Stops the worker, and waits until the stop has reached all threads of its processes. Returns the seconds of processor
+    /// time that these have used.
+    fn seconds_when_stopped(&mut self, counted_anew: bool) -> Result<f64, WorkerError> {
+        if let Some(held) = &mut self.held {
+            held.stop();
+        }
         let begun = Instant::now();
         loop {
-            if let Some(seconds) = self.group.seconds_if_stopped() {
+            if let Some(seconds) = self.group.seconds_if_stopped(counted_anew) {
                 return Ok(seconds);
             }
-            if begun.elapsed() > MOST_WAITING {
-                return Err(beyond("a process of the worker does not stay stopped"));
+            let waited = begun.elapsed();
+            if waited > MOST_WAITING {
+                return Err(cannot_hold("a process of the worker does not stay stopped"));
             }
-            thread::sleep(PAUSE);
+            if waited < AT_ONCE {
+                thread::yield_now();
+            } else {
+                thread::sleep(PAUSE);
+            }
         }
     }
 
-    fn in_memory<T>(&self, what: &str, work: impl FnOnce(&Held) -> io::Result<T>) -> Result<T, WorkerError> {
-        let held = self
-            .held
-            .as_ref()
+    fn in_memory<T>(&self, what: &str, work: impl FnOnce(Pid) -> io::Result<T>) -> Result<T, WorkerError> {
+        let held = self.held.as_ref();
+        let process = held
+            .map(|held| held.process)
             .ok_or_else(|| io::Error::other("it is not held"));
-        let done = held.and_then(work);
-        done.map_err(|error| beyond(&format!("{what}: {error}")))
+        let done = process.and_then(work);
+        done.map_err(|error| cannot_hold(&format!("{what}: {error}")))
     }
 }
 
 /// The failure of a held worker.
-fn beyond(why: &str) -> WorkerError {
+fn cannot_hold(why: &str) -> WorkerError {
     WorkerError::Failed(Failure {
         kind: FailureKind::BadRequest,
         message: format!("the coordinator cannot hold the worker: {why}"),
     })
 }
 
-/// Most bytes of one system call, which takes at most 2 GiB.
-#[cfg(target_os = "linux")]
-const PIECE: usize = 1 << 30;
-
-#[cfg(target_os = "linux")]
-fn read(process: Pid, address: u64, target: &mut [u8]) -> io::Result<()> {
-    use nix::sys::uio::{RemoteIoVec, process_vm_readv};
-
-    let mut done = 0;
-    while done < target.len() {
-        let rest = &mut target[done..];
-        let len = rest.len().min(PIECE);
-        let from = RemoteIoVec {
-            base: (address as usize).wrapping_add(done),
-            len,
-        };
-        match process_vm_readv(process, &mut [io::IoSliceMut::new(&mut rest[..len])], &[from])? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            read => done += read,
-        }
-    }
-    Ok(())
-}
-
-#[cfg(target_os = "linux")]
-fn write(process: Pid, address: u64, source: &[u8]) -> io::Result<()> {
-    use nix::sys::uio::{RemoteIoVec, process_vm_writev};
-
-    let mut done = 0;
-    while done < source.len() {
-        let len = (source.len() - done).min(PIECE);
-        let to = RemoteIoVec {
-            base: (address as usize).wrapping_add(done),
-            len,
-        };
-        match process_vm_writev(process, &[io::IoSlice::new(&source[done..done + len])], &[to])? {
-            0 => return Err(io::ErrorKind::WriteZero.into()),
-            written => done += written,
-        }
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn read(_process: Pid, _address: u64, _target: &mut [u8]) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn write(_process: Pid, _address: u64, _source: &[u8]) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use std::sync::atomic::Ordering::Relaxed;
-
-    use gauntlet_formats::DataType;
-
     use super::*;
 
     fn address<T>(place: &T) -> u64 {
         std::ptr::from_ref(place).expose_provenance() as u64
     }
 
-    /// This process, whose memory the system always lets it reach.
-    fn held() -> io::Result<Held> {
-        Held::tried(Pid::this(), probe())
-    }
-
     #[test]
     fn a_probe_that_is_not_there_is_an_error() {
+        // The system always lets this process reach its own memory.
+        assert!(Held::tried(Pid::this(), probe()).is_ok());
         assert!(Held::tried(Pid::this(), address(b"somewhat")).is_err());
         assert!(Held::tried(Pid::this(), 8).is_err(), "no memory is mapped there");
     }
 
     #[test]
-    fn a_tensor_is_written_to_each_of_its_places() {
-        let mut held = held().unwrap();
-        let places: [[AtomicU8; 3]; 2] = Default::default();
-        let addresses = places.iter().map(address).collect();
-        held.note_places(
-            vec![Places::new(), Places::from([("x".to_owned(), addresses)])],
-            2,
-        );
-        held.write(1, "x", &[7, 8, 9]).unwrap();
-        let found = places
-            .each_ref()
-            .map(|place| place.each_ref().map(|byte| byte.load(Relaxed)));
-        assert_eq!(found, [[7, 8, 9]; 2]);
-        for (file, name) in [(0, "x"), (1, "y"), (2, "x")] {
-            let error = held.write(file, name, &[1]).unwrap_err().to_string();
-            assert!(error.contains("does not say where"), "{error}");
-        }
-        let many = vec![address(&places[0]); 3];
-        held.note_places(vec![Places::from([("x".to_owned(), many)])], 1);
-        let error = held.write(0, "x", &[1]).unwrap_err().to_string();
-        assert!(error.contains("at most 2"), "{error}");
-    }
+    fn a_worker_takes_its_turns_in_lines_of_the_protocol() {
+        use std::io::{BufRead, BufReader, Write};
+        use std::os::fd::AsRawFd;
 
-    #[test]
-    fn the_results_of_a_call_follow_those_of_the_call_before() {
-        let mut held = held().unwrap();
-        let outputs = [
-            TensorSpec::new("y", DataType::U8, [2]),
-            TensorSpec::new("z", DataType::I16, [1]),
-        ];
-        assert!(held.result(0, &outputs).is_err(), "no request has been made");
-        let results = Box::new([1_u8, 2, 3, 0, 4, 5, 6, 0]);
-        held.note_results(Some(address(&*results)));
-        let second = held.result(1, &outputs).unwrap();
-        assert_eq!((second[0].bytes.as_slice(), second[1].get(0)), (&[4, 5][..], 6.0));
-        held.note_results(Some(u64::MAX));
-        assert!(held.result(1, &outputs).is_err(), "no such address");
-        // Results of an earlier load are gone.
-        held.note_places(Vec::new(), 1);
-        assert!(held.result(1, &outputs).is_err());
+        let (requests, mut coordinator) = io::pipe().unwrap();
+        let (told, replies) = io::pipe().unwrap();
+        coordinator.write_all(b"\n\n").unwrap();
+        // SAFETY: both pipes stay open until the end of this test.
+        let mut turns = unsafe { crate::Turns::on(requests.as_raw_fd(), replies.as_raw_fd()) };
+        turns.ready(br#"{"inputs":{"x":[8,-4]}}"#).unwrap();
+        turns.done(1.5e-7, &[vec![16], vec![32, 4, -8]]).unwrap();
+        drop(coordinator);
+        assert!(turns.done(1.0, &[]).is_err(), "the coordinator is gone");
+        let lines: Vec<String> = BufReader::new(told).lines().take(2).map(Result::unwrap).collect();
+        let read = |line: &String| serde_json::from_str::<Turn>(line).unwrap();
+        let inputs = [("x".to_owned(), vec![8, -4])].into();
+        assert_eq!(read(&lines[0]), Turn::Ready { inputs });
+        let outputs = vec![vec![16], vec![32, 4, -8]];
+        assert_eq!(
+            read(&lines[1]),
+            Turn::Done {
+                call: 1.5e-7,
+                outputs
+            }
+        );
     }
 }

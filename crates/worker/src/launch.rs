@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -14,8 +14,6 @@ use crate::artefacts::{Artefacts, CACHES};
 use crate::confinement::{Allowances, Arrivals, Confinement, Init, Namespace};
 use crate::leader::Leader;
 use nix::unistd::Pid;
-
-use crate::pipes::forward_lines;
 
 /// How to start a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,16 +64,13 @@ const TEMPORARY: &str = "TMPDIR";
 /// Profilers keep their own files there.
 const HOME: &str = "HOME";
 
-/// Lines that a worker may be ahead of the coordinator; further lines block its output.
-const LINES_AHEAD: usize = 4;
-
 /// The processes and pipes of a worker just started.
 pub(crate) struct Started {
     pub leader: Leader,
     /// Process 1 of its namespace.
     pub init: Option<Init>,
     pub stdin: Option<ChildStdin>,
-    stdout: Option<ChildStdout>,
+    pub stdout: Option<ChildStdout>,
     pub stderr: Option<ChildStderr>,
 }
 
@@ -94,8 +89,6 @@ impl Started {
 /// A worker just started, and what keeps it alive.
 pub(crate) struct Launched {
     pub started: Started,
-    /// The lines of its standard output.
-    pub lines: Receiver<io::Result<String>>,
     pub lifeline: Lifeline,
 }
 
@@ -114,7 +107,6 @@ pub(crate) fn launch(
     let command = prepare(command, folder);
     let folder = folder.to_owned();
     let (started, start) = sync_channel(1);
-    let (sender, lines) = sync_channel(LINES_AHEAD);
     let (lifeline, end) = sync_channel(0);
     // The restrictions of this thread apply to the worker that it starts, and to nothing else.
     thread::Builder::new().name("worker".to_owned()).spawn(move || {
@@ -125,13 +117,8 @@ pub(crate) fn launch(
             Err(error) => {
                 let _nobody_waits = started.send(Err(error));
             }
-            Ok(mut worker) => {
-                let stdout = worker.stdout.take();
+            Ok(worker) => {
                 let _nobody_waits = started.send(Ok(worker));
-                if let Some(stdout) = stdout {
-                    forward_lines(stdout, &sender);
-                }
-                drop(sender);
                 let _cut = end.recv();
             }
         }
@@ -142,7 +129,6 @@ pub(crate) fn launch(
     prefer_to_lose(started.leader.pid());
     Ok(Launched {
         started,
-        lines,
         lifeline: Lifeline(lifeline),
     })
 }

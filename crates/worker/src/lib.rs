@@ -14,6 +14,7 @@ mod held;
 mod launch;
 mod leader;
 mod limits;
+mod memory;
 mod pipes;
 #[cfg(target_os = "linux")]
 mod placement;
@@ -23,6 +24,7 @@ pub mod protocol;
 mod record;
 mod service;
 mod timeouts;
+mod turns;
 mod watch;
 
 pub use artefacts::Artefacts;
@@ -30,7 +32,7 @@ pub use census::Census;
 pub use children::end_all_workers;
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
 pub use error::WorkerError;
-pub use held::{Places, probe};
+pub use held::{Call, Stepped, probe};
 pub use launch::WorkerCommand;
 pub use limits::Limits;
 #[cfg(target_os = "linux")]
@@ -42,3 +44,4 @@ pub use record::{
 };
 pub use service::{Calls, Service, serve};
 pub use timeouts::Timeouts;
+pub use turns::Turns;

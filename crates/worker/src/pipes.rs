@@ -1,19 +1,18 @@
 //! A worker's three pipes, none of which may block the coordinator or fill its memory.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use std::process::ChildStdin;
+use std::process::{ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// A line longer than this is garbage, not a reply: the longest honest one, a thousand samples with phases, is
 /// under a megabyte.
-const LONGEST_LINE: u64 = 16 << 20;
+const LONGEST_LINE: usize = 16 << 20;
 
 /// How much of the end of a worker's standard error is kept.
 const KEPT: usize = 4096;
@@ -49,26 +48,85 @@ impl Requests {
     }
 }
 
-/// Passes on each line of standard output until its end, or until a line is malformed.
-pub(crate) fn forward_lines(stdout: impl Read, lines: &SyncSender<io::Result<String>>) {
-    let mut reader = BufReader::new(stdout);
-    loop {
-        let mut line = String::new();
-        let message = match reader.by_ref().take(LONGEST_LINE).read_line(&mut line) {
-            Ok(0) => return,
-            Ok(length) if length as u64 == LONGEST_LINE => Err(io::Error::other(format!(
-                "a line longer than {} MiB",
-                LONGEST_LINE >> 20
-            ))),
-            // The line was cut off by the worker's death, which the caller reports.
-            Ok(_) if !line.ends_with('\n') => return,
-            Ok(_) => Ok(line),
-            Err(error) => Err(error),
-        };
-        let last = message.is_err();
-        if lines.send(message).is_err() || last {
-            return;
+/// What comes from a worker's standard output.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// A whole line, without its break.
+    Line(String),
+    /// Nothing, or not yet a whole line.
+    Nothing,
+    /// The end. A line that the worker's death has cut off is left out.
+    End,
+}
+
+/// The pipe from a worker's standard output, read by the thread that waits for the line: another thread between them would
+/// have to be woken too, and the coordinator's clock would show it.
+pub(crate) struct Replies {
+    stdout: ChildStdout,
+    read: Vec<u8>,
+    /// Bytes at the beginning of `read` that hold no line break.
+    searched: usize,
+}
+
+impl Replies {
+    pub fn new(stdout: ChildStdout) -> io::Result<Self> {
+        // Only this end of the pipe is non-blocking.
+        fcntl(&stdout, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+        Ok(Self {
+            stdout,
+            read: Vec::new(),
+            searched: 0,
+        })
+    }
+
+    /// Waits this long for a line.
+    ///
+    /// # Errors
+    /// If the line is too long or no UTF-8.
+    pub fn hear(&mut self, within: Duration) -> io::Result<Heard> {
+        let begun = Instant::now();
+        let mut piece = vec![0; 64 << 10];
+        loop {
+            if let Some(line) = self.line()? {
+                return Ok(Heard::Line(line));
+            }
+            match self.stdout.read(&mut piece) {
+                Ok(0) => return Ok(Heard::End),
+                Ok(read) => self.read.extend_from_slice(&piece[..read]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let left = within.saturating_sub(begun.elapsed());
+                    if left.is_zero() {
+                        return Ok(Heard::Nothing);
+                    }
+                    // Rounded up to whole milliseconds, so that the wait does not end early again and again.
+                    let wait = PollTimeout::try_from(left + Duration::from_millis(1));
+                    // If the wait is interrupted, the next read says that there is nothing.
+                    let _ready = poll(
+                        &mut [PollFd::new(self.stdout.as_fd(), PollFlags::POLLIN)],
+                        wait.unwrap_or(PollTimeout::MAX),
+                    );
+                }
+                Err(error) => return Err(error),
+            }
         }
+    }
+
+    fn line(&mut self) -> io::Result<Option<String>> {
+        let end = self.read[self.searched..].iter().position(|byte| *byte == b'\n');
+        let Some(end) = end else {
+            self.searched = self.read.len();
+            if self.searched >= LONGEST_LINE {
+                let long = format!("a line longer than {} MiB", LONGEST_LINE >> 20);
+                return Err(io::Error::other(long));
+            }
+            return Ok(None);
+        };
+        let rest = self.read.split_off(self.searched + end + 1);
+        let mut line = std::mem::replace(&mut self.read, rest);
+        self.searched = 0;
+        line.pop();
+        String::from_utf8(line).map(Some).map_err(io::Error::other)
     }
 }
 
@@ -112,6 +170,26 @@ impl StandardError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_come_one_by_one_and_a_cut_one_does_not() {
+        let mut child = std::process::Command::new("/bin/sh")
+            .args(["-c", "printf 'one\\ntwo\\ncut'; read -r _; printf ' off\\nlost'"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut replies = Replies::new(child.stdout.take().unwrap()).unwrap();
+        let long = Duration::from_secs(60);
+        let mut heard = |within| replies.hear(within).unwrap();
+        assert!(matches!(heard(long), Heard::Line(line) if line == "one"));
+        assert!(matches!(heard(long), Heard::Line(line) if line == "two"));
+        assert!(matches!(heard(Duration::ZERO), Heard::Nothing));
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        assert!(matches!(heard(long), Heard::Line(line) if line == "cut off"));
+        assert!(matches!(heard(long), Heard::End));
+        child.wait().unwrap();
+    }
 
     #[test]
     fn the_end_of_what_was_said_is_kept_and_too_much_is_not_heard() {

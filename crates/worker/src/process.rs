@@ -3,7 +3,6 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -20,7 +19,7 @@ use crate::held::Held;
 use crate::launch::{Launched, Lifeline, WorkerCommand, launch};
 use crate::leader::Leader;
 use crate::limits::Limits;
-use crate::pipes::{Requests, StandardError};
+use crate::pipes::{Heard, Replies, Requests, StandardError};
 #[cfg(target_os = "linux")]
 use crate::placement::Placement;
 use crate::protocol::{
@@ -46,14 +45,25 @@ pub fn most_calls(sizes: &Sizes) -> usize {
     (MOST_RESULT_BYTES / bytes.max(1)).max(1)
 }
 
+/// An exchange in progress.
+pub(crate) struct Asked {
+    /// The request's name.
+    pub call: &'static str,
+    id: u64,
+    /// When the first byte was sent.
+    begun: Instant,
+    timeout: Duration,
+    is_last: bool,
+}
+
 /// A worker that runs as a child process, confined and within limits. Dropping it kills its whole process group and
 /// removes its folder.
 pub struct WorkerProcess {
     leader: Leader,
     /// Process 1 of its namespace.
     init: Option<Init>,
-    requests: Option<Requests>,
-    lines: Receiver<io::Result<String>>,
+    pub(crate) requests: Option<Requests>,
+    replies: Option<Replies>,
     standard_error: Arc<StandardError>,
     listener: Option<JoinHandle<()>>,
     timeouts: Timeouts,
@@ -149,18 +159,14 @@ impl WorkerProcess {
         let written = artefacts.filter(|artefacts| artefacts.writable);
         let written = written.map(|artefacts| artefacts.folder.clone());
         let watched = std::iter::once(folder.path().to_owned()).chain(written);
-        let Launched {
-            started,
-            lines,
-            lifeline,
-        } = launch(command, folder.path(), confinement)?;
+        let Launched { started, lifeline } = launch(command, folder.path(), confinement)?;
         let group = started.leader.pid();
         children::enter(group.as_raw());
         let standard_error = Arc::new(StandardError::default());
         let mut worker = Self {
             leader: started.leader,
             requests: None,
-            lines,
+            replies: None,
             standard_error: Arc::clone(&standard_error),
             listener: None,
             timeouts,
@@ -177,6 +183,7 @@ impl WorkerProcess {
         };
         // From here on an error drops the worker, which ends it.
         worker.requests = started.stdin.map(Requests::new).transpose()?;
+        worker.replies = started.stdout.map(Replies::new).transpose()?;
         if let Some(stderr) = started.stderr {
             let listen = move || standard_error.listen(stderr, limits.standard_error);
             worker.listener = Some(thread::Builder::new().spawn(listen)?);
@@ -253,10 +260,9 @@ impl WorkerProcess {
             inputs: inputs.iter().map(|path| path.to_path_buf()).collect(),
             copies,
         })? {
-            Answer::Loaded { bytes, places } => {
+            Answer::Loaded { bytes } => {
                 if let Some(held) = &mut self.held {
-                    held.note_places(places, copies);
-                    held.stop();
+                    held.begin();
                 }
                 Ok(bytes)
             }
@@ -281,10 +287,7 @@ impl WorkerProcess {
     /// Fills the outputs with a byte and computes once.
     pub fn run_poisoned(&mut self, copy: usize, poison: u8) -> Result<Sample, WorkerError> {
         match self.call(Request::Run { copy, poison })? {
-            Answer::Ran { sample, results } => {
-                self.note_results(results);
-                Ok(sample)
-            }
+            Answer::Ran(sample) => Ok(sample),
             other => Err(self.wrong_answer("run", &other)),
         }
     }
@@ -298,28 +301,18 @@ impl WorkerProcess {
             phases,
         })?;
         match answer {
-            Answer::Timed {
-                samples: timed,
-                results,
-            } if timed.len() == copies.len() => {
-                self.note_results(results);
+            Answer::Timed { samples: timed } if timed.len() == copies.len() => {
                 match timed.iter().find(|sample| !sample.is_possible()) {
                     Some(sample) => Err(self.garbage("time", format!("no such time can be: {sample:?}"), "")),
                     None => Ok((timed, elapsed.as_secs_f64())),
                 }
             }
-            Answer::Timed { samples: timed, .. } => Err(self.garbage(
+            Answer::Timed { samples: timed } => Err(self.garbage(
                 "time",
                 format!("{} samples where {} were asked for", timed.len(), copies.len()),
                 "",
             )),
             other => Err(self.wrong_answer("time", &other)),
-        }
-    }
-
-    fn note_results(&mut self, results: Option<u64>) {
-        if let Some(held) = &mut self.held {
-            held.note_results(results);
         }
     }
 
@@ -391,9 +384,16 @@ impl WorkerProcess {
 
     /// Sends a request and waits for the answer; also returns the time from the first byte sent to the last received.
     fn exchange(&mut self, request: Request) -> Result<(Answer, Duration), WorkerError> {
-        let (call, is_last) = (request.name(), matches!(request, Request::Stop));
-        let timeouts = self.timeouts.with(&request);
-        let id = self.next_id;
+        let (asked, request) = self.open(request)?;
+        let answered = self.await_line(&asked, &request)?;
+        let elapsed = asked.begun.elapsed();
+        Ok((self.close(&asked, &answered)?, elapsed))
+    }
+
+    /// Begins an exchange: the worker goes on, and the line that is returned has to be sent.
+    pub(crate) fn open(&mut self, request: Request) -> Result<(Asked, Vec<u8>), WorkerError> {
+        let (call, id) = (request.name(), self.next_id);
+        let (timeout, is_last) = (self.timeouts.with(&request), matches!(request, Request::Stop));
         self.next_id += 1;
         let mut line = serde_json::to_vec(&Envelope { id, request })
             .map_err(|error| self.garbage(call, error.to_string(), ""))?;
@@ -403,22 +403,32 @@ impl WorkerProcess {
         if let Some(held) = &mut self.held {
             held.resume();
         }
-        let answered = self.await_line(call, &line, begun, timeouts)?;
-        let elapsed = begun.elapsed();
-        if let Some(held) = self.held.as_mut().filter(|_| !is_last) {
+        let asked = Asked {
+            call,
+            id,
+            begun,
+            timeout,
+            is_last,
+        };
+        Ok((asked, line))
+    }
+
+    /// Ends an exchange with the line that answers.
+    pub(crate) fn close(&mut self, asked: &Asked, answered: &str) -> Result<Answer, WorkerError> {
+        if let Some(held) = self.held.as_mut().filter(|_| !asked.is_last) {
             held.stop();
         }
         if self.watch.is_overdue() {
-            self.look(call)?;
+            self.look(asked.call)?;
         }
-        let reply: Reply = serde_json::from_str(&answered)
-            .map_err(|error| self.garbage(call, error.to_string(), &answered))?;
-        if reply.id != id {
-            let reason = format!("it answers request {}, not {id}", reply.id);
-            return Err(self.garbage(call, reason, &answered));
+        let reply: Reply = serde_json::from_str(answered)
+            .map_err(|error| self.garbage(asked.call, error.to_string(), answered))?;
+        if reply.id != asked.id {
+            let reason = format!("it answers request {}, not {}", reply.id, asked.id);
+            return Err(self.garbage(asked.call, reason, answered));
         }
         match reply.outcome {
-            Outcome::Done(answer) => Ok((answer, elapsed)),
+            Outcome::Done(answer) => Ok(answer),
             Outcome::Failed { error } => Err(WorkerError::Failed(error)),
         }
     }
@@ -429,54 +439,55 @@ impl WorkerProcess {
         if self.next_id <= 2 {
             return Ok(());
         }
-        match self.lines.try_recv() {
-            Err(TryRecvError::Empty) => Ok(()),
-            Err(TryRecvError::Disconnected) => Err(self.died(call)),
-            Ok(Ok(line)) => Err(self.garbage(call, "it came before it was asked for".to_owned(), &line)),
-            Ok(Err(error)) => Err(self.garbage(call, error.to_string(), "")),
+        match self.hear(Duration::ZERO) {
+            Ok(Heard::Nothing) => Ok(()),
+            Ok(Heard::End) => Err(self.died(call)),
+            Ok(Heard::Line(line)) => {
+                Err(self.garbage(call, "it came before it was asked for".to_owned(), &line))
+            }
+            Err(error) => Err(self.garbage(call, error.to_string(), "")),
         }
     }
 
-    /// Sends a request and waits for a line, checking the worker's limits meanwhile.
-    fn await_line(
-        &mut self,
-        call: &'static str,
-        mut request: &[u8],
-        begun: Instant,
-        timeouts: Duration,
-    ) -> Result<String, WorkerError> {
+    fn hear(&mut self, within: Duration) -> io::Result<Heard> {
+        self.replies
+            .as_mut()
+            .map_or(Ok(Heard::End), |replies| replies.hear(within))
+    }
+
+    /// Sends bytes and waits for a line, checking the worker's limits meanwhile.
+    pub(crate) fn await_line(&mut self, asked: &Asked, mut bytes: &[u8]) -> Result<String, WorkerError> {
+        let (call, timeout) = (asked.call, asked.timeout);
+        let begun = Instant::now();
         loop {
-            let left = timeouts.saturating_sub(begun.elapsed());
+            let left = timeout.saturating_sub(asked.begun.elapsed());
             let slice = left.min(watch::INTERVAL);
-            if request.is_empty() {
-                match self.lines.recv_timeout(slice) {
-                    Ok(Ok(line)) => return Ok(line),
-                    Ok(Err(error)) => return Err(self.garbage(call, error.to_string(), "")),
-                    Err(RecvTimeoutError::Disconnected) => return Err(self.died(call)),
+            if bytes.is_empty() {
+                match self.hear(slice) {
+                    Ok(Heard::Line(line)) => return Ok(line),
+                    Ok(Heard::End) => return Err(self.died(call)),
                     // A child of the worker that is still alive may hold its standard output open.
-                    Err(RecvTimeoutError::Timeout) if self.leader.has_ended() => {
-                        return match self.lines.recv_timeout(LAST_LINE) {
-                            Ok(Ok(line)) => Ok(line),
+                    Ok(Heard::Nothing) if self.leader.has_ended() => {
+                        return match self.hear(LAST_LINE) {
+                            Ok(Heard::Line(line)) => Ok(line),
                             _ => Err(self.died(call)),
                         };
                     }
-                    Err(RecvTimeoutError::Timeout) => {}
+                    Ok(Heard::Nothing) => {}
+                    Err(error) => return Err(self.garbage(call, error.to_string(), "")),
                 }
             } else {
-                let sent = self
-                    .requests
-                    .as_mut()
-                    .map(|requests| requests.send(request, slice));
+                let sent = self.requests.as_mut().map(|requests| requests.send(bytes, slice));
                 match sent {
-                    Some(Ok(rest)) => request = rest,
+                    Some(Ok(rest)) => bytes = rest,
                     Some(Err(_)) | None => return Err(self.died(call)),
                 }
             }
-            if begun.elapsed() >= timeouts {
+            if asked.begun.elapsed() >= timeout {
                 self.kill();
                 return Err(WorkerError::Late {
                     call,
-                    limit: timeouts,
+                    limit: timeout,
                     stderr_tail: self.standard_error.stderr_tail(),
                 });
             }
@@ -506,7 +517,7 @@ impl WorkerProcess {
         }
     }
 
-    fn died(&mut self, call: &'static str) -> WorkerError {
+    pub(crate) fn died(&mut self, call: &'static str) -> WorkerError {
         // Standard output is closed, so the process is gone or about to exit; it is killed if it lingers.
         let deadline = Instant::now() + Duration::from_secs(2);
         let mut ended = self.leader.has_ended();
@@ -527,7 +538,7 @@ impl WorkerProcess {
         }
     }
 
-    fn garbage(&mut self, call: &'static str, reason: String, line: &str) -> WorkerError {
+    pub(crate) fn garbage(&mut self, call: &'static str, reason: String, line: &str) -> WorkerError {
         self.kill();
         let line = line.chars().take(200).collect();
         WorkerError::Garbage {
@@ -538,7 +549,7 @@ impl WorkerProcess {
         }
     }
 
-    fn wrong_answer(&mut self, call: &'static str, answer: &Answer) -> WorkerError {
+    pub(crate) fn wrong_answer(&mut self, call: &'static str, answer: &Answer) -> WorkerError {
         let line = serde_json::to_string(answer).unwrap_or_default();
         self.garbage(call, "the answer belongs to another call".to_owned(), &line)
     }

@@ -22,8 +22,6 @@ use gauntlet_task::Sizes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::held::Places;
-
 /// The version of this protocol.
 pub const VERSION: u32 = 4;
 
@@ -122,6 +120,16 @@ pub enum Request {
         /// slow the kernel, and takes longer.
         phases: bool,
     },
+    /// Compute once for each entry of `copies`, in this order, and let the coordinator clock each call: only for a worker
+    /// that it holds. Before each call the worker writes a line with the places of the inputs, and waits for a blank line;
+    /// after the call, a line with its time and the places of the outputs, and waits again ([`Turn`]).
+    Step {
+        /// The copy of the operands for each call.
+        copies: Vec<usize>,
+        /// As for `run`.
+        #[serde(default = "poison", skip_serializing_if = "is_poison")]
+        poison: u8,
+    },
     /// Write the result of a call of the last `run` or `time` to this file (safetensors).
     Output {
         /// The file.
@@ -167,6 +175,7 @@ impl Request {
             Self::Prepare => "prepare",
             Self::Run { .. } => "run",
             Self::Time { .. } => "time",
+            Self::Step { .. } => "step",
             Self::Output { .. } => "output",
             Self::Calibrate { .. } => "calibrate",
             Self::Trace { .. } => "trace",
@@ -234,10 +243,6 @@ pub enum Answer {
     Loaded {
         /// Bytes of all copies.
         bytes: u64,
-        /// Where the operands lie in the memory of a worker that names a `memory` in its description: for each file,
-        /// the addresses of all copies of each tensor. The elements lie as in the file.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        places: Vec<Places>,
     },
     /// To `prepare`.
     Prepared {
@@ -245,23 +250,14 @@ pub enum Answer {
         bytes: u64,
     },
     /// To `run`.
-    Ran {
-        /// The call.
-        #[serde(flatten)]
-        sample: Sample,
-        /// As for `time`.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        results: Option<u64>,
-    },
+    Ran(Sample),
     /// To `time`.
     Timed {
         /// In the order of the calls.
         samples: Vec<Sample>,
-        /// The address of the results in the memory of a worker that names a `memory` in its description: call after
-        /// call, and in each the outputs in the order of the case, without gaps.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        results: Option<u64>,
     },
+    /// To `step`, after the turns of all calls.
+    Stepped,
     /// To `output` and `trace`.
     Written {
         /// Bytes of the result, or of the file.
@@ -276,6 +272,28 @@ pub enum Answer {
     Stopped,
 }
 
+/// A line of a worker between `step` and its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Turn {
+    /// Everything is ready for the call.
+    Ready {
+        /// Where its inputs lie, by name.
+        inputs: BTreeMap<String, Place>,
+    },
+    /// The call is over.
+    Done {
+        /// Seconds that the whole call took.
+        call: f64,
+        /// Where the outputs lie, in the order of the case.
+        outputs: Vec<Place>,
+    },
+}
+
+/// Where a tensor lies in a worker's memory: its address, followed by its strides in bytes unless it is row-major. If
+/// there are fewer strides than dimensions, the last dimensions lie in one piece.
+pub type Place = Vec<i64>;
+
 /// Which worker this is, and what it runs on.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Description {
@@ -288,8 +306,8 @@ pub struct Description {
     /// Choices made at run time, such as the SIMD path or the driver.
     #[serde(default)]
     pub details: BTreeMap<String, String>,
-    /// The address of the bytes `gauntlet` in its memory, if the coordinator may write operands there and read results
-    /// in place of `load` and `output`. Only hosts of Gauntlet give it.
+    /// The address of the bytes `gauntlet` in its memory, if it takes `step`: the coordinator then writes operands into
+    /// its memory and reads results there. Only hosts of Gauntlet give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
 }
@@ -363,6 +381,8 @@ mod tests {
         assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);
 
         for line in [
+            r#"{"id":5,"call":"step","copies":[3,0]}"#,
+            r#"{"id":5,"call":"step","copies":[3],"poison":90}"#,
             r#"{"id":5,"call":"output","path":"result"}"#,
             r#"{"id":5,"call":"output","path":"result","index":2}"#,
             r#"{"id":5,"call":"calibrate","quick":true}"#,

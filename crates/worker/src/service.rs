@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_parameters::Parameters;
 
-use crate::held::Places;
 use crate::protocol::{
     Answer, CaseRequest, Description, Envelope, Failure, FailureKind, Outcome, Parameter, Reply, Request,
     Resources, Sample,
@@ -54,13 +53,12 @@ pub trait Service {
                 .to_owned(),
         })
     }
-    /// Where the operands lie, if the coordinator may write them: for each file.
-    fn places(&self) -> Vec<Places> {
-        Vec::new()
-    }
-    /// Where the results of the last request lie, if the coordinator may read them.
-    fn results(&self) -> Option<u64> {
-        None
+    /// Computes once on each of these copies, with outputs that hold a byte before, and takes [turns](crate::Turns) with the
+    /// coordinator. Only for workers that describe their `memory`.
+    fn step(&mut self, _copies: &[usize], _poison: u8) -> Result<(), Failure> {
+        Err(bad_request(
+            "this worker is not held, and does not step".to_owned(),
+        ))
     }
     /// Writes the result of a call of the last request to compute, counted from 0; returns its bytes.
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure>;
@@ -110,19 +108,18 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
         }
         Request::Load { inputs, copies } => Answer::Loaded {
             bytes: service.load(&inputs, copies.max(1))?,
-            places: service.places(),
         },
         Request::Prepare => Answer::Prepared {
             bytes: service.prepare()?,
         },
-        Request::Run { copy, poison } => Answer::Ran {
-            sample: service.run(copy, poison)?,
-            results: service.results(),
-        },
+        Request::Run { copy, poison } => Answer::Ran(service.run(copy, poison)?),
         Request::Time { copies, phases } => Answer::Timed {
             samples: service.time(Calls { copies, phases })?,
-            results: service.results(),
         },
+        Request::Step { copies, poison } => {
+            service.step(&copies, poison)?;
+            Answer::Stepped
+        }
         Request::Output { path, index } => Answer::Written {
             bytes: service.output(&path, index)?,
         },

@@ -16,7 +16,7 @@ pub struct Timeouts {
     pub build: Duration,
     /// For `load` and `output`, which read and write files.
     pub transfer: Duration,
-    /// For one computation; `time` may take this for each of its first eight samples.
+    /// For one computation; `time` and `step` may take this for each of its first eight samples.
     pub compute: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Timeouts {
             }
             Request::Load { .. } | Request::Output { .. } => self.transfer,
             Request::Run { .. } => self.compute,
-            Request::Time { copies, .. } => self
+            Request::Time { copies, .. } | Request::Step { copies, .. } => self
                 .compute
                 .saturating_mul(copies.len().clamp(1, LONG_SAMPLES) as u32),
         }

@@ -104,6 +104,14 @@ def extent(tensor):
     return tensor.__array_interface__["data"][0], elements * tensor.itemsize, 0
 
 
+def place(tensor):
+    """Address of a tensor's elements, and the strides in bytes unless they are in row-major order."""
+    if tensors.is_row_major(tensor):
+        return [extent(tensor)[0]]
+    size = tensor.element_size() if tensors.is_torch(tensor) else tensor.itemsize
+    return [extent(tensor)[0], *(size * stride for stride in tensors.strides_of(tensor))]
+
+
 def explain(task, number, result, in_place):
     """Why a result does not fit, in words."""
     found, problem = {}, None

@@ -35,7 +35,7 @@ except ImportError as error:
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:] = [_FOLDER, *(entry for entry in sys.path if entry != _FOLDER)]
 import tensors  # noqa: E402
-from case import Task, explain, extent, forms_of, library_of, output_of, results_of  # noqa: E402
+from case import Task, explain, extent, forms_of, library_of, output_of, place, results_of  # noqa: E402
 from failures import Broken, Refused, Unfit, Wrong, is_out_of_memory, told  # noqa: E402
 from kernel import Kernel  # noqa: E402
 from pool import Pool  # noqa: E402
@@ -64,10 +64,10 @@ class Loop:
 class Worker:
     """Answers requests."""
 
-    def __init__(self, loop, device, text, solution=None):
+    def __init__(self, loop, device, text, solution=None, pipes=None):
         self.loop, self.default_device, self.text, self.solution = loop, device, text, solution
         self.task = self.kernel = self.pool = None
-        self.copies, self.staged = [], {}
+        self.copies, self.pipes = [], pipes
 
     def shown(self, message):
         """A message with the files of a solution as the solution names them."""
@@ -140,12 +140,10 @@ class Worker:
 
     def load(self, inputs, copies):
         self._built()
-        length, places = self._place([tensors.read_file(path) for path in inputs], copies)
-        return {"answer": "loaded", "bytes": length, "places": places}
+        return {"answer": "loaded", "bytes": self._place([tensors.read_file(path) for path in inputs], copies)}
 
     def _place(self, files, copies):
-        """Makes the tensors of all copies from the contents of files; returns their bytes, and for each file where the
-        coordinator may write other values of its tensors."""
+        """Makes the tensors of all copies from the contents of files; returns their bytes."""
         task = self.task
         leaves = {leaf["tensor"]: leaf for leaf in tensors.leaves(task.arguments)}
         made = []
@@ -155,38 +153,10 @@ class Worker:
             is_new = copy < len(files) or not self._is_on_device(leaves.values())
             made.append(self._tensors(files[file], leaves) if is_new else made[file])
         extents = [tuple(extent(tensor) for tensor in made[file].values()) for file in range(min(len(files), copies))]
-        address, length, kept = self.loop.load(tuple(extents))
+        address, length = self.loop.load(tuple(extents))
         self.pool = Pool(address, length)
         self.copies = [(copy % len(files), tensors_of_copy, {}) for copy, tensors_of_copy in enumerate(made)]
-        self.staged, places = {}, []
-        if not self._is_on_device(leaves.values()):
-            places = [
-                self._places(file, files[file], leaves, made[file :: len(files)], kept[file])
-                for file in range(len(extents))
-            ]
-        return sum(length for one in extents for _, length, _ in one) * copies // len(extents), places
-
-    def _places(self, file, stored, leaves, made, kept):
-        """Where the coordinator may write the tensors of a file. Row-major ones lie in the loop's copy and in those that
-        the kernel is given. Others are written as the file has them, and put there by the next request."""
-        places = {
-            name: [kept_address, *(extent(tensors_of_copy[name])[0] for tensors_of_copy in made)]
-            for name, kept_address in zip(leaves, kept)
-        }
-        strided = [name for name, leaf in leaves.items() if "strides" in leaf]
-        if strided:
-            self.staged[file] = {name: (stored[name], leaves[name], places[name]) for name in strided}
-            places |= {name: [stored[name].data.ctypes.data] for name in strided}
-        return places
-
-    def _put_staged(self, files):
-        """Puts what the coordinator has written for these files where the loop and the kernel find it."""
-        for file in files & self.staged.keys():
-            for name, (stored, leaf, places) in self.staged.pop(file).items():
-                fresh = self._tensors({name: stored}, {name: leaf})[name]
-                address, length, _ = extent(fresh)
-                for place in places:
-                    ctypes.memmove(place, address, length)
+        return sum(length for one in extents for _, length, _ in one) * copies // len(extents)
 
     def _is_on_device(self, leaves):
         return any(leaf.get("device", self.task.device) == "cuda" for leaf in leaves)
@@ -204,15 +174,19 @@ class Worker:
         return {"answer": "prepared", "bytes": 0}
 
     def run(self, copy, poison=255):
-        (sample,), results = self._run([copy], poison)
-        return {"answer": "ran", **sample, **results}
+        (sample,) = self._run([copy], poison)
+        return {"answer": "ran", **sample}
 
     def time(self, copies, phases=False):
-        samples, results = self._run(copies, 255)
+        samples = self._run(copies, 255)
         if phases:
             # Phases are parts of the call then; there are none that this worker could tell apart.
             samples = [{name: value for name, value in sample.items() if name != "phases"} for sample in samples]
-        return {"answer": "timed", "samples": samples, **results}
+        return {"answer": "timed", "samples": samples}
+
+    def step(self, copies, poison=255):
+        self._run(copies, poison, self.pipes)
+        return {"answer": "stepped"}
 
     def output(self, path, index=0):
         self._built()
@@ -223,18 +197,17 @@ class Worker:
             raise Wrong("nothing is built; send build first")
         return self.task
 
-    def _run(self, copies, poison):
+    def _run(self, copies, poison, pipes=None):
         task = self._built()
         if not self.copies:
             raise Wrong("nothing is loaded; send load first")
         begun = perf_counter()
-        self._put_staged({self.copies[copy % len(self.copies)][0] for copy in copies})
-        calls = tuple(self._call(*self.copies[copy % len(self.copies)]) for copy in copies)
+        calls = tuple(self._call(*self.copies[copy % len(self.copies)], pipes is not None) for copy in copies)
         stream = 0
         if task.device == "cuda":
             stream = tensors.import_torch().cuda.current_stream().cuda_stream
         try:
-            times, results = self.loop.run((self.kernel.function, calls, poison, stream, int(len(self.copies) > 1)))
+            times = self.loop.run((self.kernel.function, calls, poison, stream, int(len(self.copies) > 1), pipes))
         except Unfit as error:
             raise Wrong(explain(task, *error.args, self.kernel.in_place)) from None
         except BaseException as error:
@@ -248,15 +221,14 @@ class Worker:
             raise Wrong(f"the kernel raised {told(error, self.kernel.module.__file__)}") from None
         # What this request took besides, such as making the arguments, in equal parts.
         rest = (perf_counter() - begun - sum(call + between for call, _, between in times)) / len(times)
-        samples = [self._sample(call, kernel, between + max(0.0, rest)) for call, kernel, between in times]
-        return samples, {"results": results} if results and task.device == "cpu" else {}
+        return [self._sample(call, kernel, between + max(0.0, rest)) for call, kernel, between in times]
 
     @staticmethod
     def _sample(call, kernel, between):
         sample = {"call": call, "phases": {"between": between}}
         return sample if kernel is None else {**sample, "kernel": kernel}
 
-    def _call(self, file, given, outputs):
+    def _call(self, file, given, outputs, is_stepped):
         """A call as the loop takes it, on the tensors of a copy."""
         inputs, extents = given, [extent(tensor) for tensor in given.values()]
         if self.task.device == "cuda":
@@ -280,7 +252,8 @@ class Worker:
         addresses = {name: extent(tensor)[0] for name, tensor in outputs.items()}
         arguments, keywords = self.kernel.arguments(lambda leaf: inputs[leaf["tensor"]], outputs)
         in_place = tuple(addresses[name] for name in self.task.outputs) if addresses else ()
-        return (arguments, keywords, file, tuple(address for address, _, _ in extents), in_place)
+        ready = json.dumps({"inputs": {name: place(tensor) for name, tensor in inputs.items()}}) if is_stepped else ""
+        return (arguments, keywords, file, tuple(address for address, _, _ in extents), in_place, ready.encode())
 
     def _empty(self, name):
         """A tensor for an output that the kernel writes in place."""
@@ -297,6 +270,14 @@ def private_streams():
     os.dup2(2, 1)
     os.close(nothing)
     return os.fdopen(requests, "rb"), os.fdopen(replies, "wb", buffering=0)
+
+
+def warm_allocator():
+    """Has the C library keep freed memory, as it does in a process that has run for a while. glibc gives memory at the end of its
+    heap back to the system when twice the largest block that was mapped by itself and freed is free there, and a kernel
+    that makes arrays of megabytes would pay for new pages in each call (measured: 1,500 page faults and a fourfold time)."""
+    block = bytearray(31 << 20)
+    del block
 
 
 CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
@@ -333,14 +314,15 @@ def answer(worker, request):
         return {"error": {"kind": kind, "message": worker.shown(f"{call}: {told(error)}")}}
 
 
-CALLS = ("describe", "build", "load", "prepare", "run", "time", "output")
+CALLS = ("describe", "build", "load", "prepare", "run", "time", "step", "output")
 
 
 def main():
     loop, device, text, *solution = sys.argv[1:]
+    warm_allocator()
     requests, replies = private_streams()
     own_caches()
-    worker = Worker(Loop(loop), device, text, solution or None)
+    worker = Worker(Loop(loop), device, text, solution or None, (requests.fileno(), replies.fileno()))
     sys.argv[1:] = []
     call = None
     while call != "stop" and (line := requests.readline()):

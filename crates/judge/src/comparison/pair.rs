@@ -201,7 +201,13 @@ impl<'a> Pair<'a> {
         checker: &mut Checker,
         conduct: &mut CaseConduct,
     ) -> Result<Plan, ExaminationFailure> {
-        let most = most_calls(&dealt.case.sizes).min(MOST_SAMPLES);
+        let sides = [&self.baseline, &self.candidate];
+        let keeps_results = sides.into_iter().any(|side| !side.is_held(&dealt.case.sizes));
+        let most = if keeps_results {
+            most_calls(&dealt.case.sizes).min(MOST_SAMPLES)
+        } else {
+            MOST_SAMPLES
+        };
         // One after the other, since a worker may benchmark alternatives here.
         for (side, schedule) in [&mut self.baseline, &mut self.candidate]
             .into_iter()
@@ -215,20 +221,26 @@ impl<'a> Pair<'a> {
         let slot = if on_gpu(self.workshop) { SLOT_ON_GPU } else { SLOT };
         let mut calls = [0.0; 2];
         let mut fetching: f64 = 0.0;
-        for (place, side) in [&mut self.baseline, &mut self.candidate].into_iter().enumerate() {
+        for (place, arm) in [Arm::Baseline, Arm::Candidate].into_iter().enumerate() {
             let mut warming = WarmingUp::default();
             let mut last = 1;
-            side.time(&[0])?;
+            let is_held = self.side(arm).is_held(&dealt.case.sizes);
+            self.turn(arm, &on_known(1, Vec::new()), &[0], checker)?;
             while !warming.is_over() {
-                if warming.call() > 0.0 {
-                    last = length(samples_for([warming.call(); 2], slot), most, &mut rng());
+                if warming.turn() > 0.0 {
+                    last = length(samples_for([warming.turn(); 2], slot), most, &mut rng());
                 }
-                warming.note(&side.time(&vec![0; last])?);
+                // A held worker's result can be read at once only, and one is enough here.
+                let checks = (is_held && warming.calls() == 0).then(|| rng().random_range(0..last));
+                let checks = checks.into_iter().collect();
+                warming.note(&self.turn(arm, &on_known(last, checks), &[0], checker)?.0);
             }
-            let (_, seconds) = checker.take(side, rng().random_range(0..last), 0)?;
-            fetching = fetching.max(seconds);
-            calls[place] = warming.call();
-            conduct.note_warm_up(side.arm, &warming);
+            if !is_held {
+                let (_, seconds) = checker.take(self.side(arm), rng().random_range(0..last), 0)?;
+                fetching = fetching.max(seconds);
+            }
+            calls[place] = warming.turn();
+            conduct.note_warm_up(arm, &warming);
         }
         self.baseline.begin_case();
         self.candidate.begin_case();
@@ -349,7 +361,14 @@ impl<'a> Pair<'a> {
         Ok(taken)
     }
 
-    /// One side's turn: the request, and then the results that are asked for.
+    fn side(&mut self, arm: Arm) -> &mut Side {
+        match arm {
+            Arm::Baseline => &mut self.baseline,
+            Arm::Candidate => &mut self.candidate,
+        }
+    }
+
+    /// One side's turn: the request, and the results that are asked for.
     fn turn(
         &mut self,
         arm: Arm,
@@ -357,25 +376,19 @@ impl<'a> Pair<'a> {
         numbers: &[usize],
         checker: &mut Checker,
     ) -> Result<(Slot, Vec<Output>), ExaminationFailure> {
-        let side = match arm {
-            Arm::Baseline => &mut self.baseline,
-            Arm::Candidate => &mut self.candidate,
-        };
-        let of_load = |call: usize| request.copies[call] % numbers.len();
-        // Only now, so that nothing could be computed from them before.
-        for set in request
-            .fresh
-            .iter()
-            .map(|call| of_load(*call))
-            .filter(|set| *set > 0)
-        {
-            side.reveal(checker.sizes(), set, &checker.set(numbers[set]).operands)?;
+        let side = self.side(arm);
+        let set = |call: usize| numbers[request.copies[call] % numbers.len()];
+        if side.is_held(checker.sizes()) {
+            let (slot, outputs) = side.step(request, set, checker)?;
+            for (call, output) in request.checks.iter().zip(&outputs) {
+                checker.check(arm, set(*call), output)?;
+            }
+            return Ok((slot, outputs));
         }
         let slot = side.time(&request.copies)?;
         let mut outputs = Vec::new();
         for call in &request.checks {
-            let set = numbers[of_load(*call)];
-            outputs.push(checker.take(side, *call, set)?.0);
+            outputs.push(checker.take(side, *call, set(*call))?.0);
         }
         Ok((slot, outputs))
     }
@@ -389,12 +402,12 @@ impl<'a> Pair<'a> {
     }
 }
 
-impl Side {
-    /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
-    fn time(&mut self, copies: &[usize]) -> Result<Slot, ExaminationFailure> {
-        let ((timed, _), effort) =
-            self.ask(Purpose::Time, copies.len(), |worker| worker.time(copies, false))?;
-        Slot::new(&timed, effort)
+/// A request for calls on the only copy of the known set.
+fn on_known(calls: usize, checks: Vec<usize>) -> TimedRequest {
+    TimedRequest {
+        copies: vec![0; calls],
+        fresh: Vec::new(),
+        checks,
     }
 }
 

@@ -21,7 +21,7 @@ pub struct TimedRequest {
     pub copies: Vec<usize>,
     /// The calls that are the first on the values of their operands.
     pub fresh: Vec<usize>,
-    /// The calls whose results are asked for afterwards.
+    /// The calls whose results are asked for, in order.
     pub checks: Vec<usize>,
 }
 
@@ -105,16 +105,17 @@ pub fn checking(slot: f64, fetch: f64) -> f64 {
     (CHECKING * slot / fetch.max(1e-9)).clamp(PROBABILITY[0], PROBABILITY[1])
 }
 
-/// Draws one or two calls whose results are asked for, with this probability.
+/// Draws one or two calls whose results are asked for, in order, with this probability.
 pub fn draw_checks(calls: usize, probability: f64, rng: &mut impl Rng) -> Vec<usize> {
     if !rng.random_bool(probability) {
         return Vec::new();
     }
     let mut drawn = vec![rng.random_range(0..calls), rng.random_range(0..calls)];
-    drawn.dedup();
     if probability < PROBABILITY[1] {
         drawn.truncate(1);
     }
+    drawn.sort_unstable();
+    drawn.dedup();
     drawn
 }
 

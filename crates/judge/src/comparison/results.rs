@@ -1,11 +1,14 @@
 //! Checks of results that are asked for after timed calls.
 
+use std::rc::Rc;
+
+use gauntlet_formats::Tensor;
 use gauntlet_stats::Arm;
 use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes};
 
 use super::side::{Purpose, Side};
 use crate::evidence::JudgeError;
-use crate::runner::{ExaminationFailure, Operands, Workshop, fetch};
+use crate::runner::{ExaminationFailure, Operands, Workshop, fetch, sets};
 
 /// Two correct results may differ by twice the error limit of one.
 const TWO_ERRORS: f64 = 2.0;
@@ -26,6 +29,8 @@ pub struct Checker<'a> {
     sets: Vec<&'a OperandSet>,
     /// A part of each set's result, once it has been needed.
     expected: Vec<Option<Expected>>,
+    /// What is written into the memory of held workers, of sets that fit this program's.
+    written: Vec<Option<Rc<Vec<Tensor>>>>,
 }
 
 impl<'a> Checker<'a> {
@@ -36,6 +41,7 @@ impl<'a> Checker<'a> {
             case,
             rules: case.sizes.rules(rules),
             expected: sets.iter().map(|_| None).collect(),
+            written: sets.iter().map(|_| None).collect(),
             sets,
         }
     }
@@ -45,13 +51,21 @@ impl<'a> Checker<'a> {
         &self.case.sizes
     }
 
-    /// A set of operands, by its number.
-    pub fn set(&self, number: usize) -> &'a OperandSet {
-        self.sets[number]
+    /// What is written into a held worker's memory before it computes on this set.
+    pub fn written(&mut self, set: usize) -> Result<Rc<Vec<Tensor>>, JudgeError> {
+        if let Some(written) = &self.written[set] {
+            return Ok(Rc::clone(written));
+        }
+        let OperandSet { operands, inputs } = self.sets[set];
+        let written = Rc::new(sets::changing(&self.case.sizes, operands)?);
+        if inputs.is_some() {
+            self.written[set] = Some(Rc::clone(&written));
+        }
+        Ok(written)
     }
 
-    /// Asks a side for the result of a call of its last request, which computed on this set, and checks elements that
-    /// are drawn at random against the oracle. Also returns the seconds that asking took.
+    /// Asks a side for the result of a call of its last request, which computed on this set, and [checks](Self::check) it.
+    /// Also returns the seconds that asking took.
     pub fn take(
         &mut self,
         side: &mut Side,
@@ -60,9 +74,15 @@ impl<'a> Checker<'a> {
     ) -> Result<(Output, f64), ExaminationFailure> {
         let (workshop, sizes) = (self.workshop, &self.case.sizes);
         let (output, effort) = side.ask(Purpose::Result, 1, |worker| fetch(workshop, worker, sizes, call))?;
-        match self.fault(set, &output)? {
-            None => Ok((output, effort.exchange)),
-            Some(fault) => Err(wrong(side.arm, self.case, &fault)),
+        self.check(side.arm, set, &output)?;
+        Ok((output, effort.exchange))
+    }
+
+    /// Checks elements of a side's result on a set, which are drawn at random, against the oracle.
+    pub fn check(&mut self, arm: Arm, set: usize, output: &Output) -> Result<(), ExaminationFailure> {
+        match self.fault(set, output)? {
+            None => Ok(()),
+            Some(fault) => Err(wrong(arm, self.case, &fault)),
         }
     }
 

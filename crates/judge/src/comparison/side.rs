@@ -1,15 +1,19 @@
 //! One side of a pair: a worker process whose CPU use is watched during and between requests.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use gauntlet_stats::Arm;
-use gauntlet_task::Sizes;
-use gauntlet_worker::protocol::{Failure, FailureKind};
-use gauntlet_worker::{WorkerError, WorkerProcess};
+use gauntlet_task::{Output, Sizes};
+use gauntlet_worker::protocol::{Failure, FailureKind, POISON};
+use gauntlet_worker::{Call, WorkerError, WorkerProcess};
 
 use super::placement::PlacementWatch;
-use crate::evidence::Candidate;
-use crate::runner::{ExaminationFailure, Operands, Workshop, sets};
+use super::requests::TimedRequest;
+use super::results::Checker;
+use super::slot::Slot;
+use crate::evidence::{Candidate, JudgeError};
+use crate::runner::{ExaminationFailure, Workshop, sets};
 
 /// A fresh worker process of one side.
 pub struct Side {
@@ -149,7 +153,42 @@ impl Side {
         Ok((answer, effort))
     }
 
-    /// Whether the coordinator writes operands of this case into the worker's memory, and reads results out of it.
+    /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
+    pub fn time(&mut self, copies: &[usize]) -> Result<Slot, ExaminationFailure> {
+        let ((timed, _), effort) =
+            self.ask(Purpose::Time, copies.len(), |worker| worker.time(copies, false))?;
+        Slot::new(&timed, effort)
+    }
+
+    /// Steps a held worker through calls, each of which gets all of its values just before: a call on known values is then
+    /// like one on new ones in all but these. Also returns the results that are asked for.
+    pub fn step(
+        &mut self,
+        request: &TimedRequest,
+        set: impl Fn(usize) -> usize,
+        checker: &mut Checker,
+    ) -> Result<(Slot, Vec<Output>), ExaminationFailure> {
+        let sets: Vec<usize> = (0..request.copies.len()).map(set).collect();
+        let written: BTreeMap<usize, _> = BTreeSet::from_iter(&sets)
+            .into_iter()
+            .map(|set| Ok((*set, checker.written(*set)?)))
+            .collect::<Result<_, JudgeError>>()?;
+        let call = |(call, copy): (usize, &usize)| Call {
+            copy: *copy,
+            operands: &written[&sets[call]],
+            is_drawn: request.checks.contains(&call),
+        };
+        let calls: Vec<Call> = request.copies.iter().enumerate().map(call).collect();
+        let outputs = checker.sizes().outputs();
+        let (stepped, effort) = self.ask(Purpose::Time, calls.len(), |worker| {
+            worker.step(&calls, &outputs, POISON)
+        })?;
+        let slot = Slot::stepped(&stepped, effort)?;
+        Ok((slot, stepped.results.into_iter().map(Output).collect()))
+    }
+
+    /// Whether the coordinator writes operands of this case into the worker's memory, reads results out of it, and clocks
+    /// each call.
     pub fn is_held(&self, sizes: &Sizes) -> bool {
         sets::is_held(&self.worker, sizes)
     }
@@ -167,16 +206,6 @@ impl Side {
             }
             _ => Ok(()),
         }
-    }
-
-    /// Writes the values of a fresh set into the worker's memory if it is held; the set counts within the last load.
-    pub fn reveal(
-        &mut self,
-        sizes: &Sizes,
-        set: usize,
-        operands: &Operands,
-    ) -> Result<(), ExaminationFailure> {
-        sets::reveal(self.arm, &mut self.worker, sizes, set, operands)
     }
 
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.

@@ -1,6 +1,7 @@
 //! A request for timed calls, as reported by the worker and as seen by the coordinator.
 
 use gauntlet_stats::{median, typical_call};
+use gauntlet_worker::Stepped;
 use gauntlet_worker::protocol::Sample as Timing;
 
 use super::side::Effort;
@@ -25,7 +26,16 @@ pub struct Slot {
     pub clock: Option<f64>,
     /// Time that the worker reports to have spent on its calls before and after them: on operands and results.
     pub between: f64,
+    /// Each call by the coordinator's clock, in seconds; empty unless the coordinator stepped through the calls.
+    pub seen: Vec<f64>,
 }
+
+/// A slot of calls that are clocked one by one may take this many times its planned duration, with what is done around the
+/// calls: a slot of fewer calls would be less precise.
+const MOST_AROUND: f64 = 4.0;
+
+/// What is left of a call when a handshake is taken off is at least this share of it.
+const LEAST: f64 = 0.1;
 
 impl Slot {
     /// Reads a worker's report.
@@ -48,6 +58,24 @@ impl Slot {
         Ok(slot)
     }
 
+    /// Reads the calls of a held worker.
+    ///
+    /// # Errors
+    /// If a call is reported as longer than the coordinator's own clock saw it.
+    pub fn stepped(stepped: &Stepped, effort: Effort) -> Result<Self, ExaminationFailure> {
+        let times: Vec<f64> = stepped.samples.iter().map(|sample| sample.call).collect();
+        let longer = times.iter().zip(&stepped.seen).find(|(time, seen)| time > seen);
+        if let Some((time, seen)) = longer {
+            return Err(ExaminationFailure::Void(format!(
+                "a worker reports a call of {time:.6} s in an exchange that took {seen:.6} s"
+            )));
+        }
+        Ok(Self {
+            seen: stepped.seen.clone(),
+            ..Self::of(times, effort)
+        })
+    }
+
     /// A slot of these calls.
     pub fn of(times: Vec<f64>, effort: Effort) -> Self {
         Self {
@@ -57,7 +85,48 @@ impl Slot {
             effort,
             clock: None,
             between: 0.0,
+            seen: Vec::new(),
         }
+    }
+
+    /// Whether the coordinator clocked each call.
+    pub fn is_stepped(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
+    /// Seconds by the coordinator's clock that have to hold the calls: those of each call, or of the whole exchange.
+    pub fn elapsed(&self) -> f64 {
+        if self.is_stepped() {
+            self.seen.iter().sum()
+        } else {
+            self.effort.exchange
+        }
+    }
+
+    /// Seconds of the measuring time for each call, for planning: the typical call, by the coordinator's clock where it clocks
+    /// each. What is done around calls counts beyond [`MOST_AROUND`].
+    pub fn turn(&self) -> f64 {
+        if self.is_stepped() {
+            let whole = self.effort.exchange / self.calls() as f64;
+            typical_call(&self.seen).max(whole / MOST_AROUND)
+        } else {
+            self.typical
+        }
+    }
+
+    /// What the coordinator's typical call takes beyond the reported one, in seconds; none if it did not clock each call.
+    pub fn handshake(&self) -> Option<f64> {
+        self.is_stepped().then(|| typical_call(&self.seen) - self.typical)
+    }
+
+    /// Each call by the coordinator's clock without a handshake of this many seconds, or as reported if it did not clock
+    /// each call.
+    pub fn clocked(&self, handshake: f64) -> Vec<f64> {
+        if !self.is_stepped() {
+            return self.times.clone();
+        }
+        let without = |seen: &f64| (seen - handshake).max(LEAST * seen);
+        self.seen.iter().map(without).collect()
     }
 
     /// How many calls.
@@ -65,9 +134,11 @@ impl Slot {
         self.times.len()
     }
 
-    /// How much longer the mean call is than the typical one, as a share of the typical one.
-    pub fn unevenness(&self) -> f64 {
-        self.sum / (self.calls() as f64 * self.typical) - 1.0
+    /// How much longer the mean call is than the typical one, as a share of the typical one, without a handshake of this many
+    /// seconds.
+    pub fn unevenness(&self, handshake: f64) -> f64 {
+        let calls = self.clocked(handshake);
+        calls.iter().sum::<f64>() / (calls.len() as f64 * typical_call(&calls)) - 1.0
     }
 }
 
@@ -85,6 +156,39 @@ mod tests {
     }
 
     #[test]
+    fn a_call_longer_than_the_coordinator_saw_it_is_refused() {
+        let effort = Effort {
+            exchange: 9.0,
+            cpu: None,
+            waited: None,
+        };
+        let stepped = Stepped {
+            samples: [1.0, 3.0].map(timing).into(),
+            seen: vec![1.5, 3.5],
+            results: Vec::new(),
+        };
+        let slot = Slot::stepped(&stepped, effort).unwrap();
+        assert_eq!(slot.elapsed(), 5.0);
+        assert!((1.5..3.5).contains(&slot.turn()), "{}", slot.turn());
+        let long = Effort {
+            exchange: 40.0,
+            ..effort
+        };
+        assert_eq!(Slot::stepped(&stepped, long).unwrap().turn(), 5.0);
+        assert_eq!(slot.clocked(0.5), [1.0, 3.0]);
+        // A tenth of a call is left.
+        assert_eq!(slot.clocked(3.0)[0], 0.1 * 1.5);
+        let spread = Stepped {
+            samples: [2.0, 2.0].map(timing).into(),
+            ..stepped
+        };
+        assert!(matches!(
+            Slot::stepped(&spread, effort),
+            Err(ExaminationFailure::Void(_))
+        ));
+    }
+
+    #[test]
     fn calls_longer_than_the_exchange_are_refused() {
         let effort = Effort {
             exchange: 6.5,
@@ -94,7 +198,7 @@ mod tests {
         let slot = Slot::new(&[1.0, 3.0, 2.0].map(timing), effort).unwrap();
         assert_eq!((slot.sum, slot.calls()), (6.0, 3));
         assert!((1.0..2.0).contains(&slot.typical), "{slot:?}");
-        assert!((slot.unevenness() - (2.0 / slot.typical - 1.0)).abs() < 1e-12);
+        assert!((slot.unevenness(0.0) - (2.0 / slot.typical - 1.0)).abs() < 1e-12);
         assert!(matches!(
             Slot::new(&[timing(4.0), timing(3.0)], effort),
             Err(ExaminationFailure::Void(_))

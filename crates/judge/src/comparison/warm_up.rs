@@ -23,6 +23,8 @@ pub struct WarmingUp {
     seconds: f64,
     /// The typical call of each request.
     typical: Vec<f64>,
+    /// What a call of the last request took of the time.
+    turn: f64,
 }
 
 impl WarmingUp {
@@ -31,6 +33,7 @@ impl WarmingUp {
         self.calls += slot.calls();
         self.seconds += slot.effort.exchange;
         self.typical.push(slot.typical);
+        self.turn = slot.turn();
     }
 
     /// Whether the side is warm, or has had its time.
@@ -46,6 +49,11 @@ impl WarmingUp {
     /// The typical call of the last request, in seconds.
     pub fn call(&self) -> f64 {
         self.typical.last().copied().unwrap_or_default()
+    }
+
+    /// Seconds of the measuring time that a call of the last request took, for planning.
+    pub fn turn(&self) -> f64 {
+        self.turn
     }
 
     /// How many calls.

@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use gauntlet_stats::Arm;
 use gauntlet_task::{
     Case, ErrorMeasures, Expected, InputKind, Inputs, Output, Rules, Sizes, unwritten_between,
 };
 use gauntlet_worker::protocol::{Failure, FailureKind, POISON};
-use gauntlet_worker::{WorkerError, WorkerProcess, most_calls};
+use gauntlet_worker::{Call, WorkerError, WorkerProcess, most_calls};
 use rand::seq::SliceRandom;
 
 use crate::evidence::{Candidate, CaseErrors, JudgeError};
@@ -141,18 +140,13 @@ pub fn try_case(
         sets::load(worker, &case.sizes, &known.operands, &[&fresh.operands], 2)
             .and_then(|_| worker.prepare())
             .map_err(ExaminationFailure::Candidate)?;
-        sets::reveal(Arm::Candidate, worker, &case.sizes, 1, &fresh.operands)?;
-        worker
-            .time(&calls, false)
-            .map_err(ExaminationFailure::Candidate)?;
         // The result of any call may be asked for; one of each set is, in an order that the worker cannot know.
         let mut drawn: Vec<usize> = (0..calls.len()).collect();
         drawn.shuffle(&mut rand::rng());
         let of = |copy: usize| drawn.iter().copied().find(|call| calls[*call] == copy);
-        for (set, call) in [of(0), of(1)].into_iter().enumerate() {
-            let Some(call) = call else { continue };
-            let output = fetch(workshop, worker, &case.sizes, call).map_err(ExaminationFailure::Candidate)?;
-            let mut timed = [&known, &fresh][set].compare(&output, rules);
+        let drawn: Vec<usize> = [of(0), of(1)].into_iter().flatten().collect();
+        for (call, output) in timed_results(workshop, worker, [&known, &fresh], &calls, &drawn)? {
+            let mut timed = [&known, &fresh][calls[call]].compare(&output, rules);
             timed.fault = timed
                 .fault
                 .map(|fault| format!("in calls that were timed: {fault}"));
@@ -173,10 +167,7 @@ fn unwritten(
     if output.0.iter().all(|tensor| tensor.spec.data_type.has_nan()) {
         return Ok(None);
     }
-    let again = worker
-        .run_poisoned(0, OTHER_POISON)
-        .and_then(|_| fetch(workshop, worker, sizes, 0))
-        .map_err(ExaminationFailure::Candidate)?;
+    let again = run_poisoned(workshop, worker, sizes, OTHER_POISON)?;
     let count = unwritten_between(output, &again, [POISON, OTHER_POISON]);
     Ok((count > 0).then(|| format!("{count} elements were never written")))
 }
@@ -187,20 +178,75 @@ pub fn run_once(
     worker: &mut WorkerProcess,
     sizes: &Sizes,
 ) -> Result<Output, ExaminationFailure> {
-    let result = worker.run(0).and_then(|_| fetch(workshop, worker, sizes, 0));
+    run_poisoned(workshop, worker, sizes, POISON)
+}
+
+fn run_poisoned(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    sizes: &Sizes,
+    poison: u8,
+) -> Result<Output, ExaminationFailure> {
+    if sets::is_held(worker, sizes) {
+        let call = Call {
+            copy: 0,
+            operands: &[],
+            is_drawn: true,
+        };
+        let stepped = worker.step(&[call], &sizes.outputs(), poison);
+        let stepped = stepped.map_err(ExaminationFailure::Candidate)?;
+        return Ok(Output(stepped.results.into_iter().flatten().collect()));
+    }
+    let result = worker
+        .run_poisoned(0, poison)
+        .and_then(|_| fetch(workshop, worker, sizes, 0));
     result.map_err(ExaminationFailure::Candidate)
 }
 
-/// Fetches the result of a call of the last request.
+/// Times calls on copies of two sets, and returns the results of the drawn ones, with their numbers.
+fn timed_results(
+    workshop: &Workshop,
+    worker: &mut WorkerProcess,
+    sets: [&Prepared; 2],
+    copies: &[usize],
+    drawn: &[usize],
+) -> Result<Vec<(usize, Output)>, ExaminationFailure> {
+    let sizes = &sets[0].case.sizes;
+    if !sets::is_held(worker, sizes) {
+        worker
+            .time(copies, false)
+            .map_err(ExaminationFailure::Candidate)?;
+        let taken = drawn
+            .iter()
+            .map(|call| Ok((*call, fetch(workshop, worker, sizes, *call)?)));
+        return taken
+            .collect::<Result<_, _>>()
+            .map_err(ExaminationFailure::Candidate);
+    }
+    let mut written = Vec::new();
+    for set in sets {
+        written.push(sets::changing(sizes, &set.operands)?);
+    }
+    let call = |(call, copy): (usize, &usize)| Call {
+        copy: *copy,
+        operands: &written[*copy],
+        is_drawn: drawn.contains(&call),
+    };
+    let calls: Vec<Call> = copies.iter().enumerate().map(call).collect();
+    let stepped = worker
+        .step(&calls, &sizes.outputs(), POISON)
+        .map_err(ExaminationFailure::Candidate)?;
+    let numbers = (0..copies.len()).filter(|call| drawn.contains(call));
+    Ok(numbers.zip(stepped.results.into_iter().map(Output)).collect())
+}
+
+/// Lets a worker that is not held write the result of a call of the last request, and reads it.
 pub fn fetch(
     workshop: &Workshop,
     worker: &mut WorkerProcess,
     sizes: &Sizes,
     index: usize,
 ) -> Result<Output, WorkerError> {
-    if sets::is_held(worker, sizes) {
-        return worker.result(index, &sizes.outputs()).map(Output);
-    }
     let written = worker.folder().join("output");
     worker.output(&written, index)?;
     // The worker wrote the file, so an invalid file is the worker's failure and not the judge's.

@@ -38,11 +38,12 @@ pub(super) struct Kernel {
 pub(super) const HONEST: &str = "honest.py:honest";
 
 /// All files that the kernels need.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     ("honest.py", include_str!("kernels/honest.py")),
     ("results.py", include_str!("kernels/results.py")),
     ("requests.py", include_str!("kernels/requests.py")),
     ("times.py", include_str!("kernels/times.py")),
+    ("turns.py", include_str!("kernels/turns.py")),
     ("process.py", include_str!("kernels/process.py")),
     ("gpu.py", include_str!("kernels/gpu.py")),
     ("with_triton.py", include_str!("kernels/with_triton.py")),

@@ -125,9 +125,12 @@ impl Group {
         })
     }
 
-    /// Seconds of processor time that the members have used, counted anew; none if any of their threads can run.
-    pub fn seconds_if_stopped(&mut self) -> Option<f64> {
-        self.count()?;
+    /// Seconds of processor time that the members have used; none if any of their threads can run. Members are counted anew
+    /// if that is asked for, which takes up to milliseconds.
+    pub fn seconds_if_stopped(&mut self, counted_anew: bool) -> Option<f64> {
+        if counted_anew {
+            self.count()?;
+        }
         self.members().all(is_stopped).then(|| self.cpu_seconds())?
     }
 
@@ -174,7 +177,7 @@ fn clock(process: Pid) -> Option<f64> {
     Some(time.tv_sec() as f64 + 1e-9 * time.tv_nsec() as f64)
 }
 
-/// Whether no thread of a process can run: each is stopped, or dead.
+/// Whether no thread of a process can run: each is stopped and has left its processor, or is dead.
 fn is_stopped(process: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task"));
     threads.into_iter().flatten().flatten().all(|thread| {
@@ -182,7 +185,13 @@ fn is_stopped(process: i32) -> bool {
         // The state follows the name, which is in parentheses; a thread that has just ended has none.
         let end = line.iter().rposition(|byte| *byte == b')');
         let state = end.and_then(|end| line.get(end + 2));
-        state.is_none_or(|state| b"TtZX".contains(state))
+        // A thread gets this state a moment before it leaves its processor, and may be interrupted in between. The system
+        // says what call it is in only when it has left, and until then that it is running.
+        let has_left = || {
+            let call = fs::read(thread.path().join("syscall")).ok();
+            call.is_none_or(|call| !call.starts_with(b"running"))
+        };
+        state.is_none_or(|state| b"ZX".contains(state) || b"tT".contains(state) && has_left())
     })
 }
 

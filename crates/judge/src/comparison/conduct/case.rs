@@ -7,7 +7,7 @@
 //! Otherwise a candidate whose calls are a twentieth as long would be called dishonest because of time that is not part
 //! of any call.
 
-use gauntlet_stats::{Arm, Block, median};
+use gauntlet_stats::{Arm, Block, median, typical_call};
 
 use super::charge::{OfPair, Shares};
 use crate::comparison::side::{Accounts, Purpose};
@@ -18,6 +18,12 @@ use crate::evidence::{Around, Preparation, SideCharge};
 /// Upper bound on the message time around a slot, in seconds: a fixed part, and a part for each reported call time.
 const MESSAGE: f64 = 2e-3;
 const MESSAGE_A_CALL: f64 = 4e-6;
+
+/// Upper bound on the messages around a call that the coordinator clocks by itself, in seconds.
+const HANDSHAKE: f64 = 5e-4;
+
+/// Upper bound on these if only the candidate's own calls show them. A candidate can hide that much of each call.
+const OWN_HANDSHAKE: f64 = 2e-4;
 
 /// The extra cost of a lone call may be this factor of the baseline's: kernels differ in what they find cold after a
 /// pause. On an H200 the extra cost is 0.16 to 0.23 ms, and an honest kernel of 19 µs exceeded its baseline's by 4 µs.
@@ -52,8 +58,8 @@ pub struct CaseConduct {
     seen: Vec<Block>,
     /// Per slot, both sides: the ratio of the expected time, from the reports, to the coordinator's time.
     pub(super) clock: Vec<Block>,
-    /// Per slot: seconds of the exchange that no report accounts for, candidate minus baseline, as a share of the
-    /// candidate's reported time.
+    /// Per slot: seconds by the coordinator's clock that no report accounts for, candidate minus baseline, as a share of
+    /// the candidate's reported time. Of the whole exchange, or of the typical call where each call is clocked.
     pub(super) unaccounted: Vec<f64>,
     /// Lone calls of both sides on values that no call has used.
     pub(super) fresh: Vec<[Slot; 2]>,
@@ -65,6 +71,8 @@ pub struct CaseConduct {
     pub(super) in_slots: Vec<[f64; 2]>,
     /// Costs of a slot in addition to its calls.
     around: Option<Around>,
+    /// Seconds that the coordinator's clock shows around each call of either side, where it clocks each call.
+    handshakes: [f64; 2],
     /// What each side may be charged with.
     pub(super) work: OfPair,
     /// CPU time of each side while nothing was asked of it, in processors, over the time in which the other side
@@ -126,6 +134,7 @@ impl CaseConduct {
             alone: ([0.0; 2], 0),
             in_slots: Vec::new(),
             around: None,
+            handshakes: [0.0; 2],
             work: OfPair::default(),
             idle: None,
             preparation: [Preparation::default(); 2],
@@ -150,7 +159,7 @@ impl CaseConduct {
     /// Notes what a lone call took, whatever it is for.
     pub fn note_alone(&mut self, slots: &[Slot; 2]) {
         for (seconds, slot) in self.alone.0.iter_mut().zip(slots) {
-            *seconds += slot.effort.exchange;
+            *seconds += slot.elapsed();
         }
         self.alone.1 += 1;
     }
@@ -162,18 +171,38 @@ impl CaseConduct {
     }
 
     /// Notes the calls within slots that met new values: the slot's number on either side, and the call. They are held
-    /// against calls at the same place of the other slots, since a side's first calls of each request may be slow.
+    /// against calls at the same place of the other slots, since a side's first calls of each request may be slow. Where each
+    /// call of both sides is clocked by itself, they are held against the typical call on known values, so that it does not
+    /// help to be quick on some of these only. Comes after the [slots](Self::note_slots).
     pub fn note_fresh_in_slots(&mut self, fresh: &[(usize, usize)], slots: &[(Arm, Slot)]) {
         let sides = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
-        let relative = |slots: &Vec<Slot>, (number, call): (usize, usize)| {
+        let are_stepped = sides.iter().flatten().all(Slot::is_stepped);
+        let clocked = [0, 1].map(|side: usize| -> Vec<Vec<f64>> {
+            let handshake = self.handshakes[side];
+            sides[side].iter().map(|slot| slot.clocked(handshake)).collect()
+        });
+        // The first slots may hold nothing but calls on new values.
+        let known = clocked.each_ref().map(|slots| -> Vec<f64> {
+            let calls = slots.iter().enumerate().flat_map(|(slot, calls)| {
+                let of_slot = calls.iter().enumerate();
+                of_slot.map(move |(call, seconds)| ((slot, call), *seconds))
+            });
+            let known = calls.filter(|(place, _)| !fresh.contains(place));
+            known.map(|(_, seconds)| seconds).collect()
+        });
+        let relative = |side: usize, (number, call): (usize, usize)| {
+            let slots = &clocked[side];
             let fresh = &slots[number];
+            if are_stepped {
+                return (!known[side].is_empty()).then(|| fresh[call] / typical_call(&known[side]));
+            }
             let others = slots.iter().enumerate().filter(|(other, _)| *other != number);
             let alike: Vec<f64> = others
-                .map(|(_, slot)| slot.times[call * slot.calls() / fresh.calls()])
+                .map(|(_, slot)| slot[call * slot.len() / fresh.len()])
                 .collect();
-            (!alike.is_empty()).then(|| fresh.times[call] / median(&alike))
+            (!alike.is_empty()).then(|| fresh[call] / median(&alike))
         };
-        let both = |place| Some([relative(&sides[0], place)?, relative(&sides[1], place)?]);
+        let both = |place| Some([relative(0, place)?, relative(1, place)?]);
         self.in_slots = fresh.iter().filter_map(|place| both(*place)).collect();
     }
 
@@ -223,7 +252,15 @@ impl CaseConduct {
     pub fn note_slots(&mut self, slots: &[(Arm, Slot)]) {
         let [baseline, candidate] = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
         let typical = [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.typical));
-        let uneven = [&baseline, &candidate].map(|slots| median_of(slots, Slot::unevenness));
+        self.handshakes = handshakes([&baseline, &candidate]);
+        let [of_baseline, of_candidate] = self.handshakes;
+        let mut uneven = [(&baseline, of_baseline), (&candidate, of_candidate)]
+            .map(|(slots, handshake)| median_of(slots, |slot| slot.unevenness(handshake)));
+        if candidate.iter().all(Slot::is_stepped) {
+            // A late wake-up takes as many seconds of a short call as of a long one, so the baseline's excess is allowed in
+            // seconds too.
+            uneven[1] -= uneven[0].max(0.0) * (typical[0] / typical[1] - 1.0).max(0.0);
+        }
         let alone = [0, 1].map(|side| self.alone.0[side] - self.alone.1 as f64 * typical[side]);
         let calls = baseline.iter().map(Slot::calls).sum::<usize>().max(1) as f64;
         self.work.shares = Shares {
@@ -236,25 +273,34 @@ impl CaseConduct {
             median_of(&baseline, |slot| slot.between).min(median_of(&candidate, |slot| slot.between));
         let around = Around::of(&baseline, between);
         self.waiting = Waiting::of(self.process, [&baseline, &candidate]);
-        let side_by_side = |figure: &dyn Fn(&Slot) -> f64| {
+        let side_by_side = |figure: &dyn Fn(&Slot, f64) -> f64| {
             let pairs = baseline.iter().zip(&candidate);
             pairs
                 .map(|(baseline, candidate)| {
-                    Block::new(self.process, vec![figure(baseline)], vec![figure(candidate)])
+                    let times = [figure(baseline, of_baseline), figure(candidate, of_candidate)];
+                    Block::new(self.process, vec![times[0]], vec![times[1]])
                 })
                 .collect()
         };
-        self.seen = side_by_side(&|slot| {
-            (slot.effort.exchange - around.messages).max(slot.sum) / slot.calls() as f64
+        self.seen = side_by_side(&|slot, handshake| {
+            if slot.is_stepped() {
+                return typical_call(&slot.clocked(handshake));
+            }
+            (slot.elapsed() - around.messages).max(slot.sum) / slot.calls() as f64
         });
         // Inverted: the longer the candidate's slots are relative to its reports, the more the reports flatter it.
-        self.clock = side_by_side(&|slot| 1.0 / around.excess(slot, typical[0]));
+        self.clock = side_by_side(&|slot, _| 1.0 / around.excess(slot, typical[0]));
         self.around = Some(around);
         // Both sides make the same number of calls, so message times are comparable. What a host does around calls takes
         // longer where a kernel leaves its operands in no cache: its report of that counts, within a bound. The gain must
         // be confirmed by the coordinator's clock all the same.
-        let left_out = |slot: &Slot, between: f64| slot.effort.exchange - slot.sum - between;
+        let left_out = |slot: &Slot, between: f64| slot.elapsed() - slot.sum - between;
         let unaccounted = |(baseline, candidate): (&Slot, &Slot)| {
+            if let Some(left) = candidate.handshake() {
+                // The typical call stands for the slot, so nothing may be left out of that one.
+                let expected = baseline.handshake().unwrap_or(of_candidate);
+                return (left - expected) / candidate.typical;
+            }
             let between = candidate.between.min(MOST_BETWEEN * baseline.between);
             (left_out(candidate, between) - left_out(baseline, baseline.between)) / candidate.sum
         };
@@ -306,14 +352,16 @@ impl CaseConduct {
         let of = |calls: &[[Slot; 2]], figure: &dyn Fn(&[Slot; 2]) -> f64| {
             median(&calls.iter().map(figure).collect::<Vec<_>>())
         };
-        let messages = of(&self.known, &|[baseline, _]| {
-            baseline.effort.exchange - baseline.sum
-        });
-        let seconds = |slot: &Slot| match witness {
-            Witness::Coordinator => slot.effort.exchange - bounded(messages, 1),
-            _ => slot.sum,
-        };
+        let alike = self.known[0][0].is_stepped() == self.known[0][1].is_stepped();
         let [baseline, candidate] = [0, 1].map(|side: usize| {
+            let shown_by = if alike { 0 } else { side };
+            let messages = of(&self.known, &|slots| {
+                slots[shown_by].elapsed() - slots[shown_by].sum
+            });
+            let seconds = |slot: &Slot| match witness {
+                Witness::Coordinator => slot.elapsed() - bounded(messages, slot),
+                _ => slot.sum,
+            };
             [&self.fresh, &self.known]
                 .map(|calls| of(calls, &|slots| seconds(&slots[side])).max(f64::MIN_POSITIVE))
         });
@@ -341,10 +389,12 @@ impl Around {
         let others = |slot: &Slot| (slot.sum - slot.times[0]) / ((slot.calls() - 1) as f64 * slot.typical);
         Self {
             messages: between
-                + bounded(
-                    median_of(baseline, |slot| slot.effort.exchange - slot.sum) - between,
-                    baseline.first().map_or(0, Slot::calls),
-                ),
+                + baseline.first().map_or(0.0, |first| {
+                    bounded(
+                        median_of(baseline, |slot| slot.elapsed() - slot.sum) - between,
+                        first,
+                    )
+                }),
             begin: median_of(baseline, |slot| slot.times[0] - slot.typical).max(0.0),
             scatter: median_of(baseline, |slot| if slot.calls() > 1 { others(slot) } else { 1.0 }),
         }
@@ -356,14 +406,32 @@ impl Around {
     fn excess(&self, slot: &Slot, baseline: f64) -> f64 {
         let begin = self.begin * (slot.typical / baseline).max(1.0);
         let expected = (self.scatter * slot.calls() as f64 * slot.typical + begin).max(LEAST * slot.sum);
-        (slot.effort.exchange - self.messages).max(LEAST * slot.sum) / expected
+        (slot.elapsed() - self.messages).max(LEAST * slot.sum) / expected
     }
 }
 
-/// Message time that the baseline's slots show for this many calls. Bounded, so that a baseline that under-reports its
-/// calls cannot hide the difference as message time.
-fn bounded(messages: f64, calls: usize) -> f64 {
-    messages.clamp(0.0, MESSAGE + MESSAGE_A_CALL * calls as f64)
+/// Message time that the baseline's slots show for as many calls as this slot has. Bounded, so that a baseline that
+/// under-reports its calls cannot hide the difference as message time.
+fn bounded(messages: f64, slot: &Slot) -> f64 {
+    let calls = slot.calls() as f64;
+    let most = if slot.is_stepped() {
+        HANDSHAKE * calls
+    } else {
+        MESSAGE + MESSAGE_A_CALL * calls
+    };
+    messages.clamp(0.0, most)
+}
+
+/// Seconds that the coordinator's clock shows around each call of either side, as the baseline shows them. If the
+/// coordinator did not clock each call of the baseline, the candidate's own have to do.
+fn handshakes([baseline, candidate]: [&[Slot]; 2]) -> [f64; 2] {
+    let of = |slots: &[Slot]| {
+        let shown: Vec<f64> = slots.iter().filter_map(Slot::handshake).collect();
+        (!shown.is_empty()).then(|| median(&shown).clamp(0.0, HANDSHAKE))
+    };
+    let own = || of(candidate).map_or(0.0, |own| own.min(OWN_HANDSHAKE));
+    let of_baseline = of(baseline);
+    [of_baseline.unwrap_or(0.0), of_baseline.unwrap_or_else(own)]
 }
 
 fn median_of(slots: &[Slot], figure: impl Fn(&Slot) -> f64) -> f64 {

@@ -108,8 +108,10 @@ pub fn with_all_work(cases: &[Vec<CaseConduct>]) -> Vec<f64> {
     let pairs = cases.iter().map(Vec::len).min().unwrap_or(0);
     let of = |pair: &CaseConduct| {
         let ([baseline, candidate], shares) = (pair.work.sides, pair.work.shares);
-        let uneven = (shares.uneven[1] - shares.uneven[0]) * shares.typical[1];
-        let excess = (candidate.total() - SLACK * baseline.total()).max(0.0) + uneven + shares.excess_alone();
+        // Calls that are more even than the baseline's, or shorter lone calls, make up for no other work.
+        let uneven = ((shares.uneven[1] - shares.uneven[0]) * shares.typical[1]).max(0.0);
+        let outside = (candidate.total() - SLACK * baseline.total()).max(0.0);
+        let excess = outside + uneven + shares.excess_alone().max(0.0);
         let call = (shares.typical[1] + excess).max(LEAST * shares.typical[1]);
         (shares.typical[0] / call).ln()
     };
@@ -279,6 +281,11 @@ mod tests {
         let remaining = with_all_work(&[ahead(0.3)]);
         // 1 over 0.7 + 0.3.
         assert!(remaining.iter().all(|one| one.abs() < 0.05), "{remaining:?}");
+        // Calls that are more even than the baseline's make up for nothing.
+        let mut even = ahead(0.3);
+        even.iter_mut()
+            .for_each(|pair| pair.work.shares.uneven = [0.5, 0.0]);
+        assert_eq!(with_all_work(&[even]), remaining);
     }
 
     #[test]

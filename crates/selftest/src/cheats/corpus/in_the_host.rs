@@ -5,7 +5,7 @@ use gauntlet_judge::Verdict;
 use super::super::kernels::On;
 use super::super::{Cheat, End, Kind};
 use super::Row;
-use super::kernels::{REPLAYS, wrong};
+use super::kernels::{REPLAYS, WRONG, wrong};
 
 /// The safeguard that keeps operands from a kernel until a request comes.
 const HELD: &str = "kernels in Python and shared libraries held between requests";
@@ -50,36 +50,49 @@ pub(super) fn kernels(on: On) -> Vec<Cheat> {
             ),
         ];
     }
-    let open = |name, text, story| super::kernels::row(Kind::Undefended, name, text, story);
+    let turns = |name, text, story, gains| row(name, text, story).gains(gains);
     vec![
         wrong(in_load).held_by(HELD),
         wrong(between).held_by(HELD),
         wrong(in_output).held_by(HELD),
-        row(
+        wrong(row(
             "kernel-computes-ahead-in-requests",
             "times.py:computes_ahead_in_requests",
             "replaces the host's function that answers a request by one that computes all results first",
+        ))
+        .held_by(HELD),
+        turns(
+            "kernel-multiplies-calls-at-once",
+            "requests.py:multiplies_calls_at_once",
+            "the same by one product, on values that it has seen before; takes its turns with the coordinator by itself",
+            "all calls but those on new values",
         )
         .caught("faster", Verdict::Blocked, REPLAYS)
         .held_by(HELD),
-        open(
+        turns(
             "kernel-replays-and-spreads-times",
             "requests.py:replays_and_spreads_times",
-            "copies known results in half of the calls of long requests, and spreads the times of the others over all",
+            "copies known results in two fifths of the calls of long requests, waits there, and reports all calls to be as short",
+            "a third of the time",
         )
-        .gains("half of the time")
-        .ends(End::Undefended {
-            size: "the share of the calls of a request that are on known values",
-        }),
-        open(
+        .caught("faster", Verdict::Blocked, REPLAYS)
+        .held_by(HELD),
+        turns(
             "kernel-leaves-out-the-host",
             "requests.py:leaves_out_the_host",
             "computes everything in a loop of its own, which restores and poisons nothing, and reports its calls as that much shorter",
+            "what the host takes around a call",
         )
-        .gains("what the host takes around a call")
-        .ends(End::Undefended {
-            size: "what the host takes around a call, as a share of the call",
-        }),
+        .caught("faster", Verdict::Blocked, &["coordinator's clock"])
+        .held_by(HELD),
+        turns(
+            "kernel-finishes-after-its-word",
+            "requests.py:finishes_after_its_word",
+            "says that a call is over when an eighth of its rows is left, and computes those until it is stopped",
+            "an eighth of the time",
+        )
+        .caught("right or faster", Verdict::Incorrect, WRONG)
+        .held_by(HELD),
         wrong(row(
             "kernel-answers-before-it-computes",
             "times.py:answers_before_it_computes",

@@ -7,6 +7,7 @@ import time
 import weakref
 
 from honest import honest, twice
+from turns import done, ready, say, tensors_of
 
 # The program that loads operands, answers requests and calls the native loop.
 _host = sys.modules["__main__"]
@@ -100,7 +101,18 @@ def halves_its_samples(x, gain, w):
             return sample(call / 2, kernel and kernel / 2, between)
 
         _host.Worker._sample = staticmethod(halved)
+        _host.Worker.step = _halved_steps
     return honest(x, gain, w)
+
+
+def _halved_steps(self, copies, poison=255):
+    for copy in copies:
+        given = tensors_of(self, copy)
+        say(self.pipes, ready(given))
+        begun = time.perf_counter()
+        result = honest(**given)
+        say(self.pipes, done((time.perf_counter() - begun) / 2, result))
+    return {"answer": "stepped"}
 
 
 def replaces_the_loop(x, gain, w):
@@ -109,10 +121,15 @@ def replaces_the_loop(x, gain, w):
     run = loop.run
     if getattr(run, "__name__", "") != "first_only":
 
+        first = honest(x, gain, w)
+
         def first_only(request):
             kernel, calls, *rest = request
-            times, results = run((kernel, calls[:1], *rest))
-            return times * len(calls), results
+            times = run((kernel, calls[:1], *rest))
+            for call in calls[1:] if rest[-1] else ():
+                say(rest[-1], call[5] + b"\n")
+                say(rest[-1], done(1e-6, first))
+            return times * len(calls)
 
         loop.run = first_only
     return honest(x, gain, w)
@@ -188,9 +205,9 @@ def computes_in_output(x, gain, w):
         _last.append([])
         run, output = _host.Worker._run, _host.Worker.output
 
-        def ran(self, copies, poison):
-            _last[0] = [self.copies[copy % len(self.copies)][1] for copy in copies]
-            return run(self, copies, poison)
+        def ran(self, copies, poison, pipes=None):
+            _last[0] = [tensors_of(self, copy) for copy in copies]
+            return run(self, copies, poison, pipes)
 
         def written(self, path, index=0):
             given = _last[0][index]
@@ -213,12 +230,11 @@ def computes_ahead_in_requests(x, gain, w):
         _ahead_of_loop.append(None)
         run = _host.Worker._run
 
-        def ran(self, copies, poison):
+        def ran(self, copies, poison, pipes=None):
             for copy in copies:
-                tensors = self.copies[copy % len(self.copies)][1]
-                given = tensors["x"]
-                _results[_key(given)] = honest(given, tensors["gain"], tensors["w"])
-            return run(self, copies, poison)
+                given = tensors_of(self, copy)
+                _results[_key(given["x"])] = honest(**given)
+            return run(self, copies, poison, pipes)
 
         _host.Worker._run = ran
     return _looked_up(x, gain, w)
@@ -235,18 +251,22 @@ def answers_before_it_computes(x, gain, w):
     if getattr(loop.run, "__name__", "") != "later":
 
         def later(request):
-            calls = request[1]
-            results = numpy.empty((len(calls), x.shape[0], w.shape[1]), x.dtype)
+            pipes = request[-1]
+            if pipes is None:
+                return run(request)
+            for arguments, keywords, *_, line in request[1]:
+                result = numpy.empty((x.shape[0], w.shape[1]), x.dtype)
+                _last.append(result)
 
-            def fill():
-                for place, (arguments, keywords, *_) in zip(results, calls):
-                    place[...] = honest(*arguments, **(keywords or {}))
+                def fill(place=result, given=arguments, named=keywords or {}):
+                    place[...] = honest(*given, **named)
 
-            _last[:] = [results]
-            threading.Thread(target=fill, daemon=True).start()
-            return tuple((1e-6, None, 0.0) for _ in calls), results.ctypes.data
+                say(pipes, line + b"\n")
+                threading.Thread(target=fill, daemon=True).start()
+                say(pipes, done(1e-6, result))
+            return ((1e-6, None, 0.0),)
 
-        loop.run = later
+        run, loop.run = loop.run, later
     return honest(x, gain, w)
 
 

@@ -1,0 +1,54 @@
+//! A worker's side of calls that the coordinator clocks one by one: `step` of the worker protocol.
+//!
+//! Only the standard library is used: the loop of Python kernels, which depends on no crate, is compiled with this file
+//! too.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, RawFd};
+
+/// The pipes of the protocol, between two lines of it.
+pub struct Turns {
+    requests: ManuallyDrop<File>,
+    replies: ManuallyDrop<File>,
+}
+
+impl Turns {
+    /// Takes turns on the descriptors of the protocol's input and output. Neither is closed.
+    ///
+    /// # Safety
+    /// Both stay open as long as this lives.
+    pub unsafe fn on(requests: RawFd, replies: RawFd) -> Self {
+        // SAFETY: the caller vouches for the descriptors, and they are not closed here.
+        let file = |descriptor| ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) });
+        Self {
+            requests: file(requests),
+            replies: file(replies),
+        }
+    }
+
+    /// Says that everything is ready for a call, and waits until the coordinator has written the operands. `line` is the
+    /// JSON object with the places of the inputs, without a line break.
+    ///
+    /// # Errors
+    /// If the coordinator is gone.
+    pub fn ready(&mut self, line: &[u8]) -> io::Result<()> {
+        self.say([line, b"\n"].concat())
+    }
+
+    /// Says how long the call took, in seconds, and where its outputs lie, each as an address and, unless it is
+    /// row-major, its strides in bytes. Waits until the coordinator needs them no longer.
+    ///
+    /// # Errors
+    /// If the coordinator is gone.
+    pub fn done(&mut self, seconds: f64, outputs: &[Vec<i64>]) -> io::Result<()> {
+        // Lists of numbers are shown as JSON writes them, and so is a time.
+        self.say(format!("{{\"call\":{seconds:?},\"outputs\":{outputs:?}}}\n").into_bytes())
+    }
+
+    fn say(&mut self, line: Vec<u8>) -> io::Result<()> {
+        self.replies.write_all(&line)?;
+        self.requests.read_exact(&mut [0])
+    }
+}
