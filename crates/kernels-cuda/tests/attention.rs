@@ -1,5 +1,6 @@
 //! Checks that the constraint rules for attention accept exactly what the plans accept: on Hopper, on Blackwell, where the
 //! kernels that need nothing of Hopper run, and before Hopper.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,6 @@
 //! Checks that the constraint rules for GEMMs of 16-bit tokens accept exactly what the plans accept where the kernels that need
 //! nothing of Hopper run: on Blackwell, and before Hopper.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeMap;
 
