@@ -57,6 +57,23 @@ class CudaLibrary:
         buffers: tuple[int, int, int],
         ends: int,
     ) -> None: ...
+    def enqueue_arrange(
+        self,
+        stream: int,
+        sizes: tuple[int, int, int, int],
+        inputs: tuple[int, int],
+        map: tuple[int, int],
+        bytes: tuple[int, int],
+        results: tuple[int, int, int, int, int],
+        output: str,
+    ) -> None: ...
+    def enqueue_combine(
+        self,
+        stream: int,
+        sizes: tuple[int, int, int, int],
+        buffers: tuple[int, int, int, int],
+        formats: tuple[str, str],
+    ) -> None: ...
     def enqueue_attention(
         self,
         stream: int,

@@ -452,3 +452,55 @@ class TestOnHopper:
         on_gpu = [nvfp4.Weights(one.to("cuda")) if isinstance(one, nvfp4.Tensor) else one.to("cuda") for one in layer]
         found = nvfp4.moe(*on_gpu, out_dtype=torch.float32)
         torch.testing.assert_close(found.cpu(), expected, rtol=1e-2, atol=1e-2)
+
+    @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+    def test_kernels_around_the_products_give_the_bits_of_operators(self, dtype, monkeypatch):
+        from gauntlet.nvfp4 import _cuda_mixture
+
+        takes, taken = _cuda_mixture.takes, []
+
+        def both(*layer, **options):
+            found = nvfp4.moe(*layer, **options)
+            assert taken.pop()
+            monkeypatch.setattr(_cuda_mixture, "takes", lambda *sizes: False)
+            expected = nvfp4.moe(*layer, **options)
+            monkeypatch.setattr(_cuda_mixture, "takes", spy)
+            assert found.dtype == expected.dtype
+            assert torch.equal(found, expected), (layer[1].shape, options)
+
+        def spy(*sizes):
+            taken.append(takes(*sizes))
+            return taken[-1]
+
+        monkeypatch.setattr(_cuda_mixture, "takes", spy)
+        generator = torch.Generator().manual_seed(17)
+        matrices = [nvfp4.Weights(nvfp4.quantize(drawn(6, *shape, seed=seed) / 8).to("cuda")) for seed, shape in enumerate([(64, 96), (64, 96), (96, 64)])]
+        biases = {name: drawn(6, width, seed=7).to("cuda") for name, width in {"gate_bias": 64, "up_bias": 64, "down_bias": 96}.items()}
+        for turn, tokens in enumerate([1, 2, 5, 8, 40, 130, 300, 2000]):
+            count = 1 + (turn + 7) % 8
+            hidden = drawn(tokens, 96, seed=turn).to("cuda", dtype)
+            weights = torch.rand(tokens, count, generator=generator).to("cuda", [torch.float32, dtype][turn % 2])
+            # Some ids stand for no expert.
+            ids = torch.randint(-1, 7, (tokens, count), generator=generator).to("cuda", [torch.int32, torch.int64][turn // 2 % 2])
+            layer = hidden, ids, weights, *matrices
+            for out_dtype in (None, torch.float32, torch.float16):
+                both(*layer, out_dtype=out_dtype)
+            both(hidden, torch.full_like(ids, 3), weights, *matrices)
+            places = torch.tensor([-1, 4, 0, -1, 2, 5, 3, 6, 1], dtype=[torch.int64, torch.int32][turn % 2], device="cuda")
+            both(hidden, (ids + 10) % 11 - 1, weights, *matrices, expert_map=places)
+            both(*layer, **biases, alpha=1.702, beta=1.0, limit=7.0)
+        # Views of another order in memory, and more slots than the kernels take.
+        both(hidden.T.contiguous().T, ids.T.contiguous().T, weights.T.contiguous().T, *matrices)
+        assert not takes(hidden, ids.repeat(1, 2), 6)
+
+    def test_a_mixture_is_captured_that_was_never_made_before(self):
+        (hidden, ids, weights, *experts), _ = mixture(torch.bfloat16)
+        matrices = [nvfp4.Weights(one.to("cuda")) for one in experts]
+        hidden, ids, weights = (one.to("cuda") for one in (hidden, ids, weights))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            found = nvfp4.moe(hidden, ids, weights, *matrices)
+        for shift in range(3):
+            ids.copy_((ids + shift) % 6)
+            graph.replay()
+            assert torch.equal(found, nvfp4.moe(hidden, ids, weights, *matrices))

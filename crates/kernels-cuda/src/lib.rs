@@ -18,9 +18,10 @@ pub mod source;
 pub mod trace;
 
 pub use api::{
-    AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan, Choice, Layer,
-    LayerShape, Library, Planner, ProductShape, Queue, Routing, ServeError, ShapePlan, Target, Weights,
+    ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
+    Choice, CombineBuffers, ExpertMap, IndexWidth, Layer, LayerShape, Library, Mixture, MixtureShape,
+    Planner, ProductShape, Queue, Routing, ServeError, ShapePlan, Target, Weights,
 };
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
 pub use error::{BuildError, CompileError, RunError, TracingError};
-pub use shipped::{CheckError, CheckedVariant, Shipped, shipped};
+pub use shipped::{CheckError, CheckedVariant, Shipped, ShippedKernel, shipped, shipped_kernels};

@@ -11,13 +11,13 @@ mod native;
 use std::time::Instant;
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_operations::{Operation, OutputFormat, Schedule};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compiler::{Compiler, Origin};
 use crate::error::CompileError;
-use crate::plan::{Plan, PlanError, Target, Variant, plan};
+use crate::plan::{Plan, PlanError, Target, Variant, mixture, plan};
 
 /// A schedule for a form and a result, with a problem that has both.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +30,15 @@ pub struct Shipped {
     pub schedule: Schedule,
 }
 
+/// A shipped kernel that no schedule selects: a step of a layer beside its products.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ShippedKernel {
+    /// Its name: the kernel, and the format of its results where it is not fp16.
+    pub name: String,
+    /// The kernel.
+    pub variant: Variant,
+}
+
 /// What the compiler made of a shipped variant: of the kernel that computes the result, unless something else is said.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -38,8 +47,8 @@ pub struct CheckedVariant {
     pub name: String,
     /// Its file under `kernels/`, without `.cu`.
     pub file: String,
-    /// The schedule.
-    pub schedule: Schedule,
+    /// The schedule; none for a kernel that no schedule selects.
+    pub schedule: Option<Schedule>,
     /// Registers of a thread.
     pub registers: u32,
     /// Most registers of a thread for a block to fit a multiprocessor.
@@ -80,6 +89,33 @@ pub fn shipped(arch: Arch) -> Vec<Shipped> {
     }
 }
 
+/// All shipped kernels for an architecture that no schedule selects.
+pub fn shipped_kernels(arch: Arch) -> Vec<ShippedKernel> {
+    let kernels = [
+        ("mixture, arrange", mixture::arrange()),
+        ("mixture, gather", mixture::gather()),
+        ("mixture, combine", mixture::combine(OutputFormat::F16)),
+        ("mixture, combine, bf16", mixture::combine(OutputFormat::Bf16)),
+        ("mixture, combine, f32", mixture::combine(OutputFormat::F32)),
+    ];
+    let named = kernels.map(|(name, variant)| ShippedKernel {
+        name: name.to_owned(),
+        variant,
+    });
+    let runs = |kernel: &ShippedKernel| kernel.variant.source.runs_on(arch);
+    named.into_iter().filter(runs).collect()
+}
+
+impl ShippedKernel {
+    /// Compiles it and checks its budgets, as [`Shipped::check`].
+    ///
+    /// # Errors
+    /// If it does not compile.
+    pub fn check(&self, compiler: &Compiler, device: &Device) -> Result<CheckedVariant, CheckError> {
+        check_kernel(&self.name, None, &self.variant, compiler, device)
+    }
+}
+
 impl Shipped {
     /// Plans it for a device.
     ///
@@ -104,7 +140,8 @@ impl Shipped {
     /// If it cannot be planned, or does not compile.
     pub fn check(&self, compiler: &Compiler, device: &Device) -> Result<CheckedVariant, CheckError> {
         let plan = self.plan(device)?;
-        let check = |variant: &Variant| self.check_kernel(variant, compiler, device);
+        let check =
+            |variant: &Variant| check_kernel(&self.name, Some(&self.schedule), variant, compiler, device);
         let mut checked = check(plan.variant())?;
         if let Some(preparation) = plan.preparation() {
             let other = check(preparation)?;
@@ -117,36 +154,37 @@ impl Shipped {
         }
         Ok(checked)
     }
+}
 
-    fn check_kernel(
-        &self,
-        variant: &Variant,
-        compiler: &Compiler,
-        device: &Device,
-    ) -> Result<CheckedVariant, CheckError> {
-        let begun = Instant::now();
-        let compiled = compiler.compile(variant, device.arch)?;
-        let seconds = (compiled.origin != Origin::Cache).then(|| begun.elapsed().as_secs_f64());
-        let shared_allowed = device
-            .gpu
-            .as_ref()
-            .map_or(0, |gpu| gpu.shared_memory_block.get() as u32);
-        let mut checked = CheckedVariant {
-            name: self.name.clone(),
-            file: compiled.entry.to_owned(),
-            schedule: self.schedule.clone(),
-            registers: compiled.resources.registers,
-            registers_allowed: variant.registers,
-            spill_bytes: compiled.resources.spill_bytes,
-            shared_bytes: compiled.resources.static_shared_bytes + variant.shared_bytes,
-            shared_allowed,
-            warnings: compiled.warnings,
-            seconds,
-            broken: Vec::new(),
-        };
-        checked.broken = checked.over_budget();
-        Ok(checked)
-    }
+fn check_kernel(
+    name: &str,
+    schedule: Option<&Schedule>,
+    variant: &Variant,
+    compiler: &Compiler,
+    device: &Device,
+) -> Result<CheckedVariant, CheckError> {
+    let begun = Instant::now();
+    let compiled = compiler.compile(variant, device.arch)?;
+    let seconds = (compiled.origin != Origin::Cache).then(|| begun.elapsed().as_secs_f64());
+    let shared_allowed = device
+        .gpu
+        .as_ref()
+        .map_or(0, |gpu| gpu.shared_memory_block.get() as u32);
+    let mut checked = CheckedVariant {
+        name: name.to_owned(),
+        file: compiled.entry.to_owned(),
+        schedule: schedule.cloned(),
+        registers: compiled.resources.registers,
+        registers_allowed: variant.registers,
+        spill_bytes: compiled.resources.spill_bytes,
+        shared_bytes: compiled.resources.static_shared_bytes + variant.shared_bytes,
+        shared_allowed,
+        warnings: compiled.warnings,
+        seconds,
+        broken: Vec::new(),
+    };
+    checked.broken = checked.over_budget();
+    Ok(checked)
 }
 
 impl CheckedVariant {
@@ -205,6 +243,21 @@ mod tests {
         assert!(shipped(Arch::Cpu).is_empty());
     }
 
+    #[test]
+    fn kernels_without_a_schedule_are_for_hopper() {
+        let files: BTreeSet<_> = shipped_kernels(Arch::Sm90a)
+            .iter()
+            .map(|kernel| kernel.variant.source)
+            .collect();
+        assert_eq!(
+            files,
+            BTreeSet::from([Source::Arrange, Source::Gather, Source::Combine])
+        );
+        for arch in [Arch::Sm80, Arch::Sm89, Arch::Sm100a, Arch::Cpu] {
+            assert_eq!(shipped_kernels(arch), []);
+        }
+    }
+
     fn check_shipped(device: &Device, kernels: usize) {
         let mut sources: BTreeMap<Source, usize> = BTreeMap::new();
         let mut variants = HashSet::new();
@@ -234,7 +287,7 @@ mod tests {
         let within = CheckedVariant {
             name: "rows".to_owned(),
             file: "rows".to_owned(),
-            schedule: Schedule::baseline(),
+            schedule: None,
             registers: 168,
             registers_allowed: 168,
             spill_bytes: 0,

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use gauntlet_device::{Arch, Device};
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::{Code, Target, plan};
-use gauntlet_kernels_cuda::{CheckError, Shipped, shipped};
+use gauntlet_kernels_cuda::{CheckError, Shipped, shipped, shipped_kernels};
 use gauntlet_operations::{Operation, Roles};
 use rayon::prelude::*;
 
@@ -61,6 +61,18 @@ fn each_kernel_compiles_within_its_budgets() {
     let devices = devices();
     let target = |device: &Device| (device.name.clone(), Target::of(device).unwrap());
     compile(&one_of_each_kernel(all_shipped(&devices), target));
+}
+
+#[test]
+fn kernels_without_a_schedule_compile_within_their_budgets() {
+    let Some(compiler) = compiler() else { return };
+    let device = Device::builtin("h200").unwrap();
+    let kernels = shipped_kernels(device.arch);
+    assert!(!kernels.is_empty());
+    for kernel in kernels {
+        let checked = kernel.check(&compiler, &device).unwrap();
+        assert_eq!(checked.broken, Vec::<String>::new(), "{}", kernel.name);
+    }
 }
 
 #[test]

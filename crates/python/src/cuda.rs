@@ -10,8 +10,9 @@ use std::rc::Rc;
 use gauntlet_kernels_cuda::packing;
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
 use gauntlet_kernels_cuda::{
-    AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan, Choice, Layer,
-    LayerShape, Library, ProductShape, Queue, ServeError, Weights,
+    ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
+    Choice, CombineBuffers, ExpertMap, IndexWidth, Layer, LayerShape, Library, MixtureShape, ProductShape,
+    Queue, ServeError, Weights,
 };
 use gauntlet_operations::{Form, OutputFormat, Packing, TokenFormat};
 use lru::LruCache;
@@ -185,6 +186,71 @@ impl CudaLibrary {
         )
     }
 
+    /// Enqueues the sorting of a mixture's tokens by their experts: `sizes = (tokens, experts of a token, experts here, hidden)`; the
+    /// addresses of the ids and of the tokens; the address and length of the expert map, (0, 0) without one; the bytes of an id and
+    /// of an entry of the map, 0 without one; addresses of the ends, the tokens, experts and rows, and of the tokens by rows.
+    fn enqueue_arrange(
+        &self,
+        stream: usize,
+        sizes: (usize, usize, usize, usize),
+        inputs: (u64, u64),
+        map: (u64, usize),
+        bytes: (usize, usize),
+        results: [u64; 5],
+        output: &str,
+    ) -> PyResult<()> {
+        let [ends, tokens, row_experts, rows, gathered] = results;
+        let buffers = ArrangeBuffers {
+            ids: inputs.0,
+            ids_width: index_width(bytes.0)?,
+            expert_map: match bytes.1 {
+                0 => None,
+                bytes => Some(ExpertMap {
+                    places: map.0,
+                    width: index_width(bytes)?,
+                    len: map.1,
+                }),
+            },
+            hidden: inputs.1,
+            ends,
+            tokens,
+            row_experts,
+            rows,
+            gathered,
+        };
+        let format = gemm::format(output)?;
+        guarded(|| {
+            let mixture = self.library.mixture(mixture_shape(sizes), format)?;
+            // SAFETY: as in `enqueue`, of the package's `_cuda_mixture.py`. The library keeps the kernels.
+            unsafe { self.queue(stream)?.arrange(&mixture, &buffers) }
+        })
+    }
+
+    /// Enqueues the sums of a mixture's results: `sizes` as in `enqueue_arrange`; addresses of the results, the rows, the weights and
+    /// the sums; the formats of the weights and the sums.
+    fn enqueue_combine(
+        &self,
+        stream: usize,
+        sizes: (usize, usize, usize, usize),
+        buffers: (u64, u64, u64, u64),
+        formats: (&str, &str),
+    ) -> PyResult<()> {
+        let (results, rows, weights, output) = buffers;
+        let buffers = CombineBuffers {
+            results,
+            rows,
+            weights,
+            weight_format: gemm::format(formats.0)?,
+            output,
+        };
+        let format = gemm::format(formats.1)?;
+        guarded(|| {
+            let mixture = self.library.mixture(mixture_shape(sizes), format)?;
+            // SAFETY: as in `enqueue_arrange`.
+            unsafe { self.queue(stream)?.combine(&mixture, &buffers) }
+        })
+    }
+
     /// Enqueues attention on a stream: `sizes` and `words` as [`attention::attention`] takes them; addresses of Q, K, V and the
     /// result; scales as the addresses of three arrays, or as three numbers of whole tensors, or neither.
     #[expect(
@@ -247,6 +313,25 @@ fn operands((tokens, token_scales, output): (u64, u64, u64)) -> Buffers {
         tokens,
         token_scales,
         output,
+    }
+}
+
+fn mixture_shape((tokens, experts_a_token, experts, hidden): (usize, usize, usize, usize)) -> MixtureShape {
+    MixtureShape {
+        tokens,
+        experts_a_token,
+        experts,
+        hidden,
+    }
+}
+
+fn index_width(bytes: usize) -> PyResult<IndexWidth> {
+    match bytes {
+        4 => Ok(IndexWidth::Bits32),
+        8 => Ok(IndexWidth::Bits64),
+        other => Err(error::value(format!(
+            "integers of {other} bytes: give int32 or int64"
+        ))),
     }
 }
 

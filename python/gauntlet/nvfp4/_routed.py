@@ -30,38 +30,68 @@ def moe(
     activation: Activation = Activation(),
     biases: Biases = Biases(),
 ) -> torch.Tensor:
-    """`nvfp4.moe` by PyTorch's operators and the grouped products; nothing here waits for the device. Everything fits.
+    """`nvfp4.moe` by the grouped products; nothing here waits for the device. Everything fits.
 
-    Rows of experts that are elsewhere, and of ids that stand for no expert, are sorted behind all others. The products
-    leave them undefined, and they add nothing.
+    The steps around the products are kernels on a Hopper GPU, and PyTorch's operators elsewhere and for sizes that the kernels do
+    not take. Both give the same bits. Rows of experts that are elsewhere, and of ids that stand for no expert, come behind all
+    others or nowhere. The products leave them undefined, and they add nothing.
     """
     experts = gate.shape[0]
-    ids = topk_ids.reshape(-1).long()
-    if expert_map is not None:
-        is_known = (ids >= 0) & (ids < expert_map.shape[0])
-        ids = torch.where(is_known, expert_map.long()[ids.clamp(0, expert_map.shape[0] - 1)], -1)
-    is_here = (ids >= 0) & (ids < experts)
-    ids = torch.where(is_here, ids, experts)
-    order = torch.argsort(ids, stable=True)
-    numbers = torch.arange(experts, device=hidden.device)
-    offs = torch.searchsorted(ids[order], numbers, right=True).to(torch.int32)
-
-    gathered = hidden[order // topk_ids.shape[1]]
-    own_expert = ids[order].clamp(max=experts - 1)
+    result_dtype = getattr(torch, dtype)
+    arrangement = _arranged(hidden, topk_ids, expert_map, experts, result_dtype)
+    gathered, offs = arrangement.tokens, arrangement.ends
 
     def sums_of(tokens: torch.Tensor, weights: Any, bias: torch.Tensor | None) -> torch.Tensor:
         sums: torch.Tensor = grouped_mm(tokens, weights, offs=offs, out_dtype=torch.float32)
-        return sums if bias is None else sums + bias.float()[own_expert]
+        return sums if bias is None else sums + bias.float()[arrangement.experts.long()]
 
     if activation.is_fused and biases.gate is None and biases.up is None:
         between = swiglu_grouped_mm(gathered, gate, up, offs=offs, out_dtype=hidden.dtype)
     else:
         exact = activation.of(sums_of(gathered, gate, biases.gate), sums_of(gathered, up, biases.up))
         between = exact.to(hidden.dtype)
-    results = sums_of(between, down, biases.down)
+    return arrangement.combined(sums_of(between, down, biases.down), topk_weights, result_dtype)
 
-    rows = torch.empty_like(order)
-    rows[order] = torch.arange(order.shape[0], device=order.device)
-    own = torch.where(is_here[:, None], results[rows], 0.0).view(*topk_ids.shape, hidden.shape[1])
-    sums: torch.Tensor = (own * topk_weights.float()[:, :, None]).sum(1)
-    return sums.to(getattr(torch, dtype))
+
+def _arranged(
+    hidden: torch.Tensor, topk_ids: torch.Tensor, expert_map: torch.Tensor | None, experts: int, dtype: torch.dtype
+) -> Any:
+    if hidden.is_cuda:
+        from gauntlet.nvfp4 import _cuda_mixture
+
+        if _cuda_mixture.takes(hidden, topk_ids, experts):
+            return _cuda_mixture.arranged(hidden, topk_ids, expert_map, experts, dtype)
+    return _Sorted.of(hidden, topk_ids, expert_map, experts)
+
+
+class _Sorted(NamedTuple):
+    """Tokens sorted by their experts, as `_cuda_mixture.Arrangement`, by PyTorch's operators."""
+
+    ends: torch.Tensor
+    experts: torch.Tensor
+    order: torch.Tensor
+    """``[slots]``: the slot of each row."""
+    is_here: torch.Tensor
+    """``[slots]``: whether the expert of each slot is here."""
+    tokens: torch.Tensor
+
+    @classmethod
+    def of(cls, hidden: torch.Tensor, topk_ids: torch.Tensor, expert_map: torch.Tensor | None, experts: int) -> _Sorted:
+        ids = topk_ids.reshape(-1).long()
+        if expert_map is not None:
+            is_known = (ids >= 0) & (ids < expert_map.shape[0])
+            ids = torch.where(is_known, expert_map.long()[ids.clamp(0, expert_map.shape[0] - 1)], -1)
+        is_here = (ids >= 0) & (ids < experts)
+        ids = torch.where(is_here, ids, experts)
+        order = torch.argsort(ids, stable=True)
+        numbers = torch.arange(experts, device=hidden.device)
+        ends = torch.searchsorted(ids[order], numbers, right=True).to(torch.int32)
+        gathered = hidden[order // topk_ids.shape[1]]
+        return cls(ends, ids[order].clamp(max=experts - 1), order, is_here, gathered)
+
+    def combined(self, results: torch.Tensor, weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        rows = torch.empty_like(self.order)
+        rows[self.order] = torch.arange(self.order.shape[0], device=self.order.device)
+        own = torch.where(self.is_here[:, None], results[rows], 0.0).view(*weights.shape, results.shape[1])
+        sums: torch.Tensor = (own * weights.float()[:, :, None]).sum(1)
+        return sums.to(dtype)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_kernels_cuda::compiler::Compiler;
-use gauntlet_kernels_cuda::{CheckError, CheckedVariant, shipped};
+use gauntlet_kernels_cuda::{CheckError, CheckedVariant, shipped, shipped_kernels};
 use gauntlet_report::{Column, table};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -31,8 +31,11 @@ pub struct Compiled {
 
 impl Document for Compiled {
     const NAME: &'static str = "compiled-kernels";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
+
+/// Compiles a kernel and compares it with its budgets.
+type Check<'t> = Box<dyn Fn() -> Result<CheckedVariant, CheckError> + 't>;
 
 /// Compiles all shipped kernels and checks them against their budgets.
 pub fn compile(arguments: &Compile) -> Result<Exit, CliError> {
@@ -51,7 +54,9 @@ pub fn compile(arguments: &Compile) -> Result<Exit, CliError> {
     }
     let wanted = arguments.name.as_deref().unwrap_or_default();
     shipped.retain(|one| one.name.contains(wanted));
-    if shipped.is_empty() {
+    let mut kernels = shipped_kernels(device.arch);
+    kernels.retain(|one| one.name.contains(wanted));
+    if shipped.is_empty() && kernels.is_empty() {
         return Err(CliError::bad_input(
             format!("no shipped variant's name contains `{wanted}`"),
             "`gauntlet compile` lists all of them",
@@ -64,16 +69,22 @@ pub fn compile(arguments: &Compile) -> Result<Exit, CliError> {
         variants: Vec::new(),
         refused: BTreeMap::new(),
     };
-    let mut steps = Steps::new(shipped.len());
-    for (index, one) in shipped.iter().enumerate() {
-        steps.begin(index + 1, &format!("compiling {}", one.name));
-        match one.check(&compiler, &device) {
+    let of_schedules = shipped
+        .iter()
+        .map(|one| -> (&str, Check<'_>) { (&one.name, Box::new(|| one.check(&compiler, &device))) });
+    let of_layers = kernels
+        .iter()
+        .map(|one| -> (&str, Check<'_>) { (&one.name, Box::new(|| one.check(&compiler, &device))) });
+    let mut steps = Steps::new(shipped.len() + kernels.len());
+    for (index, (name, check)) in of_schedules.chain(of_layers).enumerate() {
+        steps.begin(index + 1, &format!("compiling {name}"));
+        match check() {
             Ok(checked) => compiled.variants.push(checked),
             Err(CheckError::Compile(error)) if !error.is_of_the_kernel() => {
                 return Err(CliError::broken(error.to_string()));
             }
             Err(error) => {
-                compiled.refused.insert(one.name.clone(), error.to_string());
+                compiled.refused.insert(name.to_owned(), error.to_string());
             }
         }
     }

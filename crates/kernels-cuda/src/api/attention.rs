@@ -2,7 +2,7 @@
 
 use gauntlet_operations::{Attention, AttentionFormat, Operation, OutputFormat, Scaling, Schedule, Sequence};
 
-use super::layer::check_address;
+use super::layer::{check_address, check_aligned};
 use super::ready::Ready;
 use super::{Library, Queue, ServeError};
 use crate::plan::attention::automatic;
@@ -233,18 +233,7 @@ fn wrong_scales(given: AttentionScales, shape: &AttentionShape, has_scales: bool
 }
 
 fn check_scales(name: &str, address: u64) -> Result<(), ServeError> {
-    let what = || format!("scales of {name}");
-    if address == 0 {
-        return Err(ServeError::Null { what: what() });
-    }
-    if !address.is_multiple_of(SCALE_ALIGNMENT) {
-        return Err(ServeError::Alignment {
-            what: what(),
-            address,
-            alignment: SCALE_ALIGNMENT,
-        });
-    }
-    Ok(())
+    check_aligned(|| format!("scales of {name}"), address, SCALE_ALIGNMENT)
 }
 
 fn check_buffers(addresses: &Addresses) -> Result<(), ServeError> {

@@ -157,16 +157,25 @@ impl CallPlan {
     }
 }
 
-/// Checks that an address is not null and is aligned.
+/// Checks that an address is not null and is aligned for bulk copies and wide loads.
 pub(super) fn check_address(what: impl FnOnce() -> String, address: u64) -> Result<(), ServeError> {
+    check_aligned(what, address, ALIGNMENT)
+}
+
+/// Checks that an address is not null and is a multiple of `alignment`.
+pub(super) fn check_aligned(
+    what: impl FnOnce() -> String,
+    address: u64,
+    alignment: u64,
+) -> Result<(), ServeError> {
     if address == 0 {
         return Err(ServeError::Null { what: what() });
     }
-    if !address.is_multiple_of(ALIGNMENT) {
+    if !address.is_multiple_of(alignment) {
         return Err(ServeError::Alignment {
             what: what(),
             address,
-            alignment: ALIGNMENT,
+            alignment,
         });
     }
     Ok(())

@@ -27,6 +27,9 @@
 //! Attention needs no registration: [`Library::plan_attention`] plans it by its sizes, and
 //! [`Queue::enqueue_attention`] puts a call on a stream.
 //!
+//! The routing of a mixture of experts may stay on the device: [`Queue::arrange`] sorts tokens by their experts before a
+//! [routed](Queue::enqueue_routed) product, and [`Queue::combine`] adds up the results of each token's experts.
+//!
 //! **Threads.** A CUDA context is current for a thread, so [`Library`] and everything made from it stay in the thread
 //! that made them: they are neither `Send` nor `Sync`. Another thread that serves the same or another GPU makes its
 //! own. [`Planner`] and [`ShapePlan`] hold no device state and are both `Send` and `Sync`, so a scheduler thread can
@@ -41,15 +44,18 @@ mod choice;
 mod error;
 mod layer;
 mod library;
+mod mixture;
 mod planner;
 mod queue;
 mod ready;
 
+pub use crate::plan::mixture::{ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MixtureShape};
 pub use crate::plan::{Target, Weights};
 pub use attention::{AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape};
 pub use choice::Choice;
 pub use error::ServeError;
 pub use layer::{ALIGNMENT, CallPlan, Layer};
 pub use library::Library;
+pub use mixture::Mixture;
 pub use planner::{LayerShape, Planner, ProductShape, Routing, ShapePlan};
 pub use queue::{Buffers, Queue};

@@ -224,7 +224,7 @@ impl Queue {
         Ok(())
     }
 
-    fn check_device(&self, plan: usize) -> Result<(), ServeError> {
+    pub(super) fn check_device(&self, plan: usize) -> Result<(), ServeError> {
         let queue = self.stream.context().device().ordinal;
         if queue == plan {
             return Ok(());

@@ -6,6 +6,7 @@ mod attention;
 mod drawn;
 mod gemm;
 mod mistakes;
+mod mixture;
 mod native;
 mod parts;
 mod routed;

@@ -68,6 +68,12 @@ pub enum PlanError {
         "f32 tokens: the CUDA kernels multiply nvfp4, f16 and bf16 tokens; round them, or compute on the CPU"
     )]
     WideTokens,
+    /// Tokens of a mixture of experts that are not copied in whole pieces of 16 bytes.
+    #[error("tokens of {size} values: a mixture of experts on a GPU copies them in multiples of 8; pad them")]
+    Pieces {
+        /// Values of a token.
+        size: usize,
+    },
     /// Sizes beyond the integer ranges of the tables.
     #[error("{what} is {value}, and the kernels count to {most}; split the problem into several calls")]
     TooLarge {

@@ -10,6 +10,7 @@ mod error;
 pub(crate) mod fixture;
 mod groups;
 mod map;
+pub mod mixture;
 pub mod narrow;
 pub mod native;
 mod own_maps;
@@ -135,6 +136,12 @@ pub enum Source {
     Tokens,
     /// Plans a call of the swapped kernel on the device, before both.
     Route,
+    /// Sorts the tokens of a mixture of experts by their experts.
+    Arrange,
+    /// Copies them in that order, after it.
+    Gather,
+    /// Adds up the results of each token's experts.
+    Combine,
     /// At most sixteen tokens a group: bound by reading the weights.
     Narrow,
     /// As the swapped kernel, by warps that all do the same work, without Hopper's instructions.
@@ -160,6 +167,9 @@ impl Source {
             Self::Rows
             | Self::Swapped
             | Self::Route
+            | Self::Arrange
+            | Self::Gather
+            | Self::Combine
             | Self::AttentionSpecialised
             | Self::AttentionResident => arch == Arch::Sm90a,
             Self::Native => arch == Arch::Sm100a,

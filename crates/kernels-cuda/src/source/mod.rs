@@ -32,9 +32,12 @@ macro_rules! file {
 
 /// Each source with its file; the kernel in it is named as the file, without `.cu`.
 const KERNELS: &[(Source, File)] = &[
+    (Source::Arrange, file!("arrange.cu")),
     (Source::AttentionResident, file!("attention_resident.cu")),
     (Source::AttentionSpecialised, file!("attention_specialised.cu")),
     (Source::AttentionUnified, file!("attention_unified.cu")),
+    (Source::Combine, file!("combine.cu")),
+    (Source::Gather, file!("gather.cu")),
     (Source::Narrow, file!("narrow.cu")),
     (Source::Native, file!("native.cu")),
     (Source::Route, file!("route.cu")),
@@ -63,6 +66,7 @@ const HEADERS: &[File] = &[
     file!("convert.cuh"),
     file!("eights.cuh"),
     file!("format.cuh"),
+    file!("mixture.cuh"),
     file!("native_loads.cuh"),
     file!("native_maps.cuh"),
     file!("native_products.cuh"),
@@ -117,6 +121,9 @@ impl Source {
             Self::Swapped => "swapped",
             Self::Tokens => "tokens",
             Self::Route => "route",
+            Self::Arrange => "arrange",
+            Self::Gather => "gather",
+            Self::Combine => "combine",
             Self::Narrow => "narrow",
             Self::Unified => "unified",
             Self::Native => "native",
