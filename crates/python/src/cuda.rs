@@ -188,7 +188,8 @@ impl CudaLibrary {
 
     /// Enqueues the sorting of a mixture's tokens by their experts: `sizes = (tokens, experts of a token, experts here, hidden)`; the
     /// addresses of the ids and of the tokens; the address and length of the expert map, (0, 0) without one; the bytes of an id and
-    /// of an entry of the map, 0 without one; addresses of the ends, the tokens, experts and rows, and of the tokens by rows.
+    /// of an entry of the map, 0 without one; addresses of the ends, the tokens, experts and rows, and of the tokens by rows; the
+    /// format of the sums, whose kernel is loaded too.
     #[expect(
         clippy::too_many_arguments,
         reason = "a struct would have to be built in each call from Python"
