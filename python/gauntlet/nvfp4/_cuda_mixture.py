@@ -50,7 +50,8 @@ class Arrangement(NamedTuple):
 
 @functools.cache
 def _is_hopper(device: torch.device) -> bool:
-    return torch.cuda.get_device_capability(device)[0] == 9
+    major: int = torch.cuda.get_device_capability(device)[0]
+    return major == 9
 
 
 def takes(hidden: torch.Tensor, topk_ids: torch.Tensor, experts: int) -> bool:

@@ -33,7 +33,7 @@ def moe(
     """`nvfp4.moe` by the grouped products; nothing here waits for the device. Everything fits.
 
     The steps around the products are kernels on a Hopper GPU, and PyTorch's operators elsewhere and for sizes that the kernels do
-    not take. Both give the same bits. Rows of experts that are elsewhere, and of ids that stand for no expert, come behind all
+    not take. Both add up in the same order. Rows of experts that are elsewhere, and of ids that stand for no expert, come behind all
     others or nowhere. The products leave them undefined, and they add nothing.
     """
     experts = gate.shape[0]

@@ -6,6 +6,8 @@ mod case;
 mod charge;
 mod unaccounted;
 
+use std::collections::BTreeSet;
+
 use gauntlet_stats::{
     Assessment, Block, Bootstrap, Criteria, Decision, Interval, Origin, Resampling, Sample, median,
     surely_over,
@@ -293,9 +295,20 @@ struct Excess {
     surely: f64,
 }
 
+/// Only the pairs that have blocks of every case: where a load brings one new set, chance decides whether a pair shows a
+/// witness of memory in a case.
+fn of_common_pairs(mut cases: Vec<Vec<Block>>) -> Vec<Vec<Block>> {
+    let pairs = |blocks: &Vec<Block>| blocks.iter().map(|block| block.process).collect();
+    let each: Vec<BTreeSet<usize>> = cases.iter().map(pairs).collect();
+    for blocks in &mut cases {
+        blocks.retain(|block| each.iter().all(|pairs| pairs.contains(&block.process)));
+    }
+    cases
+}
+
 /// None with fewer than two pairs.
 fn excess(cases: Vec<Vec<Block>>, confidence: f64) -> Result<Option<Excess>, JudgeError> {
-    let samples = samples(&cases)?;
+    let samples = samples(&of_common_pairs(cases))?;
     if samples.iter().any(|sample| sample.processes().len() < 2) {
         return Ok(None);
     }

@@ -78,6 +78,26 @@ fn honest_workers_are_not_suspected() {
 }
 
 #[test]
+fn a_pair_without_a_lone_call_on_new_values_shows_memory_in_no_case() {
+    // A load of one new set deals it to a lone call or to a slot, as chance has it.
+    let remembers = |process| {
+        let mut conduct = honest(process);
+        conduct.known = lone_calls(CALL, 0.2 * CALL);
+        conduct
+    };
+    let mut cases: Vec<Vec<CaseConduct>> = (0..2).map(|_| (0..6).map(remembers).collect()).collect();
+    cases[1][5].fresh.clear();
+    let names = ["one", "other"].map(str::to_owned);
+    let assessment = without_interval(&names, &Criteria::default());
+    let conduct = Conduct::judge(&cases, &assessment, &Criteria::default()).unwrap();
+    assert!(
+        matches!(conduct.suspicion, Some(Suspicion::Memory { .. })),
+        "{:?}",
+        conduct.suspicion
+    );
+}
+
+#[test]
 fn a_true_speedup_is_not_suspected() {
     let faster = |conduct: &mut CaseConduct| {
         take_slots(conduct, |jitter| slot(CALL / 3.0, CALL / 3.0, jitter));
