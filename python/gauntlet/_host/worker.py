@@ -16,6 +16,7 @@ import platform
 import shutil
 import sys
 import tempfile
+import threading
 from time import perf_counter
 
 PROTOCOL = 4
@@ -61,6 +62,17 @@ class Loop:
             setattr(self, name, function)
 
 
+def _open_gpu():
+    """Imports torch and opens the device. What goes wrong here goes wrong again when a case is built, and is told then."""
+    try:
+        torch = tensors.import_torch()
+        if torch.cuda.is_available():
+            torch.cuda.init()
+            torch.empty(1, device="cuda")
+    except Exception:  # noqa: BLE001
+        pass
+
+
 class Worker:
     """Answers requests."""
 
@@ -68,6 +80,10 @@ class Worker:
         self.loop, self.default_device, self.text, self.solution = loop, device, text, solution
         self.task = self.kernel = self.pool = None
         self.copies, self.pipes = [], pipes
+        # Opening a GPU takes seconds. The workers of a pair start side by side, but build one after the other.
+        self.opening = threading.Thread(target=_open_gpu, daemon=True)
+        if device != "cpu":
+            self.opening.start()
 
     def shown(self, message):
         """A message with the files of a solution as the solution names them."""
@@ -88,6 +104,8 @@ class Worker:
 
     def build(self, case, parameters, artefacts=None):
         self.task, self.kernel, self.copies = None, None, []
+        if self.opening.is_alive():
+            self.opening.join()
         try:
             task = Task(case, self.default_device)
             self._bind(task)
