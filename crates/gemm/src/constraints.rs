@@ -1,13 +1,11 @@
 //! The constraints of grouped GEMM on each instruction set.
 
 mod common;
-mod kernels;
 mod mma_sync;
 mod sm100a;
 mod sm90a;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::GroupedGemm;
 use gauntlet_tiles::constraints::{Rule, Rules, TILE_K, blackwell, cpu, gpu};
 use gauntlet_tiles::rules;
 
@@ -17,17 +15,13 @@ type Situation<'a> = gauntlet_tiles::constraints::Situation<'a, GemmFamily>;
 
 const CPU: Rules<GemmFamily> = &[common::RULES, cpu::sides(), PANELS, cpu::rules()];
 const MMA_SYNC: Rules<GemmFamily> = &[common::RULES, mma_sync::RULES, gpu::rules()];
-/// Of 16-bit tokens, what the kernels take. NVFP4 tokens have the rules of the instructions alone, so that rounds can begin with
-/// the same baseline on every device.
-const MMA_SYNC_KERNELS: Rules<GemmFamily> = &[common::RULES, kernels::RULES, gpu::rules()];
 const SM90A: Rules<GemmFamily> = &[common::RULES, sm90a::RULES, gpu::rules()];
 const SM100A: Rules<GemmFamily> = &[common::RULES, sm100a::RULES, blackwell::rules(), gpu::rules()];
 
-/// The rules of the kernels of an instruction set.
-pub(crate) fn rules(gemm: &GroupedGemm, arch: Arch) -> Rules<GemmFamily> {
+/// The rules of an instruction set.
+pub(crate) fn rules(arch: Arch) -> Rules<GemmFamily> {
     match arch {
         Arch::Cpu => CPU,
-        Arch::Sm80 | Arch::Sm89 if gemm.tokens.is_half() => MMA_SYNC_KERNELS,
         Arch::Sm80 | Arch::Sm89 => MMA_SYNC,
         Arch::Sm90a => SM90A,
         Arch::Sm100a => SM100A,

@@ -1,7 +1,6 @@
 //! The grouped GEMM task's implementation of the judge's interface.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::resources::kernel_arch;
 use gauntlet_operations::{
     Choice, Epilogue, Form, GemmShape, GroupedGemm, Inputs, Lookup, Maps, Operation, Order, Packing, Roles,
     Schedule, Setup,
@@ -83,8 +82,8 @@ impl TiledFamily for GemmFamily {
         crate::problem(sizes)
     }
 
-    fn rules(sizes: &GroupedGemm, arch: Arch) -> Rules<Self> {
-        constraints::rules(sizes, arch)
+    fn rules(arch: Arch) -> Rules<Self> {
+        constraints::rules(arch)
     }
 
     fn generate(sizes: &GroupedGemm, kind: InputKind, seed: u64) -> Inputs {
@@ -175,8 +174,7 @@ impl TiledFamily for GemmFamily {
         } else {
             &[128, 256]
         };
-        let operation = Operation::GroupedGemm(sizes.clone());
-        let clusters: &[[usize; 2]] = match kernel_arch(&operation, device.arch) {
+        let clusters: &[[usize; 2]] = match device.arch {
             Arch::Cpu | Arch::Sm80 | Arch::Sm89 => &[[1, 1]],
             Arch::Sm90a | Arch::Sm100a => &[[1, 1], [2, 1]],
         };

@@ -18,7 +18,6 @@ mod remedy;
 pub mod wgmma;
 
 use gauntlet_device::{Arch, Device, Gpu};
-use gauntlet_operations::resources::kernel_arch;
 use gauntlet_operations::{Operation, Schedule};
 use gauntlet_task::Violation;
 
@@ -115,9 +114,9 @@ impl<'a, F: TiledFamily> Situation<'a, F> {
         self.device.gpu.as_ref()
     }
 
-    /// The instruction set of the kernels that compute the operation on the device.
+    /// The instruction set.
     pub fn arch(&self) -> Arch {
-        kernel_arch(self.operation, self.device.arch)
+        self.device.arch
     }
 
     /// Whether two blocks share one `tcgen05` instruction.
@@ -126,7 +125,7 @@ impl<'a, F: TiledFamily> Situation<'a, F> {
     }
 
     fn broken(&self) -> impl Iterator<Item = (&'static Rule<F>, String)> {
-        let rules = F::rules(self.sizes, self.arch()).iter().copied().flatten();
+        let rules = F::rules(self.arch()).iter().copied().flatten();
         rules.filter_map(|rule| (rule.broken)(self).map(|text| (rule, text)))
     }
 

@@ -33,8 +33,8 @@ pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
     /// Its sizes as an operation, with the tile programs and costs of its kernels.
     fn problem(sizes: &Self::Sizes) -> Problem;
 
-    /// The constraints of the kernels of an instruction set that compute these sizes.
-    fn rules(sizes: &Self::Sizes, arch: Arch) -> Rules<Self>;
+    /// The constraints of an instruction set.
+    fn rules(arch: Arch) -> Rules<Self>;
 
     /// The depth that every tile has, if it follows from the sizes.
     fn fixed_depth(_sizes: &Self::Sizes) -> Option<usize> {

@@ -1,29 +1,23 @@
-//! Attention where only the unified kernel runs: on sm_80 and sm_89, and by the same kernel on sm_100a.
+//! sm_80 and sm_89: `mma.sync`, operands converted in registers.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{Arithmetic, Roles};
-use gauntlet_tiles::constraints::gpu::depth;
-use gauntlet_tiles::constraints::mma_sync::SHAPE;
-use gauntlet_tiles::constraints::{ARITHMETIC, ROLES, Rule, TILE_K};
+use gauntlet_operations::Arithmetic;
+use gauntlet_tiles::constraints::gpu::{REGISTERS, depth, registers};
+use gauntlet_tiles::constraints::mma_sync::{SHAPE, columns, rows};
+use gauntlet_tiles::constraints::{ARITHMETIC, Rule, SWAP_AB, TILE_K, TILE_M, TILE_N};
 use gauntlet_tiles::rules;
 
 use super::{Situation, summed_at_once};
 use crate::AttentionFamily;
 
 pub(super) const RULES: &[Rule<AttentionFamily>] = rules! {
-    [ROLES], "the CUDA kernels: those with roles multiply by wgmma, which sm_90a alone has", roles;
+    [TILE_M, SWAP_AB], SHAPE, rows;
+    // Keys are the columns of the scores and then the depth of P·V, which goes by 16 (fp16) or 32 (e4m3).
+    [TILE_N], SHAPE, |s| columns(s, summed_at_once(s), "keys");
     [TILE_K], SHAPE, |s| depth(s, "mma.sync", summed_at_once(s));
+    [TILE_N, TILE_M], REGISTERS, registers;
     [ARITHMETIC], "PTX ISA, mma.sync: .e4m3 operands require sm_89 or higher", e4m3;
 };
-
-fn roles(situation: &Situation) -> Option<String> {
-    (situation.schedule.roles == Roles::Specialised).then(|| {
-        format!(
-            "attention on {} has no kernel with roles; such kernels need a Hopper GPU",
-            situation.device.arch
-        )
-    })
-}
 
 fn e4m3(situation: &Situation) -> Option<String> {
     (situation.arch() == Arch::Sm80 && situation.schedule.arithmetic == Arithmetic::Fp8)

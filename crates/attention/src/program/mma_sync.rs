@@ -1,18 +1,24 @@
-//! `mma.sync`: all of attention but that with roles on sm_90a.
+//! `mma.sync` on sm_80 and sm_89, and on sm_90a without roles.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{key_warps, multiplied_bytes, multiplied_value_bytes};
-use gauntlet_operations::{Attention, Roles, Schedule, Scores};
+use gauntlet_operations::resources::{accumulators, key_warps, multiplied_bytes, multiplied_value_bytes};
+use gauntlet_operations::{Attention, Operation, Roles, Schedule, Scores};
 use gauntlet_task::program::Action::{Multiply, Softmax};
 use gauntlet_task::program::{Action, BufferIndex, Contents, Filled, Guard, Product, TileProgram};
 use gauntlet_tiles::program::{
     Buffers, Pipeline, convert, multiply, multiplying_warps, softmax_in_registers, synchronise,
+    warps_for_sums,
 };
 
-/// Queries that a warp owns.
+/// Queries that a warp of sm_90a owns.
 const QUERIES_OF_A_WARP: usize = 16;
 
-pub(super) fn program(schedule: &Schedule, attention: &Attention, arch: Arch) -> TileProgram {
+pub(super) fn program(
+    schedule: &Schedule,
+    attention: &Attention,
+    operation: &Operation,
+    arch: Arch,
+) -> TileProgram {
     let is_unified = schedule.roles == Roles::Unified;
     let guard = if is_unified { Guard::Block } else { Guard::Barriers };
     let mut buffers = Buffers::default();
@@ -29,7 +35,7 @@ pub(super) fn program(schedule: &Schedule, attention: &Attention, arch: Arch) ->
     let convert = converts(schedule, attention, arch).then(|| convert(operands, None));
     let products = softmax.products(operands, synchronise(schedule));
     let pipeline = Pipeline {
-        warps: multiplying_warps(schedule.tile.m / QUERIES_OF_A_WARP),
+        warps: warps(schedule, operation, arch),
         operands,
         queries,
         staging,
@@ -40,6 +46,14 @@ pub(super) fn program(schedule: &Schedule, attention: &Attention, arch: Arch) ->
         merges,
     };
     pipeline.program(buffers, schedule)
+}
+
+/// Warps that multiply.
+fn warps(schedule: &Schedule, operation: &Operation, arch: Arch) -> usize {
+    match arch {
+        Arch::Sm90a => multiplying_warps(schedule.tile.m / QUERIES_OF_A_WARP),
+        _ => warps_for_sums(accumulators(schedule, operation)),
+    }
 }
 
 /// Where attention's softmax finds the scores and leaves the weights.

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod attention;
-mod blackwell;
 mod counts;
 mod engine;
 mod measured;
