@@ -353,7 +353,7 @@ class TestOnHopper:
             graph.replay()
             assert torch.equal(captured, nvfp4.attention(*tensors, **named, is_causal=True))
             assert torch.equal(again, nvfp4.attention(*tensors, **numbers, is_causal=True))
-            # Replays read operands and scales anew.
+            # The graph reads operands and scales at each replay, so changed values must change its result.
             for tensor in (*tensors, *named.values()):
                 changed = tensor.float().flip(-1) * (1.25 if turn else 0.5)
                 tensor.copy_(changed.to(tensor.dtype))

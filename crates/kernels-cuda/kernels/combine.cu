@@ -3,7 +3,7 @@
 //
 // Products and sums are rounded to fp32 one by one. There are four sums, of every fourth expert, which are added from the
 // first to the last: this is the order of PyTorch's sum on a GPU (its vt0 of 4, in ATen/native/cuda/Reduce.cuh), so both ways
-// of computing a layer give the same bits. An expert that is elsewhere counts as a result of 0, as it does there.
+// of computing a layer add up alike. An expert that is elsewhere counts as a result of 0, as it does there.
 //
 // OUTPUT is the format of the results: see results.cuh.
 #include "mixture.cuh"

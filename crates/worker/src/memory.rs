@@ -32,7 +32,7 @@ pub fn pieces(place: &Place, spec: &TensorSpec) -> io::Result<Vec<(u64, usize)>>
     }
     let mut addresses = vec![*address];
     for (size, stride) in shape.iter().zip(strides).take(outer) {
-        // The worker names any numbers; nothing can be read or written at an address that is none.
+        // The worker may name any numbers. The system refuses to read or write at an invalid address.
         let step = |base: &i64| {
             let base = *base;
             (0..*size as i64).map(move |index| base.wrapping_add(index.wrapping_mul(*stride)))

@@ -34,7 +34,7 @@ pub struct Slot {
 /// calls: a slot of fewer calls would be less precise.
 const MOST_AROUND: f64 = 4.0;
 
-/// What is left of a call when a handshake is taken off is at least this share of it.
+/// Subtracting a handshake leaves at least this share of a call.
 const LEAST: f64 = 0.1;
 
 impl Slot {

@@ -288,7 +288,7 @@ fn an_element_that_is_written_in_part_counts_as_written() {
 
 #[test]
 fn a_large_result_is_compared_whole_though_in_pieces() {
-    // So many elements are compared in pieces of several rows.
+    // A result of this size is compared in pieces of several rows.
     let spec = TensorSpec::new("c", DataType::F32, [1500, 1001]);
     let values: Vec<f64> = normal(spec.elements(), &mut stream(5, 0))
         .into_iter()

@@ -125,8 +125,8 @@ impl Group {
         })
     }
 
-    /// Seconds of processor time that the members have used; none if any of their threads can run. Members are counted anew
-    /// if that is asked for, which takes up to milliseconds.
+    /// Seconds of processor time that the members have used; none if any of their threads can run. `counted_anew` looks for
+    /// new members first, which takes up to milliseconds.
     pub fn seconds_if_stopped(&mut self, counted_anew: bool) -> Option<f64> {
         if counted_anew {
             self.count()?;

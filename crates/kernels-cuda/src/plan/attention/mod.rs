@@ -209,7 +209,7 @@ impl Work {
         })
     }
 
-    /// The same for a kernel that copies by tensor maps, whose boxes have so many positions of Q, K and V.
+    /// Also copies by tensor maps; `box_rows` is the number of positions in a box of Q, K and V.
     fn with_maps(self, box_rows: [usize; OPERANDS]) -> Self {
         Self {
             box_rows: Some(box_rows),
