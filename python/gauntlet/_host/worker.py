@@ -62,13 +62,21 @@ class Loop:
             setattr(self, name, function)
 
 
-def _open_gpu():
+def _open_gpu(torch):
+    """Opens the device for the calling thread. Making a tensor is not enough: if another thread has made one before,
+    torch takes memory that it has already, and CUDA makes the device's context current only to a thread that calls it.
+    """
+    torch.cuda.init()
+    torch.empty(1, device="cuda")
+    torch.cuda.synchronize()
+
+
+def _open_early():
     """Imports torch and opens the device. What goes wrong here goes wrong again when a case is built, and is told then."""
     try:
         torch = tensors.import_torch()
         if torch.cuda.is_available():
-            torch.cuda.init()
-            torch.empty(1, device="cuda")
+            _open_gpu(torch)
     except Exception:  # noqa: BLE001
         pass
 
@@ -81,7 +89,7 @@ class Worker:
         self.task = self.kernel = self.pool = None
         self.copies, self.pipes = [], pipes
         # Opening a GPU takes seconds. The workers of a pair start side by side, but build one after the other.
-        self.opening = threading.Thread(target=_open_gpu, daemon=True)
+        self.opening = threading.Thread(target=_open_early, daemon=True)
         if device != "cpu":
             self.opening.start()
 
@@ -135,8 +143,7 @@ class Worker:
                 raise Broken(
                     "torch finds no GPU: the task's tensors belong on one; `gauntlet doctor` says what is missing"
                 )
-            torch.cuda.init()
-            torch.empty(1, device="cuda")
+            _open_gpu(torch)
         names = list(task.outputs)
         outputs = tuple(output_of(task, name, spec) for name, spec in task.outputs.items())
         text = tensors.header_for(list(task.outputs.values()))

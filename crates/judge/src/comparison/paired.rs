@@ -309,10 +309,10 @@ impl<'a> PairedComparison<'a> {
         Ok(())
     }
 
-    /// Builds both sides' own programs once, on the operands that every trial warms up on.
+    /// Builds both sides' own programs once, side by side, on the operands that every trial warms up on.
     fn build_once(&self, observer: &dyn Observer) -> Result<(), JudgeError> {
-        for (arm, candidate) in [(Arm::Baseline, &self.baseline), (Arm::Candidate, &self.candidate)] {
-            let build = self.workshop.build_once(arm, candidate, |worker| {
+        let build = |arm, candidate: &Candidate| {
+            self.workshop.build_once(arm, candidate, |worker| {
                 for one in &self.cases {
                     let parameters = candidate.schedule_for(&one.case.sizes, &self.setting.device);
                     worker.build(&one.case.sizes, parameters)?;
@@ -321,8 +321,14 @@ impl<'a> PairedComparison<'a> {
                     worker.run(0)?;
                 }
                 Ok(())
-            })?;
-            if let Some(notice) = build.notice(&candidate.name) {
+            })
+        };
+        let (baseline, candidate) = rayon::join(
+            || build(Arm::Baseline, &self.baseline),
+            || build(Arm::Candidate, &self.candidate),
+        );
+        for (build, side) in [(baseline, &self.baseline), (candidate, &self.candidate)] {
+            if let Some(notice) = build?.notice(&side.name) {
                 observer.notice(&notice);
             }
         }
