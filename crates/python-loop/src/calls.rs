@@ -11,6 +11,7 @@ use crate::driver::{Driver, Handle};
 use crate::memory::{Block, Layout};
 use crate::python::{Failed, Object, Python};
 use crate::results::{Found, Library, Output, Tree};
+use crate::staging::{HostBlock, Operand};
 use crate::turns::Turns;
 
 /// Addresses of tensors on a GPU are multiples of this, as those that cudaMalloc gives.
@@ -37,6 +38,10 @@ pub struct Host {
     kept: Kept,
     /// Outputs on the host that are written in place and still hold this byte everywhere.
     filled: HashMap<u64, u8>,
+    /// What a coordinator writes that holds the worker, for each input; none for those that stay on the device.
+    operands: Vec<Option<Operand>>,
+    /// Where it reads outputs that lie on the device; none for those on the host.
+    read_from: Vec<Option<HostBlock>>,
 }
 
 /// The results of the last request.
@@ -97,6 +102,8 @@ impl Host {
             pool: None,
             kept: Kept::default(),
             filled: HashMap::new(),
+            operands: Vec::new(),
+            read_from: Vec::new(),
         })
     }
 
@@ -110,6 +117,8 @@ impl Host {
     pub fn load(&mut self, python: Python, files: &Object) -> Result<Object, Failed> {
         self.pristine.clear();
         self.filled.clear();
+        self.operands.clear();
+        self.read_from.clear();
         self.pool = None;
         for file in files.items()? {
             let mut blocks = Vec::new();
@@ -158,6 +167,30 @@ impl Host {
         python.tuple(answer)
     }
 
+    /// Takes for each input whether its values differ between calls. Makes room on the host for these inputs where they lie
+    /// on the device, and for the outputs that do; all files have inputs of the same lengths. Returns for each input the
+    /// address where the coordinator writes it, or 0.
+    pub fn hold(&mut self, python: Python, changing: &Object) -> Result<Object, Failed> {
+        self.operands.clear();
+        self.read_from.clear();
+        let Some(driver) = self.driver(true).cloned() else {
+            return Err(Failed::Because("the task has no device".to_owned()));
+        };
+        let mut addresses = Vec::new();
+        let first = self.pristine.first().map(Vec::as_slice).unwrap_or_default();
+        for (block, changes) in first.iter().zip(changing.items()?) {
+            let operand = match block {
+                Block::Device(block) if changes.number()? != 0 => Some(Operand::like(&driver, block)?),
+                _ => None,
+            };
+            addresses.push(python.integer(operand.as_ref().map_or(0, |one| one.address() as i64))?);
+            self.operands.push(operand);
+        }
+        let on_host = |output: &Output| output.on_device.then(|| HostBlock::new(&driver, output.bytes()));
+        self.read_from = self.outputs.iter().map(on_host).collect();
+        python.tuple(addresses)
+    }
+
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
     /// cleared before each call, and None or the protocol's two descriptors, if the coordinator steps through the calls. A
     /// call is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the
@@ -201,12 +234,21 @@ impl Host {
             if let Some(turns) = &mut turns {
                 turns.ready(&call.ready).map_err(gone)?;
             }
-            let (result, seconds) = self.timed(&kernel, call, stream, cold)?;
+            let revealed = Instant::now();
+            self.reveal(call)?;
+            self.settle(cold)?;
+            if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
+                turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
+            }
+            let (result, seconds) = self.timed(&kernel, call, stream)?;
+            if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
+                turns.over(seconds.0).map_err(gone)?;
+            }
             let returned = self.returned_of(python, number, call, &result)?;
             match &mut turns {
                 Some(turns) => {
                     let layouts = self.layouts(call, returned.as_deref());
-                    let places: Vec<_> = layouts.iter().map(Layout::place).collect();
+                    let places = self.brought_down(&layouts)?;
                     turns.done(seconds.0, &places).map_err(gone)?;
                 }
                 None => self.take(number, call, returned.as_deref())?,
@@ -266,6 +308,37 @@ impl Host {
         Ok(())
     }
 
+    /// Copies what the coordinator has written to the addresses of the inputs on the device.
+    fn reveal(&self, call: &Call) -> Result<(), Failed> {
+        let operands = || self.operands.iter().zip(&call.inputs);
+        for operand in operands().filter_map(|(operand, _)| operand.as_ref()) {
+            operand.send()?;
+        }
+        for (operand, address) in operands() {
+            if let Some(operand) = operand {
+                // SAFETY: the worker gives an address in the pool, with room for the operand.
+                unsafe { operand.reveal(*address) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies outputs that lie on the device, in row-major order, to the host. Returns the place of each output there.
+    fn brought_down(&mut self, layouts: &[Layout]) -> Result<Vec<Vec<i64>>, Failed> {
+        let mut places = Vec::new();
+        for (index, layout) in layouts.iter().enumerate() {
+            places.push(match self.read_from.get_mut(index).and_then(Option::as_mut) {
+                Some(block) => {
+                    // SAFETY: the tensor is alive, in row-major order, and as long as the block.
+                    unsafe { block.take(layout.address) }?;
+                    vec![block.address() as i64]
+                }
+                None => layout.place(),
+            });
+        }
+        Ok(places)
+    }
+
     /// Writes inputs on the host that the kernel has changed back to what they were.
     fn restore(&self, call: &Call) {
         for (block, address) in self.inputs(call).into_iter().flatten() {
@@ -298,21 +371,27 @@ impl Host {
         Ok(())
     }
 
+    /// Lets the device finish everything before a call, with nothing in its cache if that is asked for.
+    fn settle(&self, cold: bool) -> Result<(), Failed> {
+        let Some(device) = &self.device else {
+            return Ok(());
+        };
+        if cold {
+            device.clear_cache()?;
+        }
+        Ok(device.synchronise()?)
+    }
+
     /// Calls the kernel; returns its result, the seconds of the call, and those of the device.
     fn timed(
         &self,
         kernel: &Object,
         call: &Call,
         stream: Handle,
-        cold: bool,
     ) -> Result<(Object, (f64, Option<f64>)), Failed> {
         let apply = || kernel.apply(&call.arguments, call.keywords.as_ref());
         match &self.device {
             Some(device) => {
-                if cold {
-                    device.clear_cache()?;
-                }
-                device.synchronise()?;
                 let (result, times) = device.time(stream, apply)?;
                 Ok((result, (times.call, Some(times.kernel))))
             }

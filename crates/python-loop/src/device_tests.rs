@@ -68,6 +68,23 @@ unsafe extern "C" fn copy_down(target: *mut c_void, source: Address, bytes: usiz
     0
 }
 
+unsafe extern "C" fn copy_up(target: Address, source: *const c_void, bytes: usize) -> c_int {
+    called('u');
+    // SAFETY: the tests pass live memory of that length.
+    unsafe { std::ptr::copy(source.cast(), target as *mut u8, bytes) };
+    0
+}
+
+unsafe extern "C" fn lock(_memory: *mut c_void, _bytes: usize, _flags: c_uint) -> c_int {
+    called('l');
+    0
+}
+
+unsafe extern "C" fn unlock(_memory: *mut c_void) -> c_int {
+    called('o');
+    0
+}
+
 unsafe extern "C" fn reset_persisting() -> c_int {
     called('p');
     NOT_SUPPORTED
@@ -111,6 +128,9 @@ fn driver() -> Driver {
         free,
         copy,
         copy_down,
+        copy_up,
+        lock,
+        unlock,
         reset_persisting,
         fill,
         create_event,
@@ -229,4 +249,44 @@ fn strided_tensors_are_gathered_in_row_major_order() {
     );
     assert_eq!(gathered(start, &[], &[]), ("row-major", vec![0]));
     assert_eq!(gathered(start, &[0, 3], &[6, 2]), ("row-major", vec![]));
+}
+
+#[test]
+fn an_operand_reaches_the_device_as_the_coordinator_wrote_it() {
+    use crate::staging::{HostBlock, Operand};
+
+    let driver = Rc::new(driver());
+    let loaded = [7_u8; 64];
+    let mut pristine = Block::new(Some(&driver), loaded.len()).unwrap();
+    // SAFETY: the array is as long as the block.
+    unsafe { pristine.take(0, loaded.as_ptr() as u64, loaded.len()) }.unwrap();
+    let Block::Device(pristine) = pristine else {
+        panic!()
+    };
+    let operand = Operand::like(&driver, &pristine).unwrap();
+    let mut target = [0_u8; 64];
+    let mut revealed = || {
+        operand.send().unwrap();
+        // SAFETY: the array is as long as the operand.
+        unsafe { operand.reveal(target.as_mut_ptr() as u64) }.unwrap();
+        target
+    };
+    assert_eq!(revealed(), loaded, "nothing else was written");
+    // SAFETY: the operand's memory on the host is as long as that, and only read by `send`.
+    unsafe { std::ptr::write_bytes(operand.address() as *mut u8, 9, loaded.len()) };
+    CALLS.with_borrow_mut(String::clear);
+    assert_eq!(revealed(), [9; 64]);
+    // Over the bus to where no kernel looks, then on the device.
+    assert_eq!(CALLS.with_borrow(String::clone), "uc");
+    drop(operand);
+    assert!(CALLS.with_borrow(|calls| calls.contains('o')), "it is unlocked");
+
+    let mut result = HostBlock::new(&driver, 64);
+    // SAFETY: the array is as long as the block.
+    unsafe { result.take(target.as_ptr() as u64) }.unwrap();
+    // SAFETY: the block is alive and 64 bytes long.
+    assert_eq!(
+        unsafe { std::slice::from_raw_parts(result.address() as *const u8, 64) },
+        [9; 64]
+    );
 }

@@ -60,6 +60,9 @@ driver! {
     free = "cuMemFree_v2": fn(Address);
     copy = "cuMemcpyDtoD_v2": fn(Address, Address, usize);
     copy_down = "cuMemcpyDtoH_v2": fn(*mut c_void, Address, usize);
+    copy_up = "cuMemcpyHtoD_v2": fn(Address, *const c_void, usize);
+    lock = "cuMemHostRegister_v2": fn(*mut c_void, usize, c_uint);
+    unlock = "cuMemHostUnregister": fn(*mut c_void);
     reset_persisting = "cuCtxResetPersistingL2Cache": fn();
     fill = "cuMemsetD8_v2": fn(Address, u8, usize);
     create_event = "cuEventCreate": fn(*mut Handle, c_uint);

@@ -11,7 +11,8 @@
 //! 4. `gauntlet_write` writes the result of one of these calls to a file.
 //!
 //! If the coordinator holds the worker, it clocks each call by itself: `gauntlet_run` takes turns with it before and after
-//! each, and keeps no results, because the coordinator reads those that it has drawn.
+//! each, and keeps no results, because the coordinator reads those that it has drawn. Tensors on a GPU then go through
+//! memory of the host (module `staging`), for which `gauntlet_hold` makes room.
 //!
 //! The functions of Python are found in the running interpreter (module `python`), those of the CUDA driver in libcuda
 //! (module `driver`), so the library needs neither to be compiled.
@@ -24,6 +25,7 @@ mod driver;
 mod memory;
 mod python;
 mod results;
+mod staging;
 #[path = "../../worker/src/turns.rs"]
 mod turns;
 
@@ -92,6 +94,20 @@ pub unsafe extern "C" fn gauntlet_bind(task: Pointer) -> Pointer {
 pub unsafe extern "C" fn gauntlet_load(files: Pointer) -> Pointer {
     // SAFETY: the caller vouches for it.
     unsafe { answer(files, |python, files, host| bound(host)?.load(python, files)) }
+}
+
+/// Makes room for operands that the coordinator writes; see [`Host::hold`].
+///
+/// # Safety
+/// As [`gauntlet_bind`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gauntlet_hold(changing: Pointer) -> Pointer {
+    // SAFETY: the caller vouches for it.
+    unsafe {
+        answer(changing, |python, changing, host| {
+            bound(host)?.hold(python, changing)
+        })
+    }
 }
 
 /// Makes the calls; see [`Host::run`]. The times of a call are a tuple with the seconds of the call, of the device or

@@ -127,18 +127,6 @@ fn unequal_integers(
     unequal.next()
 }
 
-/// Whether a leaf of a tree of arguments or results lies on a GPU. A leaf names its device if that is not the task's.
-fn names_a_gpu(tree: &Value) -> bool {
-    match tree {
-        Value::Object(leaf) if leaf.contains_key("tensor") => {
-            leaf.get("device").is_some_and(|device| device != "cpu")
-        }
-        Value::Object(branches) => branches.values().any(names_a_gpu),
-        Value::Array(branches) => branches.iter().any(names_a_gpu),
-        _ => false,
-    }
-}
-
 fn tensors_of(inputs: &dyn Inputs) -> Result<&InputTensors, String> {
     let foreign = || "the operands are those of another task".to_owned();
     inputs.as_any().downcast_ref().ok_or_else(foreign)
@@ -192,11 +180,6 @@ impl TaskSizes for PythonSizes {
 
     fn is_deterministic(&self) -> bool {
         self.tensors().map_or(true, |tensors| tensors.deterministic)
-    }
-
-    fn lies_on_host(&self) -> bool {
-        let sizes = self.record();
-        sizes["device"] == "cpu" && !names_a_gpu(&sizes["arguments"]) && !names_a_gpu(&sizes["results"])
     }
 
     fn generate(&self, _kind: InputKind, seed: u64) -> Result<Box<dyn Inputs>, String> {

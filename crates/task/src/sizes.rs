@@ -96,11 +96,6 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         true
     }
 
-    /// Whether all inputs and outputs lie in the memory of the host where the worker runs on one, and none on a GPU.
-    fn lies_on_host(&self) -> bool {
-        true
-    }
-
     /// Operands drawn from a seed: the same seed gives the same bytes on any machine.
     ///
     /// # Errors

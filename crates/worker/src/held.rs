@@ -58,6 +58,9 @@ pub struct Stepped {
     /// Seconds of each call by the coordinator's clock: from before the worker goes on to when its word arrives that the
     /// call is over.
     pub seen: Vec<f64>,
+    /// Seconds by the coordinator's clock that the worker took to copy the operands of each call to a GPU and its outputs
+    /// back; empty where tensors lie in its own memory.
+    pub moving: Vec<f64>,
     /// The outputs of the drawn calls, in the order of the calls.
     pub results: Vec<Vec<Tensor>>,
 }
@@ -128,6 +131,10 @@ impl WorkerProcess {
     /// processes, its operands are written, and the clock runs from when it goes on until it says that the call is over.
     /// The results of drawn calls are read then, again while it is stopped. Outputs hold the byte `poison` before.
     ///
+    /// Where tensors lie on a GPU, copying takes longer than many calls. So the worker says when the operands are on the GPU,
+    /// goes on once more, and says that the call is over before it copies the outputs: the clock of a call runs between
+    /// these, and another one before and after.
+    ///
     /// # Errors
     /// If the worker is not held, names no place that can be read or written, or has a process that runs while it is stopped.
     pub fn step(
@@ -141,6 +148,7 @@ impl WorkerProcess {
         let mut stepped = Stepped {
             samples: Vec::with_capacity(calls.len()),
             seen: Vec::with_capacity(calls.len()),
+            moving: Vec::with_capacity(calls.len()),
             results: Vec::new(),
         };
         let mut line = self.await_line(&asked, &request)?;
@@ -151,10 +159,23 @@ impl WorkerProcess {
             if !call.operands.is_empty() {
                 self.write_operands(call, |name| inputs.get(name))?;
             }
-            let begun = Instant::now();
-            self.go_on(&asked)?;
-            line = self.await_line(&asked, &[])?;
-            let seen = begun.elapsed();
+            let mut moving = None;
+            let mut seen;
+            (line, seen) = self.clocked_line(&asked)?;
+            if let Turn::Placed { .. } = self.turn(&asked, &line)? {
+                let placed = seen;
+                (line, seen) = self.clocked_line(&asked)?;
+                let over = Instant::now();
+                let Turn::Over { .. } = self.turn(&asked, &line)? else {
+                    return Err(self.out_of_turn(&asked, &line));
+                };
+                line = self.await_line(&asked, &[])?;
+                moving = Some(placed + over.elapsed().as_secs_f64());
+            }
+            // Tensors lie on the GPU in all calls or in none.
+            if stepped.moving.len() != if moving.is_some() { stepped.seen.len() } else { 0 } {
+                return Err(self.out_of_turn(&asked, &line));
+            }
             // At once: whatever the worker has not finished must not be finished now.
             if let Some(held) = self.held.as_mut().filter(|_| call.is_drawn) {
                 held.stop();
@@ -166,7 +187,8 @@ impl WorkerProcess {
             else {
                 return Err(self.out_of_turn(&asked, &line));
             };
-            stepped.seen.push(seen.as_secs_f64());
+            stepped.seen.push(seen);
+            stepped.moving.extend(moving);
             stepped.samples.push(self.sample(&asked, seconds, &line)?);
             if call.is_drawn {
                 stepped.results.push(self.read_outputs(outputs, &places)?);
@@ -178,6 +200,14 @@ impl WorkerProcess {
             Answer::Stepped => Ok(stepped),
             other => Err(self.wrong_answer(asked.call, &other)),
         }
+    }
+
+    /// Lets the worker go on until its next line; also returns the seconds until then.
+    fn clocked_line(&mut self, asked: &Asked) -> Result<(String, f64), WorkerError> {
+        let begun = Instant::now();
+        self.go_on(asked)?;
+        let line = self.await_line(asked, &[])?;
+        Ok((line, begun.elapsed().as_secs_f64()))
     }
 
     /// A line as the worker's turn. Any other line has to be a failure.
@@ -334,20 +364,24 @@ mod tests {
 
         let (requests, mut coordinator) = io::pipe().unwrap();
         let (told, replies) = io::pipe().unwrap();
-        coordinator.write_all(b"\n\n").unwrap();
+        coordinator.write_all(b"\n\n\n").unwrap();
         // SAFETY: both pipes stay open until the end of this test.
         let mut turns = unsafe { crate::Turns::on(requests.as_raw_fd(), replies.as_raw_fd()) };
         turns.ready(br#"{"inputs":{"x":[8,-4]}}"#).unwrap();
+        turns.placed(2e-3).unwrap();
+        turns.over(1.5e-7).unwrap();
         turns.done(1.5e-7, &[vec![16], vec![32, 4, -8]]).unwrap();
         drop(coordinator);
         assert!(turns.done(1.0, &[]).is_err(), "the coordinator is gone");
-        let lines: Vec<String> = BufReader::new(told).lines().take(2).map(Result::unwrap).collect();
+        let lines: Vec<String> = BufReader::new(told).lines().take(4).map(Result::unwrap).collect();
         let read = |line: &String| serde_json::from_str::<Turn>(line).unwrap();
         let inputs = [("x".to_owned(), vec![8, -4])].into();
         assert_eq!(read(&lines[0]), Turn::Ready { inputs });
+        assert_eq!(read(&lines[1]), Turn::Placed { placed: 2e-3 });
+        assert_eq!(read(&lines[2]), Turn::Over { over: 1.5e-7 });
         let outputs = vec![vec![16], vec![32, 4, -8]];
         assert_eq!(
-            read(&lines[1]),
+            read(&lines[3]),
             Turn::Done {
                 call: 1.5e-7,
                 outputs

@@ -122,7 +122,8 @@ pub enum Request {
     },
     /// Compute once for each entry of `copies`, in this order, and let the coordinator clock each call: only for a worker
     /// that it holds. Before each call the worker writes a line with the places of the inputs, and waits for a blank line;
-    /// after the call, a line with its time and the places of the outputs, and waits again ([`Turn`]).
+    /// after the call, a line with its time and the places of the outputs, and waits again. Where tensors lie on a GPU, it
+    /// also says when the operands are there, and when the call is over ([`Turn`]).
     Step {
         /// The copy of the operands for each call.
         copies: Vec<usize>,
@@ -281,12 +282,22 @@ pub enum Turn {
         /// Where its inputs lie, by name.
         inputs: BTreeMap<String, Place>,
     },
-    /// The call is over.
+    /// The call is over, and its outputs lie in the worker's memory.
     Done {
         /// Seconds that the whole call took.
         call: f64,
         /// Where the outputs lie, in the order of the case.
         outputs: Vec<Place>,
+    },
+    /// Where tensors lie on a GPU: the operands have been copied there, and the device is idle.
+    Placed {
+        /// The seconds that this took, for the reader of a log; the coordinator believes its own clock only.
+        placed: f64,
+    },
+    /// Where tensors lie on a GPU: the call is over. The worker copies the outputs to its memory next.
+    Over {
+        /// Seconds that the whole call took.
+        over: f64,
     },
 }
 

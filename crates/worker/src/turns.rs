@@ -37,6 +37,24 @@ impl Turns {
         self.say([line, b"\n"].concat())
     }
 
+    /// Says that the operands have been copied to a GPU, and in how many seconds, and waits until the coordinator has
+    /// started its clock. Only where tensors lie on a GPU.
+    ///
+    /// # Errors
+    /// If the coordinator is gone.
+    pub fn placed(&mut self, seconds: f64) -> io::Result<()> {
+        self.say(format!("{{\"placed\":{seconds:?}}}\n").into_bytes())
+    }
+
+    /// Says how long the call took, in seconds, before its outputs are copied from a GPU. Only where tensors lie on a GPU.
+    ///
+    /// # Errors
+    /// If the coordinator is gone.
+    pub fn over(&mut self, seconds: f64) -> io::Result<()> {
+        self.replies
+            .write_all(format!("{{\"over\":{seconds:?}}}\n").as_bytes())
+    }
+
     /// Says how long the call took, in seconds, and where its outputs lie, each as an address and, unless it is
     /// row-major, its strides in bytes. Waits until the coordinator needs them no longer.
     ///

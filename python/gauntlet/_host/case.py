@@ -11,6 +11,7 @@ class Task:
         sizes = case["sizes"]
         self.inputs = {spec["name"]: spec for spec in case["inputs"]}
         self.outputs = {spec["name"]: spec for spec in case["outputs"]}
+        self.constant = set(case.get("constant", ()))
         if "arguments" not in sizes:
             sizes = self._of_built_in(device)
         self.library, self.device, self.call = sizes["library"], sizes["device"], sizes["call"]

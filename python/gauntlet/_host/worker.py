@@ -56,7 +56,7 @@ class Loop:
 
     def __init__(self, path):
         library = ctypes.PyDLL(path)
-        for name in ("bind", "load", "run", "write"):
+        for name in ("bind", "load", "hold", "run", "write"):
             function = getattr(library, f"gauntlet_{name}")
             function.argtypes, function.restype = [ctypes.py_object], ctypes.py_object
             setattr(self, name, function)
@@ -88,6 +88,7 @@ class Worker:
         self.loop, self.default_device, self.text, self.solution = loop, device, text, solution
         self.task = self.kernel = self.pool = None
         self.copies, self.pipes = [], pipes
+        self.written_at = None
         # Opening a GPU takes seconds. The workers of a pair start side by side, but build one after the other.
         self.opening = threading.Thread(target=_open_early, daemon=True)
         if device != "cpu":
@@ -99,16 +100,14 @@ class Worker:
 
     def describe(self):
         details = {"python": platform.python_version(), "numpy": np.__version__, "interpreter": sys.executable}
-        description = {
+        return {
             "answer": "description",
             "protocol": PROTOCOL,
             "worker": f"python {self.text}",
             "device": "host" if self.default_device == "cpu" else self.default_device,
             "details": details,
+            "memory": ctypes.addressof(_PROBE),
         }
-        if self.default_device == "cpu":
-            description["memory"] = ctypes.addressof(_PROBE)
-        return description
 
     def build(self, case, parameters, artefacts=None):
         self.task, self.kernel, self.copies = None, None, []
@@ -179,7 +178,7 @@ class Worker:
             made.append(self._tensors(files[file], leaves) if is_new else made[file])
         extents = [tuple(extent(tensor) for tensor in made[file].values()) for file in range(min(len(files), copies))]
         address, length = self.loop.load(tuple(extents))
-        self.pool = Pool(address, length)
+        self.pool, self.written_at = Pool(address, length), None
         self.copies = [(copy % len(files), tensors_of_copy, {}) for copy, tensors_of_copy in enumerate(made)]
         return sum(length for one in extents for _, length, _ in one) * copies // len(extents)
 
@@ -210,8 +209,18 @@ class Worker:
         return {"answer": "timed", "samples": samples}
 
     def step(self, copies, poison=255):
+        if self.written_at is None:
+            self.written_at = self._hold()
         self._run(copies, poison, self.pipes)
         return {"answer": "stepped"}
+
+    def _hold(self):
+        """Where the coordinator writes inputs that lie on a GPU and are not constant, by name."""
+        if self._built().device != "cuda" or not self.copies:
+            return {}
+        names = list(self.copies[0][1])
+        addresses = self.loop.hold(tuple(int(name not in self.task.constant) for name in names))
+        return {name: address for name, address in zip(names, addresses) if address}
 
     def output(self, path, index=0):
         self._built()
@@ -277,8 +286,15 @@ class Worker:
         addresses = {name: extent(tensor)[0] for name, tensor in outputs.items()}
         arguments, keywords = self.kernel.arguments(lambda leaf: inputs[leaf["tensor"]], outputs)
         in_place = tuple(addresses[name] for name in self.task.outputs) if addresses else ()
-        ready = json.dumps({"inputs": {name: place(tensor) for name, tensor in inputs.items()}}) if is_stepped else ""
+        ready = json.dumps({"inputs": self._places(inputs)}) if is_stepped else ""
         return (arguments, keywords, file, tuple(address for address, _, _ in extents), in_place, ready.encode())
+
+    def _places(self, inputs):
+        """Where the coordinator writes the inputs of a call, by name. One on a GPU has the same form on the host."""
+        places = {name: place(tensor) for name, tensor in inputs.items() if not extent(tensor)[2]}
+        for name, address in self.written_at.items():
+            places[name] = [address, *place(inputs[name])[1:]]
+        return places
 
     def _empty(self, name):
         """A tensor for an output that the kernel writes in place."""

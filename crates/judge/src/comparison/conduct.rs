@@ -31,6 +31,10 @@ const BLIND: f64 = 0.1;
 /// are single calls, hence the slack; a kernel that remembers results gains more.
 const MEMORY_SLACK: f64 = 0.05;
 
+/// A gain may be owed to memory if calls on known values are estimated to be faster than those on new ones by this share of
+/// it, in log units, however uncertain that estimate is.
+const OWED: f64 = 0.5;
+
 /// How many processors a side may keep busy while nothing is asked of it and the other side computes. Less is charged
 /// ([`charge`]): it takes from the other side no more than it costs. Honest workers show 0.0001 on a quiet machine and up
 /// to 0.02 on a busy one; threads that spin for a while after a call, 0.01 to 0.4.
@@ -92,6 +96,7 @@ impl Conduct {
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| conduct.unconfirmed(assessment, criteria))
             .or_else(|| conduct.unchecked(assessment, criteria))
+            .or_else(|| conduct.unfamiliar(assessment))
             .or_else(|| outweighed(&charge::with_all_work(cases), assessment));
         Ok(conduct)
     }
@@ -126,6 +131,20 @@ impl Conduct {
         (seen.estimate < least || seen.lower <= 0.0).then(|| Suspicion::Unconfirmed {
             own: own.exp(),
             seen: seen.estimate.exp(),
+        })
+    }
+
+    /// Whether a gain may be owed to memory: calls on known values are estimated to be faster than those on new ones by half
+    /// of it, or no pair has shown any. The first look may come before enough calls on new values to accuse a candidate
+    /// that remembers.
+    fn unfamiliar(&self, assessment: &Assessment) -> Option<Suspicion> {
+        let gains = matches!(assessment.decision, Decision::Adopt | Decision::Marginal);
+        let own = assessment.suite.as_ref().filter(|_| gains)?.estimate;
+        let memory = self.memory.as_ref().map(|memory| memory.estimate);
+        let is_owed = memory.is_none_or(|memory| memory > MEMORY_SLACK && memory > OWED * own);
+        is_owed.then(|| Suspicion::Unfamiliar {
+            own: own.exp(),
+            memory: memory.map(f64::exp),
         })
     }
 

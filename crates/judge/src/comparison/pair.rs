@@ -125,9 +125,9 @@ impl<'a> Pair<'a> {
     }
 
     /// The readers of fresh sets of operands.
-    pub fn readers(&self, case: &Case) -> Readers {
+    pub fn readers(&self) -> Readers {
         let sides = [&self.baseline, &self.candidate];
-        sets::readers(sides.into_iter().all(|side| side.is_held(&case.sizes)))
+        sets::readers(sides.into_iter().all(Side::is_held))
     }
 
     /// Ends both processes in parallel and returns how the time was spent.
@@ -202,7 +202,7 @@ impl<'a> Pair<'a> {
         conduct: &mut CaseConduct,
     ) -> Result<Plan, ExaminationFailure> {
         let sides = [&self.baseline, &self.candidate];
-        let keeps_results = sides.into_iter().any(|side| !side.is_held(&dealt.case.sizes));
+        let keeps_results = !sides.into_iter().all(Side::is_held);
         let most = if keeps_results {
             most_calls(&dealt.case.sizes).min(MOST_SAMPLES)
         } else {
@@ -218,13 +218,18 @@ impl<'a> Pair<'a> {
             })?;
         }
         self.load_known(dealt, conduct)?;
-        let slot = if on_gpu(self.workshop) { SLOT_ON_GPU } else { SLOT };
+        // Between the calls of held workers operands are moved, and slots are short of calls rather than long.
+        let slot = if on_gpu(self.workshop) && keeps_results {
+            SLOT_ON_GPU
+        } else {
+            SLOT
+        };
         let mut calls = [0.0; 2];
         let mut fetching: f64 = 0.0;
         for (place, arm) in [Arm::Baseline, Arm::Candidate].into_iter().enumerate() {
             let mut warming = WarmingUp::default();
             let mut last = 1;
-            let is_held = self.side(arm).is_held(&dealt.case.sizes);
+            let is_held = self.side(arm).is_held();
             self.turn(arm, &on_known(1, Vec::new()), &[0], checker)?;
             while !warming.is_over() {
                 if warming.turn() > 0.0 {
@@ -276,7 +281,7 @@ impl<'a> Pair<'a> {
         let copies = sets * dealt.copies.div_ceil(new.len().max(1)).max(1);
         for side in self.in_turn(fresh.start) {
             side.ask(Purpose::Load, sets, |worker| {
-                sets::load(worker, &dealt.case.sizes, known, &new, copies)
+                sets::load(worker, known, &new, copies)
             })?;
         }
         Ok(copies)
@@ -378,7 +383,7 @@ impl<'a> Pair<'a> {
     ) -> Result<(Slot, Vec<Output>), ExaminationFailure> {
         let side = self.side(arm);
         let set = |call: usize| numbers[request.copies[call] % numbers.len()];
-        if side.is_held(checker.sizes()) {
+        if side.is_held() {
             let (slot, outputs) = side.step(request, set, checker)?;
             for (call, output) in request.checks.iter().zip(&outputs) {
                 checker.check(arm, set(*call), output)?;

@@ -137,9 +137,9 @@ impl<'a> PairedComparison<'a> {
         match self.suspicion {
             // Too few pairs can be the reason why the coordinator's clock does not yet confirm, or cannot yet check,
             // the reports.
-            Some(Suspicion::Unconfirmed { .. } | Suspicion::Unchecked { .. }) => {
-                self.setting.measurement.ends_at(self.pairs)
-            }
+            Some(
+                Suspicion::Unconfirmed { .. } | Suspicion::Unchecked { .. } | Suspicion::Unfamiliar { .. },
+            ) => self.setting.measurement.ends_at(self.pairs),
             Some(_) => true,
             None => decided || self.setting.measurement.ends_at(self.pairs),
         }
@@ -345,7 +345,7 @@ impl<'a> PairedComparison<'a> {
             observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
             let stream = self.pairs * self.cases.len() + index;
             let orders = block_orders(self.seed, stream, self.setting.measurement.blocks);
-            let readers = pair.readers(one.case);
+            let readers = pair.readers();
             let fresh = clocked(&mut operands, || self.deal(one, stream, readers))?;
             let dealt = Dealt {
                 case: one.case,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use gauntlet_stats::Arm;
-use gauntlet_task::{Output, Sizes};
+use gauntlet_task::Output;
 use gauntlet_worker::protocol::{Failure, FailureKind, POISON};
 use gauntlet_worker::{Call, WorkerError, WorkerProcess};
 
@@ -13,7 +13,7 @@ use super::requests::TimedRequest;
 use super::results::Checker;
 use super::slot::Slot;
 use crate::evidence::{Candidate, JudgeError};
-use crate::runner::{ExaminationFailure, Workshop, sets};
+use crate::runner::{ExaminationFailure, Workshop};
 
 /// A fresh worker process of one side.
 pub struct Side {
@@ -187,10 +187,9 @@ impl Side {
         Ok((slot, stepped.results.into_iter().map(Output).collect()))
     }
 
-    /// Whether the coordinator writes operands of this case into the worker's memory, reads results out of it, and clocks
-    /// each call.
-    pub fn is_held(&self, sizes: &Sizes) -> bool {
-        sets::is_held(&self.worker, sizes)
+    /// Whether the coordinator writes operands into the worker's memory, reads results out of it, and clocks each call.
+    pub fn is_held(&self) -> bool {
+        self.worker.is_held()
     }
 
     /// Fails if this side's memory cannot be reached though the other side's can: then it is not the system that keeps the

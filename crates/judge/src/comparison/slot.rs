@@ -28,6 +28,9 @@ pub struct Slot {
     pub between: f64,
     /// Each call by the coordinator's clock, in seconds; empty unless the coordinator stepped through the calls.
     pub seen: Vec<f64>,
+    /// Seconds by the coordinator's clock that moving operands to a GPU and results back takes around a call, the mean; zero
+    /// unless the coordinator stepped through calls on a GPU.
+    pub moving: f64,
 }
 
 /// A slot of calls that are clocked one by one may take this many times its planned duration, with what is done around the
@@ -72,6 +75,7 @@ impl Slot {
         }
         Ok(Self {
             seen: stepped.seen.clone(),
+            moving: stepped.moving.iter().sum::<f64>() / stepped.moving.len().max(1) as f64,
             ..Self::of(times, effort)
         })
     }
@@ -86,6 +90,7 @@ impl Slot {
             clock: None,
             between: 0.0,
             seen: Vec::new(),
+            moving: 0.0,
         }
     }
 
@@ -165,10 +170,11 @@ mod tests {
         let stepped = Stepped {
             samples: [1.0, 3.0].map(timing).into(),
             seen: vec![1.5, 3.5],
+            moving: vec![0.25, 0.5],
             results: Vec::new(),
         };
         let slot = Slot::stepped(&stepped, effort).unwrap();
-        assert_eq!(slot.elapsed(), 5.0);
+        assert_eq!((slot.elapsed(), slot.moving), (5.0, 0.375));
         assert!((1.5..3.5).contains(&slot.turn()), "{}", slot.turn());
         let long = Effort {
             exchange: 40.0,

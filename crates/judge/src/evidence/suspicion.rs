@@ -34,6 +34,14 @@ pub enum Suspicion {
         /// By at least this factor.
         factor: f64,
     },
+    /// The candidate may owe its gain to values that it has computed with before, which more pairs would tell: no
+    /// accusation, and no verdict yet.
+    Unfamiliar {
+        /// The speed-up on all calls.
+        own: f64,
+        /// The speed-up of calls on known values over calls on new ones, as estimated so far; none if no pair has shown any.
+        memory: Option<f64>,
+    },
     /// A side computes while the other is timed, and disturbs it: no accusation, and no verdict.
     Idle {
         /// Whether that side is the candidate.
@@ -55,7 +63,10 @@ pub enum Suspicion {
 impl Suspicion {
     /// Whether this accuses a side, rather than stating that the times cannot be checked.
     pub fn accuses(&self) -> bool {
-        !matches!(self, Self::Unchecked { .. } | Self::Idle { .. })
+        !matches!(
+            self,
+            Self::Unchecked { .. } | Self::Unfamiliar { .. } | Self::Idle { .. }
+        )
     }
 }
 
@@ -95,6 +106,17 @@ impl fmt::Display for Suspicion {
                     formatter,
                     "on values that it has computed with before the candidate is {faster} {than} on new ones, \
                      and the baseline is not: a call must compute its result"
+                )
+            }
+            Self::Unfamiliar { own, memory } => {
+                let told = memory.map_or("have not been measured yet".to_owned(), |memory| {
+                    format!("may take {} longer", percent(memory - 1.0))
+                });
+                write!(
+                    formatter,
+                    "the candidate's gain of {} may come from results that it remembers, which is no accusation: its \
+                     calls on new values {told}, and too few were measured; measure longer, with --budget",
+                    percent(own - 1.0)
                 )
             }
             Self::Idle { candidate, share } => write!(

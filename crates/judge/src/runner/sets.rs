@@ -7,12 +7,6 @@ use gauntlet_worker::{WorkerError, WorkerProcess};
 use crate::evidence::JudgeError;
 use crate::runner::operands::{Operands, Readers};
 
-/// Whether the coordinator writes operands of this case into the worker's memory, reads results out of it, and clocks
-/// each call.
-pub fn is_held(worker: &WorkerProcess, sizes: &Sizes) -> bool {
-    worker.is_held() && sizes.lies_on_host()
-}
-
 /// The readers of fresh sets, if both sides' workers are held or not.
 pub fn readers(are_held: bool) -> Readers {
     if are_held {
@@ -26,12 +20,11 @@ pub fn readers(are_held: bool) -> Readers {
 /// known set: it gets other values just before it computes on them.
 pub fn load(
     worker: &mut WorkerProcess,
-    sizes: &Sizes,
     known: &Operands,
     fresh: &[&Operands],
     copies: usize,
 ) -> Result<u64, WorkerError> {
-    let read = if is_held(worker, sizes) { &[][..] } else { fresh };
+    let read = if worker.is_held() { &[][..] } else { fresh };
     let of_fresh = read.iter().map(|set| set.path());
     let files: Vec<_> = std::iter::once(known.path()).chain(of_fresh).collect();
     worker.load(&files, copies)

@@ -131,13 +131,13 @@ pub fn try_case(
     }
     let mut compared = vec![first];
     if timed && compared[0].fault.is_none() {
-        let readers = sets::readers(sets::is_held(worker, &case.sizes));
+        let readers = sets::readers(worker.is_held());
         let known = Prepared::new(workshop, case, kind)?;
         let fresh = known.like(workshop, readers)?;
         let mut calls = TIMED.to_vec();
         calls.shuffle(&mut rand::rng());
         calls.truncate(most_calls(&case.sizes));
-        sets::load(worker, &case.sizes, &known.operands, &[&fresh.operands], 2)
+        sets::load(worker, &known.operands, &[&fresh.operands], 2)
             .and_then(|_| worker.prepare())
             .map_err(ExaminationFailure::Candidate)?;
         // The result of any call may be asked for; one of each set is, in an order that the worker cannot know.
@@ -187,7 +187,7 @@ fn run_poisoned(
     sizes: &Sizes,
     poison: u8,
 ) -> Result<Output, ExaminationFailure> {
-    if sets::is_held(worker, sizes) {
+    if worker.is_held() {
         let call = Call {
             copy: 0,
             operands: &[],
@@ -212,7 +212,7 @@ fn timed_results(
     drawn: &[usize],
 ) -> Result<Vec<(usize, Output)>, ExaminationFailure> {
     let sizes = &sets[0].case.sizes;
-    if !sets::is_held(worker, sizes) {
+    if !worker.is_held() {
         worker
             .time(copies, false)
             .map_err(ExaminationFailure::Candidate)?;

@@ -8,7 +8,8 @@
 //! A slot stands for its typical call, which a side could make short by making others long. The share by which the mean
 //! exceeds it, beyond the other side's share, is charged too. Lone calls decide nothing, so a side could compute the
 //! results of later calls there: what all lone calls take beyond as many typical ones, and beyond the baseline's, is spread
-//! over the calls of slots.
+//! over the calls of slots. Where held workers compute on a GPU, moving operands there and results back takes both sides equally
+//! long, so what it takes a side longer is charged too.
 //!
 //! Both sides are charged by the same rules, but for uneven calls: a candidate could cause the baseline's. A difference that the scatter between pairs explains is not charged.
 
@@ -23,6 +24,10 @@ const CONFIDENCE: f64 = 0.995;
 /// Work outside of calls is charged beyond this factor of the other side's: the same work takes two programs unequally long.
 /// The factor is a choice and not a measurement.
 const SLACK: f64 = 1.1;
+
+/// A result that is returned is looked at from Python before it is moved, one that is written in place is not: some ten
+/// microseconds. A candidate can hide that much of each call on a GPU.
+const MOVING_SLACK: f64 = 15e-6;
 
 /// Differences under this share of a call are not charged: half of a negligible effect.
 const NEGLIGIBLE: f64 = 0.005;
@@ -48,12 +53,20 @@ pub struct Shares {
     pub uneven: [f64; 2],
     /// What lone calls take beyond typical ones, with their messages, in seconds for each call of a slot.
     pub alone: [f64; 2],
+    /// What moving operands to a GPU and results back takes around a call, in seconds.
+    pub moving: [f64; 2],
 }
 
 impl Shares {
     /// What the candidate's lone calls take beyond the baseline's, in seconds for each call of a slot.
     fn excess_alone(&self) -> f64 {
         self.alone[1] - SLACK * self.alone[0].max(0.0)
+    }
+
+    /// What a side takes to move operands and results beyond the other side, in seconds for each call: the same bytes on
+    /// the same bus.
+    fn excess_moving(&self, side: usize) -> f64 {
+        self.moving[side] - self.moving[1 - side] - MOVING_SLACK
     }
 }
 
@@ -74,6 +87,8 @@ pub fn charges_of_pairs(pairs: &[CaseConduct]) -> Vec<[SideCharge; 2]> {
                 |pair: &CaseConduct| of(&pair.work.sides[side]) - SLACK * of(&pair.work.sides[1 - side]);
             add(pairs, &mut charges, side, excess, charge);
         }
+        let moving = |pair: &CaseConduct| pair.work.shares.excess_moving(side);
+        add(pairs, &mut charges, side, moving, |charge| &mut charge.loading);
     }
     let uneven = |pair: &CaseConduct| {
         let Shares { typical, uneven, .. } = pair.work.shares;
@@ -111,7 +126,7 @@ pub fn with_all_work(cases: &[Vec<CaseConduct>]) -> Vec<f64> {
         // Calls that are more even than the baseline's, or shorter lone calls, make up for no other work.
         let uneven = ((shares.uneven[1] - shares.uneven[0]) * shares.typical[1]).max(0.0);
         let outside = (candidate.total() - SLACK * baseline.total()).max(0.0);
-        let excess = outside + uneven + shares.excess_alone().max(0.0);
+        let excess = outside + uneven + shares.excess_alone().max(0.0) + shares.excess_moving(1).max(0.0);
         let call = (shares.typical[1] + excess).max(LEAST * shares.typical[1]);
         (shares.typical[0] / call).ln()
     };
@@ -193,6 +208,7 @@ mod tests {
                 typical: [CALL, 0.7 * CALL],
                 uneven: [0.02, 0.02 + more.uneven],
                 alone: [0.01 * CALL; 2],
+                moving: [2.0 * CALL; 2],
             };
             pair
         };
@@ -286,6 +302,22 @@ mod tests {
         even.iter_mut()
             .for_each(|pair| pair.work.shares.uneven = [0.5, 0.0]);
         assert_eq!(with_all_work(&[even]), remaining);
+    }
+
+    #[test]
+    fn work_while_tensors_are_moved_is_charged() {
+        let mut pairs = pairs(|_| SideCharge::default());
+        for (process, pair) in pairs.iter_mut().enumerate() {
+            pair.work.shares.moving[1] += 0.4 * CALL * jitter(process);
+        }
+        let told = summary("case", &pairs).unwrap();
+        assert!((told.candidate.loading / CALL - 0.385).abs() < 0.02, "{told:?}");
+        let remaining = with_all_work(&[pairs]);
+        // 1 over 0.7 + 0.385.
+        assert!(
+            remaining.iter().all(|one| (one + 0.08).abs() < 0.05),
+            "{remaining:?}"
+        );
     }
 
     #[test]
