@@ -242,14 +242,14 @@ impl Host {
             }
             let (result, seconds) = self.timed(&kernel, call, stream)?;
             if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
-                turns.over(seconds.0).map_err(gone)?;
+                turns.over(seconds).map_err(gone)?;
             }
             let returned = self.returned_of(python, number, call, &result)?;
             match &mut turns {
                 Some(turns) => {
                     let layouts = self.layouts(call, returned.as_deref());
                     let places = self.brought_down(&layouts)?;
-                    turns.done(seconds.0, &places).map_err(gone)?;
+                    turns.done(seconds, &places).map_err(gone)?;
                 }
                 None => self.take(number, call, returned.as_deref())?,
             }
@@ -257,11 +257,8 @@ impl Host {
             drop((returned, result));
             self.fill_outputs(call, poison, false)?;
             self.restore(call);
-            let kernel = seconds
-                .1
-                .map_or_else(|| python.none(), |kernel| python.float(kernel))?;
-            let between = begun.elapsed().as_secs_f64() - seconds.0;
-            times.push(python.tuple(vec![python.float(seconds.0)?, kernel, python.float(between)?])?);
+            let between = begun.elapsed().as_secs_f64() - seconds;
+            times.push(python.tuple(vec![python.float(seconds)?, python.float(between)?])?);
         }
         python.tuple(times)
     }
@@ -382,23 +379,15 @@ impl Host {
         Ok(device.synchronise()?)
     }
 
-    /// Calls the kernel; returns its result, the seconds of the call, and those of the device.
-    fn timed(
-        &self,
-        kernel: &Object,
-        call: &Call,
-        stream: Handle,
-    ) -> Result<(Object, (f64, Option<f64>)), Failed> {
+    /// Calls the kernel; returns its result, and the seconds of the call: on a GPU those of the device.
+    fn timed(&self, kernel: &Object, call: &Call, stream: Handle) -> Result<(Object, f64), Failed> {
         let apply = || kernel.apply(&call.arguments, call.keywords.as_ref());
         match &self.device {
-            Some(device) => {
-                let (result, times) = device.time(stream, apply)?;
-                Ok((result, (times.call, Some(times.kernel))))
-            }
+            Some(device) => device.time(stream, apply),
             None => {
                 let begun = Instant::now();
                 let result = apply()?;
-                Ok((result, (begun.elapsed().as_secs_f64(), None)))
+                Ok((result, begun.elapsed().as_secs_f64()))
             }
         }
     }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use crate::driver::{Driver, Handle, NOT_SUPPORTED, checked};
+use crate::gate::Gate;
 use crate::memory::DeviceBlock;
 
 /// CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE.
@@ -17,21 +18,13 @@ const IDLE_TRIALS: usize = 32;
 pub struct Device {
     /// The driver.
     pub driver: Rc<Driver>,
+    gate: Gate,
     start: Handle,
     end: Handle,
     /// Twice as long as the second-level cache: after it was filled, nothing else is in the cache.
     flush: DeviceBlock,
     /// Seconds that a synchronisation of the idle device takes at most.
     idle: f64,
-}
-
-/// The times of one call, in seconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Times {
-    /// Until the device was synchronised.
-    pub call: f64,
-    /// On the device.
-    pub kernel: f64,
 }
 
 impl Device {
@@ -56,8 +49,10 @@ impl Device {
             )?;
         }
         let flush = DeviceBlock::new(&driver, 2 * usize::try_from(cache).unwrap_or(0))?;
+        let gate = Gate::new(&driver, device)?;
         let mut device = Self {
             driver,
+            gate,
             start: events[0],
             end: events[1],
             flush,
@@ -103,13 +98,15 @@ impl Device {
         )
     }
 
-    /// Times a call on a stream from an idle device to an idle device. If the device is still at work after everything
-    /// on the stream has ended, the rest was on another stream, and counts as time of the kernel.
+    /// Times a call on a stream, in seconds on the device: launched behind a gate, from an idle device to an idle device.
+    /// If the device is still at work after everything on the stream has ended, the rest was on another stream, and counts
+    /// too.
     pub fn time<T, E: From<String>>(
         &self,
         stream: Handle,
         call: impl FnOnce() -> Result<T, E>,
-    ) -> Result<(T, Times), E> {
+    ) -> Result<(T, f64), E> {
+        self.gate.close(stream)?;
         let begun = Instant::now();
         checked(
             // SAFETY: the event is this device's, and the stream is the current one of torch.
@@ -135,7 +132,6 @@ impl Device {
         let status = unsafe { (self.driver.elapsed)(&raw mut milliseconds, self.start, self.end) };
         checked(status, "the time between two events cannot be read")?;
         let rest = whole - on_stream - 2.0 * self.idle;
-        let kernel = f64::from(milliseconds) / 1e3 + rest.max(0.0);
-        Ok((result, Times { call: whole, kernel }))
+        Ok((result, f64::from(milliseconds) / 1e3 + rest.max(0.0)))
     }
 }

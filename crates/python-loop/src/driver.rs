@@ -63,6 +63,11 @@ driver! {
     copy_up = "cuMemcpyHtoD_v2": fn(Address, *const c_void, usize);
     lock = "cuMemHostRegister_v2": fn(*mut c_void, usize, c_uint);
     unlock = "cuMemHostUnregister": fn(*mut c_void);
+    load_module = "cuModuleLoadData": fn(*mut Handle, *const c_void);
+    find_function = "cuModuleGetFunction": fn(*mut Handle, Handle, *const c_char);
+    launch = "cuLaunchKernel": fn(
+        Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void
+    );
     reset_persisting = "cuCtxResetPersistingL2Cache": fn();
     fill = "cuMemsetD8_v2": fn(Address, u8, usize);
     create_event = "cuEventCreate": fn(*mut Handle, c_uint);

@@ -7,7 +7,8 @@
 //! 1. `gauntlet_bind` takes the task: the exact type of tensors, how to look at one, and the tree of results.
 //! 2. `gauntlet_load` copies the inputs to memory that the kernel never sees.
 //! 3. `gauntlet_run` does, for each call: restore or place the inputs, fill outputs that are written in place, clear the
-//!    second-level cache of a GPU, read the clock, call, synchronise, read the clock, and copy the result away.
+//!    second-level cache of a GPU, read the clock, call, synchronise, read the clock, and copy the result away. On a GPU the
+//!    call is launched behind a gate (module `gate`), and its time is the device's.
 //! 4. `gauntlet_write` writes the result of one of these calls to a file.
 //!
 //! If the coordinator holds the worker, it clocks each call by itself: `gauntlet_run` takes turns with it before and after
@@ -22,6 +23,7 @@ mod device;
 #[cfg(test)]
 mod device_tests;
 mod driver;
+mod gate;
 mod memory;
 mod python;
 mod results;
@@ -110,8 +112,8 @@ pub unsafe extern "C" fn gauntlet_hold(changing: Pointer) -> Pointer {
     }
 }
 
-/// Makes the calls; see [`Host::run`]. The times of a call are a tuple with the seconds of the call, of the device or
-/// None, and of what was done before and after the call.
+/// Makes the calls; see [`Host::run`]. The times of a call are a tuple with the seconds of the call, and of what was done
+/// before and after it.
 ///
 /// # Safety
 /// As [`gauntlet_load`].

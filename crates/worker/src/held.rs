@@ -44,6 +44,8 @@ const PAUSE: Duration = Duration::from_micros(100);
 pub struct Call<'a> {
     /// The copy of the operands on which it computes.
     pub copy: usize,
+    /// The number of its set of operands, among those of a load.
+    pub set: usize,
     /// What is written there just before the call; nothing if the values that were loaded are to stay.
     pub operands: &'a [Tensor],
     /// Whether its result is read. The worker cannot know before the call is over.
@@ -71,6 +73,8 @@ pub(crate) struct Held {
     process: Pid,
     has_operands: bool,
     is_stopped: bool,
+    /// The set that lies where the worker takes operands for a GPU from: it need not be written again.
+    on_the_way: Option<usize>,
 }
 
 impl Held {
@@ -89,12 +93,14 @@ impl Held {
             process,
             has_operands: false,
             is_stopped: false,
+            on_the_way: None,
         })
     }
 
     /// Holds the worker from now on: it has loaded operands.
     pub fn begin(&mut self) {
         self.has_operands = true;
+        self.on_the_way = None;
         self.stop();
     }
 
@@ -156,7 +162,8 @@ impl WorkerProcess {
             let Turn::Ready { inputs } = self.turn(&asked, &line)? else {
                 return Err(self.out_of_turn(&asked, &line));
             };
-            if !call.operands.is_empty() {
+            let on_the_way = self.held.as_mut().and_then(|held| held.on_the_way.take());
+            if !call.operands.is_empty() && on_the_way != Some(call.set) {
                 self.write_operands(call, |name| inputs.get(name))?;
             }
             let mut moving = None;
@@ -171,6 +178,9 @@ impl WorkerProcess {
                 };
                 line = self.await_line(&asked, &[])?;
                 moving = Some(placed + over.elapsed().as_secs_f64());
+                if let Some(held) = self.held.as_mut().filter(|_| !call.operands.is_empty()) {
+                    held.on_the_way = Some(call.set);
+                }
             }
             // Tensors lie on the GPU in all calls or in none.
             if stepped.moving.len() != if moving.is_some() { stepped.seen.len() } else { 0 } {

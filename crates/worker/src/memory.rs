@@ -51,14 +51,19 @@ pub fn pieces(place: &Place, spec: &TensorSpec) -> io::Result<Vec<(u64, usize)>>
     Ok(addresses.into_iter().flat_map(parts).collect())
 }
 
-/// Most bytes of one piece; a system call transfers at most 2 GiB.
-const PIECE: usize = 1 << 30;
+/// Most bytes of one piece, and of one system call: so many that the call costs little beside the copy, and so few that
+/// several threads share a large tensor.
+const PIECE: usize = 8 << 20;
 
 /// Most pieces of one system call: `IOV_MAX` of Linux.
 #[cfg(target_os = "linux")]
 const MOST_PIECES: usize = 1024;
 
-/// Divides pieces, and the bytes that they hold, into those of one system call each.
+/// Threads that copy at a time. One copies some 4 GB/s, and the worker waits meanwhile.
+#[cfg(target_os = "linux")]
+const MOST_THREADS: usize = 4;
+
+/// Divides pieces into those of one system call each, with the bytes that they hold.
 #[cfg(target_os = "linux")]
 fn batches(pieces: &[(u64, usize)]) -> impl Iterator<Item = (Vec<nix::sys::uio::RemoteIoVec>, usize)> {
     let mut rest = pieces;
@@ -80,32 +85,74 @@ fn batches(pieces: &[(u64, usize)]) -> impl Iterator<Item = (Vec<nix::sys::uio::
     })
 }
 
+/// Does `copy` for each batch and its part of this program's memory, several at a time.
+#[cfg(target_os = "linux")]
+fn each<P: Send>(
+    batches: Vec<(Vec<nix::sys::uio::RemoteIoVec>, P)>,
+    copy: impl Fn(&[nix::sys::uio::RemoteIoVec], P) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    let threads = MOST_THREADS.min(batches.len());
+    let left = std::sync::Mutex::new(batches.into_iter());
+    let next = || {
+        left.lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .next()
+    };
+    let work = || {
+        while let Some((remote, part)) = next() {
+            copy(&remote, part)?;
+        }
+        Ok(())
+    };
+    if threads <= 1 {
+        return work();
+    }
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        let ended = others.into_iter().map(std::thread::ScopedJoinHandle::join);
+        let ended = ended.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        std::iter::once(own).chain(ended).collect()
+    })
+}
+
 /// Reads the bytes of all pieces, one after the other.
 #[cfg(target_os = "linux")]
-pub fn read(process: Pid, pieces: &[(u64, usize)], mut target: &mut [u8]) -> io::Result<()> {
+pub fn read(process: Pid, pieces: &[(u64, usize)], target: &mut [u8]) -> io::Result<()> {
+    let mut rest = target;
+    let mut parts = Vec::new();
     for (remote, bytes) in batches(pieces) {
-        let (part, rest) = target.split_at_mut(bytes);
-        let read = nix::sys::uio::process_vm_readv(process, &mut [io::IoSliceMut::new(part)], &remote)?;
+        let (part, after) = rest.split_at_mut(bytes);
+        rest = after;
+        parts.push((remote, part));
+    }
+    each(parts, |remote, part: &mut [u8]| {
+        let bytes = part.len();
+        let read = nix::sys::uio::process_vm_readv(process, &mut [io::IoSliceMut::new(part)], remote)?;
         if read < bytes {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        target = rest;
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// Writes the bytes of all pieces, one after the other.
 #[cfg(target_os = "linux")]
-pub fn write(process: Pid, pieces: &[(u64, usize)], mut source: &[u8]) -> io::Result<()> {
+pub fn write(process: Pid, pieces: &[(u64, usize)], source: &[u8]) -> io::Result<()> {
+    let mut rest = source;
+    let mut parts = Vec::new();
     for (remote, bytes) in batches(pieces) {
-        let (part, rest) = source.split_at(bytes);
-        let written = nix::sys::uio::process_vm_writev(process, &[io::IoSlice::new(part)], &remote)?;
-        if written < bytes {
+        let (part, after) = rest.split_at(bytes);
+        rest = after;
+        parts.push((remote, part));
+    }
+    each(parts, |remote, part: &[u8]| {
+        let written = nix::sys::uio::process_vm_writev(process, &[io::IoSlice::new(part)], remote)?;
+        if written < part.len() {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        source = rest;
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -161,6 +208,13 @@ mod tests {
         write(process, &every_third, &[7; 2000]).unwrap();
         let now = |index: usize| memory[index].load(Relaxed);
         assert!((0..2000).all(|index| now(3 * index) == 7 && now(3 * index + 1) == (3 * index + 1) as u8));
+        // More than one thread takes.
+        let large = vec![3_u8; 5 * PIECE + 1];
+        let spec = TensorSpec::new("x", DataType::U8, [large.len()]);
+        let whole = pieces(&vec![large.as_ptr().expose_provenance() as i64], &spec).unwrap();
+        let mut found = vec![0; large.len()];
+        read(process, &whole, &mut found).unwrap();
+        assert_eq!(found, large);
         // Nothing lies at the end of memory.
         assert!(read(process, &[(u64::MAX, 2)], &mut [0; 2]).is_err());
         assert!(write(process, &[(8, 1)], &[0]).is_err());

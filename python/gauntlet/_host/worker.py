@@ -254,13 +254,12 @@ class Worker:
                 os._exit(70)
             raise Wrong(f"the kernel raised {told(error, self.kernel.module.__file__)}") from None
         # What this request took besides, such as making the arguments, in equal parts.
-        rest = (perf_counter() - begun - sum(call + between for call, _, between in times)) / len(times)
-        return [self._sample(call, kernel, between + max(0.0, rest)) for call, kernel, between in times]
+        rest = (perf_counter() - begun - sum(call + between for call, between in times)) / len(times)
+        return [self._sample(call, between + max(0.0, rest)) for call, between in times]
 
-    @staticmethod
-    def _sample(call, kernel, between):
+    def _sample(self, call, between):
         sample = {"call": call, "phases": {"between": between}}
-        return sample if kernel is None else {**sample, "kernel": kernel}
+        return {**sample, "kernel": call} if self.task.device == "cuda" else sample
 
     def _call(self, file, given, outputs, is_stepped):
         """A call as the loop takes it, on the tensors of a copy."""

@@ -230,15 +230,16 @@ impl<'a> Pair<'a> {
             let mut warming = WarmingUp::default();
             let mut last = 1;
             let is_held = self.side(arm).is_held();
-            self.turn(arm, &on_known(1, Vec::new()), &[0], checker)?;
+            if is_held {
+                fetching = fetching.max(self.fetching(arm, checker)?);
+            } else {
+                self.turn(arm, &on_known(1, Vec::new()), &[0], checker)?;
+            }
             while !warming.is_over() {
                 if warming.turn() > 0.0 {
                     last = length(samples_for([warming.turn(); 2], slot), most, &mut rng());
                 }
-                // A held worker's result can be read at once only, and one is enough here.
-                let checks = (is_held && warming.calls() == 0).then(|| rng().random_range(0..last));
-                let checks = checks.into_iter().collect();
-                warming.note(&self.turn(arm, &on_known(last, checks), &[0], checker)?.0);
+                warming.note(&self.turn(arm, &on_known(last, Vec::new()), &[0], checker)?.0);
             }
             if !is_held {
                 let (_, seconds) = checker.take(self.side(arm), rng().random_range(0..last), 0)?;
@@ -255,6 +256,17 @@ impl<'a> Pair<'a> {
             most,
             checking: checking(target as f64 * calls[0].max(calls[1]), fetching),
         })
+    }
+
+    /// Takes the first calls of a held worker, whose results can be read at once only; returns the seconds by which a call
+    /// whose result is read and checked takes longer.
+    fn fetching(&mut self, arm: Arm, checker: &mut Checker) -> Result<f64, ExaminationFailure> {
+        let mut seconds = [0.0; 3];
+        // The first check also computes what is expected, once for a set.
+        for (checks, seconds) in [vec![0], Vec::new(), vec![0]].into_iter().zip(&mut seconds) {
+            clocked(seconds, || self.turn(arm, &on_known(1, checks), &[0], checker))?;
+        }
+        Ok((seconds[2] - seconds[1]).max(0.0))
     }
 
     /// Lets each side load the known set, and prepare. This is the only time: later loads bring the same constant inputs,

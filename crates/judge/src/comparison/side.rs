@@ -175,6 +175,7 @@ impl Side {
             .collect::<Result<_, JudgeError>>()?;
         let call = |(call, copy): (usize, &usize)| Call {
             copy: *copy,
+            set: sets[call],
             operands: &written[&sets[call]],
             is_drawn: request.checks.contains(&call),
         };

@@ -190,6 +190,7 @@ fn run_poisoned(
     if worker.is_held() {
         let call = Call {
             copy: 0,
+            set: 0,
             operands: &[],
             is_drawn: true,
         };
@@ -229,6 +230,7 @@ fn timed_results(
     }
     let call = |(call, copy): (usize, &usize)| Call {
         copy: *copy,
+        set: *copy,
         operands: &written[*copy],
         is_drawn: drawn.contains(&call),
     };
