@@ -3,23 +3,18 @@
 use gauntlet_judge::Verdict;
 
 use super::super::kernels::On;
-use super::super::{Cheat, End, Kind};
+use super::super::{Cheat, Kind};
 use super::Row;
 use super::kernels::{REPLAYS, WRONG, wrong};
 
 /// The safeguard that keeps operands from a kernel until a request comes.
 const HELD: &str = "kernels in Python and shared libraries held between requests";
 
-/// Kernels that change the host, with which Python lets them share a process. On a CPU the coordinator holds the worker:
-/// it has no operands before a request, and no time after it.
+/// Kernels that change the host, with which Python lets them share a process. The coordinator holds the worker: it has no
+/// operands before a call, and no time after it.
 pub(super) fn kernels(on: On) -> Vec<Cheat> {
     let row = |name, text, story| {
-        let kind = if on == On::Cpu {
-            Kind::Deferred
-        } else {
-            Kind::Undefended
-        };
-        super::kernels::row(kind, name, text, story).gains("all but a copy of the result")
+        super::kernels::row(Kind::Deferred, name, text, story).gains("all but a copy of the result")
     };
     let in_load = row(
         "kernel-computes-in-load",
@@ -36,25 +31,26 @@ pub(super) fn kernels(on: On) -> Vec<Cheat> {
         "times.py:computes_in_output",
         "timed calls compute nothing; the host's function that writes a result computes it",
     );
-    if on == On::Cuda {
-        let undefended = |row: Row, size| row.ends(End::Undefended { size });
-        return vec![
-            undefended(in_load, "all of the time, as long as loading takes longer"),
-            undefended(
-                between,
-                "all of the time, as long as the other side takes longer to load",
-            ),
-            undefended(
+    let in_output = wrong(in_output).held_by(HELD);
+    match on {
+        On::Cpu => {
+            let mut rows = vec![
+                wrong(in_load).held_by(HELD),
+                wrong(between).held_by(HELD),
                 in_output,
-                "all of the time, as long as writing a result takes longer",
-            ),
-        ];
+            ];
+            rows.extend(on_arrays(row));
+            rows
+        }
+        // Addresses change on a GPU, so these look at an element, and find results of the values that they loaded only.
+        On::Cuda => vec![in_load.gains_nothing(), between.gains_nothing(), in_output],
     }
+}
+
+/// Kernels that are written against the coordinator's turns with a worker, on arrays of numpy.
+fn on_arrays(row: impl Fn(&'static str, &'static str, &'static str) -> Row) -> Vec<Cheat> {
     let turns = |name, text, story, gains| row(name, text, story).gains(gains);
     vec![
-        wrong(in_load).held_by(HELD),
-        wrong(between).held_by(HELD),
-        wrong(in_output).held_by(HELD),
         wrong(row(
             "kernel-computes-ahead-in-requests",
             "times.py:computes_ahead_in_requests",

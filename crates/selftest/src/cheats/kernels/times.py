@@ -97,10 +97,10 @@ def halves_its_samples(x, gain, w):
     sample = _host.Worker._sample
     if getattr(sample, "__name__", "") != "halved":
 
-        def halved(call, kernel, between):
-            return sample(call / 2, kernel and kernel / 2, between)
+        def halved(self, call, between):
+            return sample(self, call / 2, between)
 
-        _host.Worker._sample = staticmethod(halved)
+        _host.Worker._sample = halved
         _host.Worker.step = _halved_steps
     return honest(x, gain, w)
 
