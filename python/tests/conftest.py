@@ -1,4 +1,4 @@
-"""The tests' own kernels are importable, and the plugin can be tested."""
+"""The tests' own kernels and helpers are importable, and the plugin can be tested."""
 
 import sys
 from pathlib import Path

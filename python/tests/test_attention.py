@@ -7,22 +7,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from messages import error  # noqa: E402
+from tensors import DEVICES, needs_hopper  # noqa: E402
+
 from gauntlet import nvfp4  # noqa: E402
 from gauntlet.nvfp4 import _cuda_attention, torch_ops  # noqa: E402
 
 FORMATS = [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8]
 SCALED = [torch.float8_e4m3fn, torch.int8]
 SCALINGS = ["number", "tensor", "head", "block"]
-
-
-def has_hopper():
-    return torch.cuda.is_available() and torch.cuda.get_device_capability()[0] == 9
-
-
-def error(work, kind):
-    with pytest.raises(kind) as raised:
-        work()
-    return str(raised.value)
 
 
 def drawn(dtype, *shape, seed=1):
@@ -110,7 +103,7 @@ def test_tensors_without_memory_have_results_of_their_shape():
     assert (result.device.type, result.dtype, result.shape) == ("meta", torch.float16, query.shape)
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not has_hopper(), reason="no Hopper GPU"))])
+@pytest.mark.parametrize("device", DEVICES)
 def test_a_compiled_function_has_the_operator_in_one_graph(device):
     tensors = operands(torch.float16, 2, 4, 2, 5, 70, 64, device)
 
@@ -157,7 +150,7 @@ class Plain(Foreign):
     __array_namespace__ = None
 
 
-@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.skipif(not has_hopper(), reason="no Hopper GPU"))])
+@pytest.mark.parametrize("device", DEVICES)
 def test_arrays_of_other_libraries_are_seen_through_dlpack(device):
     tensors = operands(torch.int8, 2, 4, 2, 5, 70, 64, device)
     named = scales("head", tensors, device)
@@ -259,7 +252,7 @@ def test_scales_on_the_cpu_become_numbers(recorder):
     assert message.startswith("key_scale: inf is not finite")
 
 
-@pytest.mark.skipif(not has_hopper(), reason="no Hopper GPU")
+@needs_hopper
 class TestOnHopper:
     """Results of a GPU against float64."""
 

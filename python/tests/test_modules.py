@@ -11,7 +11,8 @@ torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip insta
 pytest.importorskip("transformers", minversion="5", reason="transformers 5 is not installed: pip install transformers")
 
 from safetensors.torch import load_file, save_file  # noqa: E402  (transformers needs it)
-from small_models import KINDS, SIZES, drawn, logits, model, rms, tokens  # noqa: E402
+from small_models import KINDS, SIZES, logits, model, rms, tokens  # noqa: E402
+from tensors import drawn  # noqa: E402
 
 from gauntlet import nvfp4  # noqa: E402
 from gauntlet.nvfp4 import _layer_ops, modules  # noqa: E402

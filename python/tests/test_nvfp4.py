@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from messages import error
 
 from gauntlet import nvfp4
 
@@ -275,12 +276,6 @@ def test_attention_on_scaled_integers(shape):
 
     expected = attention_by_definition(*(scaled(*pair) for pair in zip((query, key, value), scales, strict=True)), False)
     np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
-
-
-def error(work, kind):
-    with pytest.raises(kind) as raised:
-        work()
-    return str(raised.value)
 
 
 def test_wrong_arguments_are_named_with_value_and_remedy():

@@ -4,7 +4,7 @@
 use gauntlet_attention::{ATTENTION, generate, grids};
 use gauntlet_formats::e4m3;
 use gauntlet_operations::{
-    Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Operation, Scaling, Sequence,
+    Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Operation, Scaling,
 };
 use gauntlet_task::{Coverage, Expected, InputKind, Sizes};
 use half::f16;
@@ -29,17 +29,8 @@ fn full(attention: &Attention, inputs: &AttentionInputs) -> Vec<f64> {
 
 fn attention(sequences: &[[usize; 2]], heads: [usize; 2], head_size: usize, causal: bool) -> Attention {
     Attention {
-        sequences: sequences
-            .iter()
-            .map(|&[queries, keys]| Sequence { queries, keys })
-            .collect(),
-        heads: heads[0],
-        kv_heads: heads[1],
-        head_size,
         causal,
-        format: AttentionFormat::E4m3,
-        scaling: Scaling::PerHead,
-        output: Default::default(),
+        ..Attention::new(AttentionFormat::E4m3, sequences.iter().copied(), heads, head_size)
     }
 }
 

@@ -1,6 +1,6 @@
 //! How often the true explanation is kept when times are noisy.
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
+use gauntlet_operations::{Form, GroupedGemm, Operation};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
@@ -10,12 +10,7 @@ use super::*;
 /// The four cases of the recorded tournament; they distinguish all drivers.
 fn cases() -> Vec<Operation> {
     let gemm = |m: &[usize], n: usize, k: usize| {
-        Operation::GroupedGemm(GroupedGemm {
-            groups: m.iter().map(|m| GemmShape { m: *m, n, k }).collect(),
-            form: Form::Plain,
-            output: OutputFormat::F16,
-            tokens: Default::default(),
-        })
+        Operation::GroupedGemm(GroupedGemm::new(Form::Plain, m.iter().map(|&m| [m, n, k])))
     };
     vec![
         gemm(&[80, 176, 128, 72, 64, 248, 96, 160], 4096, 7168),

@@ -7,16 +7,11 @@ use gauntlet_diagnose::{
     Change, Diagnosis, DiagnosisError, Driver, Explanation, Lever, Measurement, Variant, changes, diagnose,
 };
 use gauntlet_operations::Schedule;
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation};
 use proptest::prelude::*;
 
 fn gemm(m: &[usize], n: usize, k: usize) -> Operation {
-    Operation::GroupedGemm(GroupedGemm {
-        groups: m.iter().map(|m| GemmShape { m: *m, n, k }).collect(),
-        form: Form::Plain,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    })
+    Operation::GroupedGemm(GroupedGemm::new(Form::Plain, m.iter().map(|&m| [m, n, k])))
 }
 
 /// The four cases of the recorded tournament.
@@ -381,15 +376,10 @@ fn without_roofline() -> Device {
 fn any_measurements() -> impl Strategy<Value = Vec<Measurement>> {
     let group = (1..500_usize, 1..40_usize, 1..64_usize).prop_map(|(m, n, k)| (m, 64 * n, 64 * k));
     let problem = prop::collection::vec(group, 1..5).prop_map(|groups| {
-        Operation::GroupedGemm(GroupedGemm {
-            groups: groups
-                .into_iter()
-                .map(|(m, n, k)| GemmShape { m, n, k })
-                .collect(),
-            form: Form::Plain,
-            output: OutputFormat::F16,
-            tokens: Default::default(),
-        })
+        Operation::GroupedGemm(GroupedGemm::new(
+            Form::Plain,
+            groups.into_iter().map(|(m, n, k)| [m, n, k]),
+        ))
     });
     let measurement = (problem, 1e-5..1e-2_f64).prop_map(|(problem, seconds)| Measurement {
         problem,

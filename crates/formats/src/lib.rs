@@ -17,13 +17,15 @@ pub mod nvfp4;
 mod quantise;
 mod rounding;
 pub mod swizzle;
+mod tensor_file;
 mod tensors;
 
 pub use data_type::DataType;
 pub use dequantise::Element;
 pub use nvfp4::{FormatError, Nvfp4Tensor};
 pub use rounding::to_odd;
-pub use tensors::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors, serialize_tensors};
+pub use tensor_file::{TensorFile, TensorFileError, save_tensors, serialize_tensors};
+pub use tensors::{Tensor, TensorSpec};
 
 /// Values that share one block scale along K.
 pub const BLOCK: usize = 16;

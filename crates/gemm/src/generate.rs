@@ -209,12 +209,7 @@ mod tests {
     use super::*;
 
     fn one_group(kind: InputKind, form: Form, shape: GemmShape, seed: u64) -> GroupInputs {
-        let gemm = GroupedGemm {
-            groups: vec![shape],
-            form,
-            output: Default::default(),
-            tokens: Default::default(),
-        };
+        let gemm = GroupedGemm::new(form, [[shape.m, shape.n, shape.k]]);
         generate(&gemm, kind, seed).remove(0)
     }
 

@@ -3,17 +3,12 @@
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_gemm::{GEMM, generate, grids};
-use gauntlet_operations::{Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation};
+use gauntlet_operations::{Form, GroupInputs, GroupedGemm, Inputs, Operation};
 use gauntlet_task::{Coverage, Expected, InputKind, Sizes};
 use proptest::prelude::*;
 
 fn gemm(groups: &[[usize; 3]], form: Form) -> GroupedGemm {
-    GroupedGemm {
-        groups: groups.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect(),
-        form,
-        output: Default::default(),
-        tokens: Default::default(),
-    }
+    GroupedGemm::new(form, groups.iter().copied())
 }
 
 /// What the judge knows of these sizes.

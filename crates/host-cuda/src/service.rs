@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use gauntlet_kernels_cuda::compiler::Origin;
-use gauntlet_kernels_cuda::driver::{DriverError, driver_version};
+use gauntlet_kernels_cuda::driver::DriverError;
 use gauntlet_kernels_cuda::{BuildError, CallTimes, Engine, Kernel, Operands, RunError, TracingError, nvml};
 use gauntlet_operations::Inputs;
 use gauntlet_parameters::Parameters;
@@ -78,34 +78,18 @@ impl CudaService {
 impl Service for CudaService {
     fn describe(&self) -> Description {
         let device = self.engine.device();
-        let version = driver_version().unwrap_or(0);
-        let (major, minor) = device.compute_capability;
-        let mut details = BTreeMap::from([
-            ("gpu", device.name.clone()),
-            ("pci-bus", device.pci_bus.clone()),
-            ("compute-capability", format!("{major}.{minor}")),
-            ("multiprocessors", device.processors.to_string()),
-            ("memory-bytes", device.memory_bytes.to_string()),
-            ("l2-bytes", device.l2_bytes.to_string()),
-            (
-                "driver-cuda",
-                format!("{}.{}", version / 1000, version % 1000 / 10),
-            ),
-        ]);
+        let mut details = device.properties();
         if let Ok(compiler) = self.engine.compiler() {
-            details.insert("compiler", format!("NVRTC {}", compiler.version()));
+            details.insert("compiler".to_owned(), format!("NVRTC {}", compiler.version()));
         }
         if let Ok(name) = nvml::driver_name() {
-            details.insert("driver", name);
+            details.insert("driver".to_owned(), name);
         }
         Description {
             protocol: protocol::VERSION,
             worker: format!("gauntlet cuda {}", env!("CARGO_PKG_VERSION")),
             device: device.name.clone(),
-            details: details
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect(),
+            details,
             ..Description::default()
         }
     }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_host_native::{
-    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, Scope, bad_request, describe_gpu,
-    refused,
+    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, Scope, bad_request, refused,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
@@ -152,7 +151,7 @@ impl Host for LibraryHost {
             Place::Cpu(_) => ("host".to_owned(), Some(probe())),
             Place::Cuda(place) => {
                 let device = place.context().device();
-                details.extend(describe_gpu(device));
+                details.extend(device.properties());
                 (device.name.clone(), None)
             }
         };

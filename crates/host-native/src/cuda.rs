@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use gauntlet_formats::{Tensor, TensorSpec};
-use gauntlet_kernels_cuda::driver::{
-    Context, Device, DeviceMemory, DriverError, Event, Gate, Stream, driver_version,
-};
+use gauntlet_kernels_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, Gate, Stream};
 use gauntlet_kernels_cuda::nvml::Monitor;
 use gauntlet_worker::protocol::{Failure, Sample};
 
@@ -211,26 +209,6 @@ impl CudaPlace {
         }
         Ok(())
     }
-}
-
-/// What a description of a worker says of its GPU.
-pub fn describe_gpu(device: &Device) -> BTreeMap<String, String> {
-    let (major, minor) = device.compute_capability;
-    let version = driver_version().unwrap_or(0);
-    [
-        ("gpu", device.name.clone()),
-        ("pci-bus", device.pci_bus.clone()),
-        ("compute-capability", format!("{major}.{minor}")),
-        ("multiprocessors", device.processors.to_string()),
-        ("memory-bytes", device.memory_bytes.to_string()),
-        ("l2-bytes", device.l2_bytes.to_string()),
-        (
-            "driver-cuda",
-            format!("{}.{}", version / 1000, version % 1000 / 10),
-        ),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .into()
 }
 
 /// The failure that an error of the driver is. An illegal address, a failed launch and similar errors leave the process

@@ -31,7 +31,7 @@ mod service;
 
 pub use arguments::{Argument, ArgumentError, Bound, Passed};
 pub use cpu::CpuPlace;
-pub use cuda::{CudaPlace, describe_gpu, driver_failure};
+pub use cuda::{CudaPlace, driver_failure};
 pub use expression::{Expression, ExpressionError};
 pub use operands::Operands;
 pub use scope::Scope;

@@ -1,14 +1,12 @@
 //! The host of one kernel on a GPU.
 
-use gauntlet_host_native::{
-    Addresses, Call, CudaPlace, Host, Planned, Scope, bad_request, describe_gpu, driver_failure, refused,
-};
+use gauntlet_host_native::{Addresses, Call, CudaPlace, Host, Planned, bad_request, driver_failure, refused};
 use gauntlet_kernels_cuda::compiler::{Compiler, Origin};
 use gauntlet_kernels_cuda::driver::{Dimensions, Function, Stream};
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
 
-use crate::budget::{compile_failure, resources};
+use crate::compiled::{compiled, planned, resources};
 use crate::error::KernelError;
 use crate::file::KernelFile;
 use crate::launch::LaunchPlan;
@@ -51,15 +49,8 @@ impl NvrtcHost {
         let file = &self.file;
         // Every worker is told the parameters of the task's built-in kernels too; they mean nothing here.
         let parameters = &file.parameters().restrict(parameters);
-        let scope = file.scope(Scope::of_case(case), parameters).map_err(refused)?;
-        if let Some(broken) = file.broken_restriction(&scope).map_err(refused)? {
-            return Err(refused(broken));
-        }
-        let plan = file.launch(&scope).map_err(refused)?;
-        let compiled = file.with_source(parameters, |source| {
-            self.compiler.compile_user(source, &self.architecture)
-        });
-        let compiled = compiled.map_err(|error| compile_failure(&error))?;
+        let plan = planned(file, case, parameters)?;
+        let compiled = compiled(file, &self.compiler, &self.architecture, parameters)?;
         let name = file.name();
         if let Origin::NotKept(why) = &compiled.origin {
             eprintln!("{name}: {why}");
@@ -124,7 +115,7 @@ impl NvrtcHost {
 impl Host for NvrtcHost {
     fn describe(&self) -> Description {
         let device = self.place.context().device();
-        let mut details = describe_gpu(device);
+        let mut details = device.properties();
         details.insert("kernel".to_owned(), self.file.name());
         details.insert(
             "compiler".to_owned(),

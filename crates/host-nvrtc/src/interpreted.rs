@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use gauntlet_formats::{Tensor, TensorSpec};
-use gauntlet_host_native::{Addresses, Host, Planned, Scope, bad_request, broken, refused};
+use gauntlet_host_native::{Addresses, Host, Planned, bad_request, broken, refused};
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_parameters::Parameters;
 use gauntlet_ptx::{Kernel, Launch, Memory, run};
 use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
 
-use crate::budget::{compile_failure, resources};
+use crate::compiled::{compile_failure, compiled, planned, resources};
 use crate::error::KernelError;
 use crate::file::KernelFile;
 use crate::launch::LaunchPlan;
@@ -102,15 +102,8 @@ impl Host for InterpretedHost {
         let file = &self.file;
         // Every worker is told the parameters of the task's built-in kernels too; they mean nothing here.
         let parameters = &file.parameters().restrict(parameters);
-        let scope = file.scope(Scope::of_case(case), parameters).map_err(refused)?;
-        if let Some(broken) = file.broken_restriction(&scope).map_err(refused)? {
-            return Err(refused(broken));
-        }
-        let plan = file.launch(&scope).map_err(refused)?;
-        let compiled = file.with_source(parameters, |source| {
-            self.compiler.compile_user(source, &self.architecture)
-        });
-        let compiled = compiled.map_err(|error| compile_failure(&error))?;
+        let plan = planned(file, case, parameters)?;
+        let compiled = compiled(file, &self.compiler, &self.architecture, parameters)?;
         let kernel = self.read(parameters)?;
         if let Ok(kernel) = &kernel {
             let sizes: Vec<usize> = kernel.parameters().iter().map(|one| one.bytes).collect();

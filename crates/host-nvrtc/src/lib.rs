@@ -19,7 +19,7 @@
 //! knows. [`InterpretedHost`] needs no GPU: it compiles for a given architecture, and runs small cases in the
 //! interpreter of [`gauntlet_ptx`], which also finds accesses outside of tensors and elements that are never written.
 
-mod budget;
+mod compiled;
 mod error;
 mod file;
 mod gpu;

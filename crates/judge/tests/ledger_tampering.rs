@@ -1,18 +1,32 @@
 //! A ledger cannot be changed by accident, and a deliberate change is detected.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use gauntlet_judge::ledger::{Breach, Ledger, Record, RecordKind, RunId, RunStart, Verification};
 use rusqlite::Connection;
 use serde_json::json;
 use tempfile::TempDir;
 
-/// A ledger of two runs and six records: 1 and 2 start the runs, 3 to 6 are findings of the first.
+/// A ledger of two runs and six records: 1 and 2 start the runs, 3 to 6 are findings of the first. It is written once and
+/// copied, since the disk is waited for after every record.
 fn filled() -> (TempDir, PathBuf) {
+    static FILE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.sqlite");
+        fill(&path);
+        assert!(!path.with_extension("sqlite-wal").exists(), "all is in the file");
+        std::fs::read(&path).unwrap()
+    });
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.sqlite");
-    let ledger = Ledger::open(&path).unwrap();
+    std::fs::write(&path, &*FILE).unwrap();
+    (folder, path)
+}
+
+fn fill(path: &Path) {
+    let ledger = Ledger::open(path).unwrap();
     let start = RunStart {
         version: "0.1.0".to_owned(),
         file: "round.toml".to_owned(),
@@ -24,7 +38,6 @@ fn filled() -> (TempDir, PathBuf) {
     for number in 3..=6 {
         assert_eq!(ledger.append(&finding(&run, number)).unwrap(), number);
     }
-    (folder, path)
 }
 
 fn finding(run: &RunId, number: u64) -> Record {
@@ -41,6 +54,7 @@ fn finding(run: &RunId, number: u64) -> Record {
 /// Changes the file like an attacker who knows SQLite and drops the triggers first.
 fn tamper(path: &PathBuf, statement: &str) {
     let connection = Connection::open(path).unwrap();
+    connection.execute_batch("PRAGMA synchronous = OFF").unwrap();
     let triggers: Vec<String> = connection
         .prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
         .unwrap()

@@ -1,8 +1,29 @@
 //! Where attention's rows, heads and scales lie.
 
-use crate::{Attention, Scaling, Sequence};
+use crate::{Attention, AttentionFormat, OutputFormat, Scaling, Sequence};
 
 impl Attention {
+    /// Sequences of these numbers of queries and keys, without a mask, with query heads and key heads of one size, a scale
+    /// per head and a result in f16.
+    pub fn new(
+        format: AttentionFormat,
+        sequences: impl IntoIterator<Item = [usize; 2]>,
+        [heads, kv_heads]: [usize; 2],
+        head_size: usize,
+    ) -> Self {
+        let lengths = |[queries, keys]: [usize; 2]| Sequence { queries, keys };
+        Self {
+            sequences: sequences.into_iter().map(lengths).collect(),
+            heads,
+            kv_heads,
+            head_size,
+            causal: false,
+            format,
+            scaling: Scaling::default(),
+            output: OutputFormat::default(),
+        }
+    }
+
     /// Rows of Q and of the output, each of `head_size` elements: query positions × heads, over all sequences.
     pub fn query_rows(&self) -> usize {
         self.sequences

@@ -90,23 +90,8 @@ mod tests {
         assert_eq!(gemm.to_string(), "M 80, N 4096, K 7168, swiglu, to f32");
 
         let mut attention = Attention {
-            sequences: vec![
-                Sequence {
-                    queries: 1,
-                    keys: 512,
-                },
-                Sequence {
-                    queries: 7,
-                    keys: 512,
-                },
-            ],
-            heads: 8,
-            kv_heads: 2,
-            head_size: 64,
             causal: true,
-            format: AttentionFormat::E4m3,
-            scaling: Scaling::PerHead,
-            output: OutputFormat::F16,
+            ..Attention::new(AttentionFormat::E4m3, [[1, 512], [7, 512]], [8, 2], 64)
         };
         assert_eq!(
             attention.to_string(),

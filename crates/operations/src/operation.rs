@@ -32,6 +32,19 @@ pub struct GroupedGemm {
     pub tokens: TokenFormat,
 }
 
+impl GroupedGemm {
+    /// Groups of these M, N and K, with NVFP4 tokens and a result in f16.
+    pub fn new(form: Form, groups: impl IntoIterator<Item = [usize; 3]>) -> Self {
+        let shape = |[m, n, k]: [usize; 3]| GemmShape { m, n, k };
+        Self {
+            groups: groups.into_iter().map(shape).collect(),
+            form,
+            output: OutputFormat::default(),
+            tokens: TokenFormat::default(),
+        }
+    }
+}
+
 named! {
     /// The number format of a grouped GEMM's tokens; weights are always NVFP4.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, JsonSchema)]

@@ -180,17 +180,10 @@ fn nearest(k: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Sequence;
+    use crate::{Form, Sequence};
 
     fn gemm(groups: &[[usize; 3]]) -> Result<(), OperationError> {
-        let groups = groups.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect();
-        Operation::GroupedGemm(GroupedGemm {
-            groups,
-            form: Default::default(),
-            output: Default::default(),
-            tokens: Default::default(),
-        })
-        .validate()
+        Operation::GroupedGemm(GroupedGemm::new(Form::Plain, groups.iter().copied())).validate()
     }
 
     fn attention(
@@ -199,20 +192,13 @@ mod tests {
         kv_heads: usize,
         size: usize,
     ) -> Result<(), OperationError> {
-        let sequences = lengths
-            .iter()
-            .map(|&[queries, keys]| Sequence { queries, keys })
-            .collect();
-        Operation::Attention(Attention {
-            sequences,
-            heads,
-            kv_heads,
-            head_size: size,
-            causal: false,
-            format: AttentionFormat::F16,
-            scaling: Scaling::PerHead,
-            output: Default::default(),
-        })
+        let lengths = lengths.iter().copied();
+        Operation::Attention(Attention::new(
+            AttentionFormat::F16,
+            lengths,
+            [heads, kv_heads],
+            size,
+        ))
         .validate()
     }
 

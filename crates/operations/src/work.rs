@@ -80,18 +80,13 @@ fn attention_bytes(attention: &Attention) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{AttentionFormat, GemmShape, OutputFormat, Scaling, Sequence};
+    use crate::{AttentionFormat, OutputFormat};
 
     #[test]
     fn traffic_of_the_competition_s_third_case_is_its_speed_of_light() {
         // 2.406 µs at 7.68 TB/s, the bandwidth behind the published figures.
-        let groups = [192, 320].map(|m| GemmShape { m, n: 3072, k: 4096 }).to_vec();
-        let problem = Operation::GroupedGemm(GroupedGemm {
-            groups,
-            form: Form::Plain,
-            output: OutputFormat::F16,
-            tokens: Default::default(),
-        });
+        let groups = [192, 320].map(|m| [m, 3072, 4096]);
+        let problem = Operation::GroupedGemm(GroupedGemm::new(Form::Plain, groups));
         let microseconds = problem.bytes() as f64 / 7.68e6;
         assert!((microseconds - 2.406).abs() < 0.005, "{microseconds}");
         assert_eq!(problem.flops(), 2 * 512 * 3072 * 4096);
@@ -100,12 +95,9 @@ mod tests {
     #[test]
     fn a_group_without_rows_costs_nothing_and_a_dual_one_twice_the_products() {
         let gemm = |m, form| {
-            let groups = vec![GemmShape { m, n: 32, k: 64 }];
             Operation::GroupedGemm(GroupedGemm {
-                groups,
-                form,
                 output: OutputFormat::F32,
-                tokens: Default::default(),
+                ..GroupedGemm::new(form, [[m, 32, 64]])
             })
         };
         assert_eq!(
@@ -119,14 +111,8 @@ mod tests {
 
     fn attention(queries: usize, keys: usize, causal: bool) -> Attention {
         Attention {
-            sequences: vec![Sequence { queries, keys }],
-            heads: 2,
-            kv_heads: 1,
-            head_size: 8,
             causal,
-            format: AttentionFormat::E4m3,
-            scaling: Scaling::PerHead,
-            output: OutputFormat::F16,
+            ..Attention::new(AttentionFormat::E4m3, [[queries, keys]], [2, 1], 8)
         }
     }
 

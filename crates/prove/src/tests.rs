@@ -5,9 +5,7 @@ use std::collections::HashSet;
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
-};
+use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
 use gauntlet_operations::{Epilogue, Order, Roles, Schedule, Tile};
 use gauntlet_task::program::{Action, Statement, TileProgram};
 use proptest::prelude::*;
@@ -158,30 +156,9 @@ fn agree(program: &TileProgram, tiles: &[usize]) -> Result<bool, TestCaseError> 
 
 fn problem(attention: bool) -> Operation {
     if attention {
-        Operation::Attention(Attention {
-            sequences: vec![Sequence {
-                queries: 128,
-                keys: 512,
-            }],
-            heads: 1,
-            kv_heads: 1,
-            head_size: 64,
-            causal: false,
-            format: AttentionFormat::F16,
-            scaling: Scaling::PerHead,
-            output: OutputFormat::F16,
-        })
+        Operation::Attention(Attention::new(AttentionFormat::F16, [[128, 512]], [1, 1], 64))
     } else {
-        Operation::GroupedGemm(GroupedGemm {
-            groups: vec![GemmShape {
-                m: 128,
-                n: 64,
-                k: 512,
-            }],
-            form: Form::Plain,
-            output: OutputFormat::F16,
-            tokens: Default::default(),
-        })
+        Operation::GroupedGemm(GroupedGemm::new(Form::Plain, [[128, 64, 512]]))
     }
 }
 

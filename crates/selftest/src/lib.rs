@@ -6,3 +6,26 @@ pub mod characteristics;
 pub mod cheats;
 pub mod honest;
 pub mod power;
+
+use std::io;
+
+use thiserror::Error;
+
+/// Why a worker of the self-test cannot be served.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// None has this name.
+    #[error("there is no {what} `{name}`")]
+    Unknown {
+        /// A cheat, or an honest worker.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// The engine did not start.
+    #[error(transparent)]
+    Engine(#[from] gauntlet_kernels_cpu::EngineError),
+    /// Standard input or output broke.
+    #[error("the coordinator is gone: {0}")]
+    Gone(#[from] io::Error),
+}

@@ -2,20 +2,13 @@
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_families::operations::problem;
-use gauntlet_operations::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
-};
+use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
 use gauntlet_operations::{Order, Schedule, Setup, Tile};
 use gauntlet_simulate::{Bound, Counts, HostTerm, Problem, count, estimate, limit, predicted_speedup};
 
 fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Problem {
-    let groups = rows.iter().map(|&m| GemmShape { m, n, k }).collect();
-    problem(&Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    }))
+    let groups = rows.iter().map(|&m| [m, n, k]);
+    problem(&Operation::GroupedGemm(GroupedGemm::new(form, groups)))
 }
 
 /// The four recorded benchmark cases of the plain form.
@@ -41,14 +34,8 @@ fn dual() -> [Problem; 4] {
 
 fn attention(queries: usize, keys: usize, causal: bool) -> Problem {
     problem(&Operation::Attention(Attention {
-        sequences: vec![Sequence { queries, keys }],
-        heads: 8,
-        kv_heads: 2,
-        head_size: 64,
         causal,
-        format: AttentionFormat::E4m3,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
+        ..Attention::new(AttentionFormat::E4m3, [[queries, keys]], [8, 2], 64)
     }))
 }
 

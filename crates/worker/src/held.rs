@@ -127,6 +127,12 @@ impl WorkerProcess {
         self.held.is_some()
     }
 
+    /// Holds the worker no longer: it loads operands and times its calls by itself. Comes before its first load, until which
+    /// it has not been stopped.
+    pub fn release(&mut self) {
+        self.held = None;
+    }
+
     /// Why the worker is not held though its description offers that: the system does not let this program reach the
     /// worker's memory, or the worker keeps it from that.
     pub fn unreachable(&self) -> Option<&str> {

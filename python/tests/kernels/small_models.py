@@ -43,7 +43,3 @@ def logits(model, ids=None):
 
 def rms(values):
     return values.double().pow(2).mean().sqrt().item()
-
-
-def drawn(*shape, seed=1):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))

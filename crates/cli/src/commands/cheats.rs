@@ -1,7 +1,6 @@
 //! `gauntlet selftest --cheats`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use gauntlet_report::{Column, table};
 use gauntlet_selftest::cheats::{self, CheatReport, Kind, On, Outcome, Quiet, Settings, TrialError};
@@ -10,11 +9,10 @@ use serde::Serialize;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::run::{environment, this_program};
-use crate::commands::selftest::{check_names, neighbour};
+use crate::commands::selftest::{check_names, tested};
 use crate::documents::{Document, Versioned};
-use crate::error::{CliError, say, terminal_width};
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
-use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
 
@@ -36,9 +34,6 @@ impl Document for Tried {
     const VERSION: u32 = 1;
 }
 
-/// How long the load of the machine is measured before the cheats are tried.
-const LISTEN: Duration = Duration::from_secs(2);
-
 /// Measures how quiet the machine is, tries every cheat of the corpus, and prints which gate caught it.
 pub fn cheats(arguments: &Selftest) -> Result<Exit, CliError> {
     let json = arguments.json.as_deref();
@@ -56,15 +51,13 @@ pub fn cheats(arguments: &Selftest) -> Result<Exit, CliError> {
         names: arguments.only.clone(),
         kernels,
     };
-    let _hold = Hold::take(arguments.device.unwrap_or(MeasuredExecutor::Cpu));
-    let quiet = Quiet::measure(LISTEN);
-    say(&format!("{quiet}\n"));
-    let neighbour = neighbour(arguments, &settings.program)?;
-    let progress = Progress::new();
-    let reports = cheats::run(&settings, &mut |report| {
-        progress.show(&format!("{}: {}", report.name, outcome(report.outcome)));
+    let executor = arguments.device.unwrap_or(MeasuredExecutor::Cpu);
+    let (quiet, reports) = tested(arguments, executor, || {
+        let progress = Progress::new();
+        Ok(cheats::run(&settings, &mut |report| {
+            progress.show(&format!("{}: {}", report.name, outcome(report.outcome)));
+        })?)
     })?;
-    drop((progress, neighbour));
     let result = Tried {
         environment: environment(),
         quiet,

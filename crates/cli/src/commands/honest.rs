@@ -1,7 +1,6 @@
 //! `gauntlet selftest --honest`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use gauntlet_report::{Column, table};
 use gauntlet_selftest::cheats::Quiet;
@@ -12,11 +11,10 @@ use serde::Serialize;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::run::{environment, this_program};
-use crate::commands::selftest::{check_names, neighbour};
+use crate::commands::selftest::{check_names, tested};
 use crate::documents::{Document, Versioned};
-use crate::error::{CliError, say, terminal_width};
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
-use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
 
@@ -38,9 +36,6 @@ impl Document for Accepted {
     const VERSION: u32 = 1;
 }
 
-/// How long the load of the machine is measured before.
-const LISTEN: Duration = Duration::from_secs(2);
-
 /// Compares every worker of the zoo with itself, and prints how each comparison ended.
 pub fn honest(arguments: &Selftest) -> Result<Exit, CliError> {
     let known: Vec<&str> = honest::residents().iter().map(|resident| resident.name).collect();
@@ -50,16 +45,13 @@ pub fn honest(arguments: &Selftest) -> Result<Exit, CliError> {
         names: arguments.only.clone(),
         runs: arguments.runs,
     };
-    let _hold = Hold::take(MeasuredExecutor::Cpu);
-    let quiet = Quiet::measure(LISTEN);
-    say(&format!("{quiet}\n"));
-    let neighbour = neighbour(arguments, &settings.program)?;
-    let progress = Progress::new();
-    let reports = honest::run(&settings, &mut |report| {
-        let (name, run) = (report.name, report.run);
-        progress.show(&format!("{name}, run {run}: {}", outcome(report.outcome)));
+    let (quiet, reports) = tested(arguments, MeasuredExecutor::Cpu, || {
+        let progress = Progress::new();
+        Ok(honest::run(&settings, &mut |report| {
+            let (name, run) = (report.name, report.run);
+            progress.show(&format!("{name}, run {run}: {}", outcome(report.outcome)));
+        })?)
     })?;
-    drop((progress, neighbour));
     let result = Accepted {
         environment: environment(),
         quiet,

@@ -1,7 +1,6 @@
 //! `gauntlet selftest --power`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use gauntlet_device::Device;
 use gauntlet_selftest::cheats::Quiet;
@@ -10,12 +9,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::{MeasuredExecutor, Selftest};
-use crate::commands::run::{cpu_worker, environment, this_program, version};
-use crate::commands::selftest::neighbour;
+use crate::commands::run::{cpu_worker, environment, version};
+use crate::commands::selftest::tested;
 use crate::documents::{Document, Versioned};
-use crate::error::{CliError, say, terminal_width};
+use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
-use crate::machine::Hold;
 use crate::progress::{Line, Progress};
 use crate::sink;
 
@@ -39,26 +37,18 @@ impl Document for Powered {
     const VERSION: u32 = 1;
 }
 
-/// How long the load of the machine is measured before.
-const LISTEN: Duration = Duration::from_secs(2);
-
 /// Counts how often real differences are found within the budget, by the lab and by other rules.
 pub fn power(arguments: &Selftest) -> Result<Exit, CliError> {
     let worker = cpu_worker(None)?;
-    let _hold = Hold::take(MeasuredExecutor::Cpu);
-    let quiet = Quiet::measure(LISTEN);
-    say(&format!("{quiet}\n"));
-    let neighbour = neighbour(arguments, &this_program()?)?;
     let plan = Plan {
         effects: arguments.effects.clone(),
         runs: arguments.runs,
         budget: arguments.budget.as_secs_f64(),
     };
-    let power = {
+    let (quiet, power) = tested(arguments, MeasuredExecutor::Cpu, || {
         let line = Line(Progress::new());
-        Power::measure(plan, Device::host(), &worker, &line)?
-    };
-    drop(neighbour);
+        Ok(Power::measure(plan, Device::host(), &worker, &line)?)
+    })?;
     let result = Powered {
         version: version(),
         environment: environment(),

@@ -1,11 +1,13 @@
 //! `gauntlet selftest`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use gauntlet_device::Device;
 use gauntlet_selftest::burner::Burner;
 use gauntlet_selftest::characteristics::error::CharacteristicsError;
 use gauntlet_selftest::characteristics::{Characteristics, Extent};
+use gauntlet_selftest::cheats::Quiet;
 use gauntlet_worker::Program;
 use jiff::Timestamp;
 use schemars::JsonSchema;
@@ -15,9 +17,9 @@ use crate::arguments::{MeasuredExecutor, Selftest};
 use crate::commands::cheats::cheats;
 use crate::commands::honest::honest;
 use crate::commands::power::power;
-use crate::commands::run::{cpu_worker, environment, version};
+use crate::commands::run::{cpu_worker, environment, this_program, version};
 use crate::documents::{Document, Versioned};
-use crate::error::{CliError, terminal_width};
+use crate::error::{CliError, say, terminal_width};
 use crate::exit::Exit;
 use crate::machine::Hold;
 use crate::progress::{Line, Progress};
@@ -98,8 +100,24 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, CliError> {
     })
 }
 
-/// Starts the neighbour if the self-test is to be contested.
-pub fn neighbour(arguments: &Selftest, program: &Program) -> Result<Option<Burner>, CliError> {
+/// How long the load of the machine is measured before a test.
+const LISTEN: Duration = Duration::from_secs(2);
+
+/// Measures how quiet the machine is and says so, then runs a test: alone on the machine, or beside the neighbour if the
+/// self-test is to be contested.
+pub fn tested<T>(
+    arguments: &Selftest,
+    executor: MeasuredExecutor,
+    test: impl FnOnce() -> Result<T, CliError>,
+) -> Result<(Quiet, T), CliError> {
+    let _hold = Hold::take(executor);
+    let quiet = Quiet::measure(LISTEN);
+    say(&format!("{quiet}\n"));
+    let _neighbour = neighbour(arguments, &this_program()?)?;
+    Ok((quiet, test()?))
+}
+
+fn neighbour(arguments: &Selftest, program: &Program) -> Result<Option<Burner>, CliError> {
     let started = arguments.contested.then(|| Burner::start(program)).transpose();
     started.map_err(|error| {
         CliError::broken(format!(

@@ -3,25 +3,11 @@
 
 use gauntlet_device::Device;
 use gauntlet_families::operations::{check, problem};
-use gauntlet_operations::{
-    Attention, AttentionFormat, Operation, OutputFormat, Scaling, Schedule, Sequence, resources,
-};
+use gauntlet_operations::{Attention, AttentionFormat, Operation, Schedule, resources};
 use gauntlet_task::program::{Action, Contents, CopyMethod, Product, Role, Statement, TileProgram};
 
 fn attention(format: AttentionFormat) -> Operation {
-    Operation::Attention(Attention {
-        sequences: vec![Sequence {
-            queries: 512,
-            keys: 512,
-        }],
-        heads: 8,
-        kv_heads: 8,
-        head_size: 64,
-        causal: false,
-        format,
-        scaling: Scaling::default(),
-        output: OutputFormat::F16,
-    })
+    Operation::Attention(Attention::new(format, [[512, 512]], [8, 8], 64))
 }
 
 fn schedule(change: &str) -> Schedule {

@@ -6,20 +6,13 @@ use std::path::Path;
 use gauntlet_device::Device;
 use gauntlet_families::operations::{accepts, check};
 use gauntlet_operations::{
-    Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Exponential, Form, GemmShape,
-    GroupedGemm, Layout, Maps, Operation, Order, OutputFormat, Packing, Roles, Scaling, Schedule, Scores,
-    Sequence, Tile, Values, resources,
+    Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Exponential, Form, GroupedGemm,
+    Layout, Maps, Operation, Order, Packing, Roles, Schedule, Scores, Tile, Values, resources,
 };
 use proptest::prelude::*;
 
 fn gemm(form: Form, shapes: &[[usize; 3]]) -> Operation {
-    let groups = shapes.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect();
-    Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    })
+    Operation::GroupedGemm(GroupedGemm::new(form, shapes.iter().copied()))
 }
 
 fn plain() -> Operation {
@@ -31,19 +24,7 @@ fn dual() -> Operation {
 }
 
 fn attention(format: AttentionFormat) -> Operation {
-    Operation::Attention(Attention {
-        sequences: vec![Sequence {
-            queries: 512,
-            keys: 512,
-        }],
-        heads: 8,
-        kv_heads: 8,
-        head_size: 64,
-        causal: false,
-        format,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
-    })
+    Operation::Attention(Attention::new(format, [[512, 512]], [8, 8], 64))
 }
 
 /// A CPU with fixed figures, so that messages do not depend on the machine that runs the tests.

@@ -7,11 +7,13 @@ use std::path::Path;
 use gauntlet_device::Device;
 use gauntlet_families::open;
 use gauntlet_operations::{
-    Attention, AttentionFormat, Choice, Epilogue, Form, GemmShape, GroupedGemm, Lookup, Operation, Order,
-    OutputFormat, Roles, Scaling, Schedule, Sequence, Setup,
+    Attention, AttentionFormat, Choice, Epilogue, Form, GroupedGemm, Lookup, Operation, Order, Roles,
+    Schedule, Setup,
 };
 use gauntlet_parameters::{Parameters, Value, pairwise};
 use gauntlet_task::Sizes;
+
+use super::sizes;
 
 fn cpu(threads: usize) -> Device {
     let text = format!(
@@ -23,34 +25,18 @@ fn cpu(threads: usize) -> Device {
     Device::from_toml(&text, Path::new("desk.toml")).unwrap()
 }
 
-fn sizes(operation: Operation) -> Sizes {
-    open(&serde_json::to_value(operation).unwrap()).unwrap()
-}
-
 fn gemm(k: usize) -> Sizes {
-    let groups = vec![GemmShape { m: 40, n: 512, k }, GemmShape { m: 384, n: 128, k }];
-    sizes(Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form: Form::Plain,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    }))
+    let groups = [[40, 512, k], [384, 128, k]];
+    sizes(Operation::GroupedGemm(GroupedGemm::new(Form::Plain, groups)))
 }
 
 fn attention() -> Sizes {
-    sizes(Operation::Attention(Attention {
-        sequences: vec![Sequence {
-            queries: 32,
-            keys: 300,
-        }],
-        heads: 1,
-        kv_heads: 1,
-        head_size: 64,
-        causal: false,
-        format: AttentionFormat::E4m3,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
-    }))
+    sizes(Operation::Attention(Attention::new(
+        AttentionFormat::E4m3,
+        [[32, 300]],
+        [1, 1],
+        64,
+    )))
 }
 
 fn all<T: Choice>() -> Vec<Value> {

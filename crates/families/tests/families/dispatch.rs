@@ -3,26 +3,22 @@
 
 use std::path::Path;
 
-use gauntlet_families::{TASKS, open};
-use gauntlet_operations::{Attention, AttentionFormat, Form, GemmShape, GroupedGemm, OutputFormat};
-use gauntlet_operations::{Operation, Scaling, Sequence};
+use gauntlet_families::TASKS;
+use gauntlet_operations::Operation;
+use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm};
 use gauntlet_parameters::{Parameters, Value};
 use gauntlet_task::dispatch::VERSION;
 use gauntlet_task::{
     DispatchEntry, DispatchEvidence, DispatchTable, Match, ModelChoice, Sizes, SpeedupRange,
 };
 
-fn sizes(operation: Operation) -> Sizes {
-    open(&serde_json::to_value(operation).unwrap()).unwrap()
-}
+use super::sizes;
 
 fn gemm_of(groups: &[(usize, usize, usize)], form: Form) -> Sizes {
-    sizes(Operation::GroupedGemm(GroupedGemm {
-        groups: groups.iter().map(|&(m, n, k)| GemmShape { m, n, k }).collect(),
+    sizes(Operation::GroupedGemm(GroupedGemm::new(
         form,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    }))
+        groups.iter().map(|&(m, n, k)| [m, n, k]),
+    )))
 }
 
 fn gemm(groups: &[(usize, usize, usize)]) -> Sizes {
@@ -31,17 +27,8 @@ fn gemm(groups: &[(usize, usize, usize)]) -> Sizes {
 
 fn attention(length: usize, causal: bool) -> Sizes {
     sizes(Operation::Attention(Attention {
-        sequences: vec![Sequence {
-            queries: length,
-            keys: length,
-        }],
-        heads: 8,
-        kv_heads: 8,
-        head_size: 64,
         causal,
-        format: AttentionFormat::F16,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
+        ..Attention::new(AttentionFormat::F16, [[length, length]], [8, 8], 64)
     }))
 }
 

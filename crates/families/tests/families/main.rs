@@ -9,3 +9,13 @@ mod levers;
 mod rules;
 mod storage;
 mod suites;
+
+use gauntlet_families::operations;
+use gauntlet_operations::Operation;
+use gauntlet_task::Sizes;
+
+/// The sizes of an operation as the judge knows them.
+#[expect(clippy::unwrap_used, reason = "tests")]
+fn sizes(operation: Operation) -> Sizes {
+    operations::sizes(&operation).unwrap()
+}

@@ -1,17 +1,14 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 //! When a result counts as correct, by the rules of the built-in tasks.
 
-use gauntlet_families::open;
 use gauntlet_formats::int8;
 use gauntlet_operations::{
     Attention, AttentionFormat, AttentionInputs, Form, GemmShape, GroupedGemm, HeadTensor, Operation,
-    OutputFormat, Scaling, Sequence,
+    OutputFormat, Scaling,
 };
 use gauntlet_task::{Coverage, ErrorMeasures, Expected, InputKind, Output, Rules, Sizes, Tolerance};
 
-fn sizes(operation: Operation) -> Sizes {
-    open(&serde_json::to_value(operation).unwrap()).unwrap()
-}
+use super::sizes;
 
 fn gemm_of(shapes: Vec<GemmShape>, form: Form, output: OutputFormat) -> Sizes {
     sizes(Operation::GroupedGemm(GroupedGemm {
@@ -177,17 +174,8 @@ fn a_bias_of_one_group_is_told_though_it_is_lost_in_the_whole() {
 fn a_head_may_be_off_by_more_than_all_heads() {
     let heads = 8;
     let sizes = sizes(Operation::Attention(Attention {
-        sequences: vec![Sequence {
-            queries: 64,
-            keys: 64,
-        }],
-        heads,
-        kv_heads: heads,
-        head_size: 64,
-        causal: false,
-        format: AttentionFormat::F16,
-        scaling: Scaling::PerHead,
         output: OutputFormat::F32,
+        ..Attention::new(AttentionFormat::F16, [[64, 64]], [heads, heads], 64)
     }));
     let expected = expected(&sizes, InputKind::Competition);
     let units: Vec<f64> = (0..heads)
@@ -320,17 +308,9 @@ fn rules_are_written_as_round_files_have_them() {
 #[test]
 fn an_encoder_and_a_decoder_of_other_steps_are_told_by_their_bias_alone() {
     let attention = |format| Attention {
-        sequences: vec![Sequence {
-            queries: 256,
-            keys: 256,
-        }],
-        heads: 4,
-        kv_heads: 4,
-        head_size: 64,
         causal: true,
-        format,
-        scaling: Scaling::PerHead,
         output: OutputFormat::F32,
+        ..Attention::new(format, [[256, 256]], [4, 4], 64)
     };
     let rules = Rules {
         nrmse: 0.02,

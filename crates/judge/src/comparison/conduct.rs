@@ -346,6 +346,4 @@ fn excess(cases: Vec<Vec<Block>>, confidence: f64) -> Result<Option<Excess>, Jud
 }
 
 #[cfg(test)]
-mod stepped_tests;
-#[cfg(test)]
 mod tests;

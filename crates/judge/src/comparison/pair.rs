@@ -6,14 +6,16 @@
 //! the blocks follow, whose requests meet the remaining new sets somewhere among their calls. The second load brings new
 //! values to addresses that are in use.
 
+mod plan;
+mod turns;
+
 use std::ops::Range;
 use std::time::Instant;
 
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Block, BlockOrder};
-use gauntlet_task::{Case, Output, Rules};
+use gauntlet_task::{Case, Rules};
 use gauntlet_worker::most_calls;
-use rand::seq::SliceRandom;
 use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
@@ -24,28 +26,7 @@ use super::slot::Slot;
 use super::warm_up::WarmingUp;
 use crate::evidence::{Candidate, Spent};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets};
-
-/// Target duration of a slot, filled with calls. On a shared two-core machine lone calls of 4…25 ms varied by 10 %
-/// within a block, and slot medians by a third of that. A slot this long also hides the clock's resolution and the
-/// message exchange.
-const SLOT: f64 = 20e-3;
-
-/// Target duration of a slot on a GPU. Slots of 20 ms were measured on an H200: three in four medians lay within 0.6 %
-/// of their process's median. Slots of 8 ms were not measured; their scatter is assumed to grow by at most the square
-/// root of the ratio, 1.6, to 1 %. A process has several slots for each case, and the interval narrows with the number
-/// of pairs of processes, which can be larger when each pair is shorter.
-const SLOT_ON_GPU: f64 = 8e-3;
-
-/// Most calls in one slot; their times travel as text, a microsecond or two each.
-const MOST_SAMPLES: usize = 4096;
-
-/// The faster side fills a slot unless the slower side would then take this many slot durations. Both sides make the
-/// same number of calls, so that message times are comparable. With only a few calls of a much faster side between
-/// messages, its times could not be checked.
-const MOST_SLOTS: f64 = 8.0;
-
-/// Most lone calls on new values in a load.
-const MOST_LONE: usize = 6;
+use plan::{MOST_SAMPLES, Plan, SLOT, SLOT_ON_GPU, loads, samples_for};
 
 /// A case with the operands that a pair is given.
 pub struct Dealt<'c> {
@@ -81,16 +62,6 @@ pub struct Pair<'a> {
     spent: Spent,
 }
 
-/// What the requests of a case have in common.
-struct Plan {
-    /// Calls of a slot, about.
-    target: usize,
-    /// Most calls of a request.
-    most: usize,
-    /// The probability that results of a request are asked for.
-    checking: f64,
-}
-
 impl<'a> Pair<'a> {
     /// Starts both processes in parallel, because driver start-up takes time. Runs on rayon's global pool, whose
     /// threads never end: a worker is killed when the thread that started it ends, so a scoped thread would kill it
@@ -110,9 +81,15 @@ impl<'a> Pair<'a> {
                 || Side::start(workshop, Arm::Candidate, candidate),
             )
         });
-        let (baseline, candidate) = (baseline?, candidate?);
+        let (mut baseline, mut candidate) = (baseline?, candidate?);
         baseline.must_be_reached_like(&candidate)?;
         candidate.must_be_reached_like(&baseline)?;
+        // The gate before each call of a held worker on a GPU is far longer than the call, so a worker without one would show
+        // nothing of what lies around it.
+        if on_gpu(workshop) && !(baseline.is_held() && candidate.is_held()) {
+            baseline.release();
+            candidate.release();
+        }
         Ok(Self {
             workshop,
             rules,
@@ -208,11 +185,10 @@ impl<'a> Pair<'a> {
         } else {
             MOST_SAMPLES
         };
-        // One after the other, since a worker may benchmark alternatives here.
-        for (side, schedule) in [&mut self.baseline, &mut self.candidate]
-            .into_iter()
-            .zip(dealt.schedules)
-        {
+        // One after the other, since a worker may benchmark alternatives here. The order alternates: on an H100 the side that
+        // built first in every pair was 0.8 % faster than its twin, by where its memory lay.
+        for side in self.in_turn(0) {
+            let schedule = dealt.schedules[side.arm as usize];
             side.ask(Purpose::Build, 1, |worker| {
                 worker.build(&dealt.case.sizes, schedule)
             })?;
@@ -226,7 +202,7 @@ impl<'a> Pair<'a> {
         };
         let mut calls = [0.0; 2];
         let mut fetching: f64 = 0.0;
-        for (place, arm) in [Arm::Baseline, Arm::Candidate].into_iter().enumerate() {
+        for arm in self.in_turn(0).map(|side| side.arm) {
             let mut warming = WarmingUp::default();
             let mut last = 1;
             let is_held = self.side(arm).is_held();
@@ -245,7 +221,7 @@ impl<'a> Pair<'a> {
                 let (_, seconds) = checker.take(self.side(arm), rng().random_range(0..last), 0)?;
                 fetching = fetching.max(seconds);
             }
-            calls[place] = warming.turn();
+            calls[arm as usize] = warming.turn();
             conduct.note_warm_up(arm, &warming);
         }
         self.baseline.begin_case();
@@ -298,125 +274,6 @@ impl<'a> Pair<'a> {
         }
         Ok(copies)
     }
-
-    /// Takes lone calls on new and on known values, in random order. At least half of the sets are left to the blocks.
-    fn lone_calls(
-        &mut self,
-        plan: &Plan,
-        deck: &mut Deck,
-        numbers: &[usize],
-        checker: &mut Checker,
-        conduct: &mut CaseConduct,
-    ) -> Result<(), ExaminationFailure> {
-        // Known values are now in memory that no call has used.
-        let (_, slots) = self.lone(plan, deck, 0, numbers, checker)?;
-        conduct.note_alone(&slots);
-        let mut sets: Vec<usize> = (1..numbers.len()).collect();
-        sets.shuffle(&mut rng());
-        // A single set goes to either.
-        let lone = match sets.len() {
-            1 => usize::from(rng().random::<bool>()),
-            fresh => (fresh / 2).min(MOST_LONE),
-        };
-        sets.truncate(lone);
-        let known = vec![0; sets.len()];
-        sets.extend(known);
-        sets.shuffle(&mut rng());
-        for set in sets {
-            let (request, slots) = self.lone(plan, deck, set, numbers, checker)?;
-            conduct.note_alone(&slots);
-            conduct.note_lone(!request.fresh.is_empty(), slots);
-        }
-        Ok(())
-    }
-
-    /// Takes one lone call of each side on a copy of a set, the first side drawn.
-    fn lone(
-        &mut self,
-        plan: &Plan,
-        deck: &mut Deck,
-        set: usize,
-        numbers: &[usize],
-        checker: &mut Checker,
-    ) -> Result<(TimedRequest, [Slot; 2]), ExaminationFailure> {
-        let mut request = deck.lone(set, &mut rng());
-        request.checks = draw_checks(1, plan.checking, &mut rng());
-        let first = if rng().random() {
-            Arm::Baseline
-        } else {
-            Arm::Candidate
-        };
-        let (one, checked) = self.turn(first, &request, numbers, checker)?;
-        let (other, checked_too) = self.turn(other_than(first), &request, numbers, checker)?;
-        compare(checker, first, &checked, &checked_too)?;
-        let slots = match first {
-            Arm::Baseline => [one, other],
-            Arm::Candidate => [other, one],
-        };
-        Ok((request, slots))
-    }
-
-    /// Takes the slots of a block: each side gets both requests.
-    fn block(
-        &mut self,
-        order: BlockOrder,
-        requests: &[TimedRequest; 2],
-        numbers: &[usize],
-        checker: &mut Checker,
-    ) -> Result<Vec<(Arm, Slot)>, ExaminationFailure> {
-        let mut taken: Vec<(Arm, Slot)> = Vec::new();
-        let mut results: [Option<(Arm, Vec<Output>)>; 2] = [None, None];
-        for arm in order.arms() {
-            let place = taken.iter().filter(|(other, _)| *other == arm).count();
-            let (slot, checked) = self.turn(arm, &requests[place], numbers, checker)?;
-            taken.push((arm, slot));
-            match results[place].take() {
-                None => results[place] = Some((arm, checked)),
-                Some((first, before)) => compare(checker, first, &before, &checked)?,
-            }
-        }
-        Ok(taken)
-    }
-
-    fn side(&mut self, arm: Arm) -> &mut Side {
-        match arm {
-            Arm::Baseline => &mut self.baseline,
-            Arm::Candidate => &mut self.candidate,
-        }
-    }
-
-    /// One side's turn: the request, and the results that are asked for.
-    fn turn(
-        &mut self,
-        arm: Arm,
-        request: &TimedRequest,
-        numbers: &[usize],
-        checker: &mut Checker,
-    ) -> Result<(Slot, Vec<Output>), ExaminationFailure> {
-        let side = self.side(arm);
-        let set = |call: usize| numbers[request.copies[call] % numbers.len()];
-        if side.is_held() {
-            let (slot, outputs) = side.step(request, set, checker)?;
-            for (call, output) in request.checks.iter().zip(&outputs) {
-                checker.check(arm, set(*call), output)?;
-            }
-            return Ok((slot, outputs));
-        }
-        let slot = side.time(&request.copies)?;
-        let mut outputs = Vec::new();
-        for call in &request.checks {
-            outputs.push(checker.take(side, *call, set(*call))?.0);
-        }
-        Ok((slot, outputs))
-    }
-
-    /// Both sides in alternating order: the side that goes first may meet other caches or another clock than the side
-    /// that follows.
-    fn in_turn(&mut self, place: usize) -> [&mut Side; 2] {
-        let mut sides = [&mut self.baseline, &mut self.candidate];
-        sides.rotate_left((self.process + place) % 2);
-        sides
-    }
 }
 
 /// A request for calls on the only copy of the known set.
@@ -428,38 +285,9 @@ fn on_known(calls: usize, checks: Vec<usize>) -> TimedRequest {
     }
 }
 
-fn other_than(arm: Arm) -> Arm {
-    match arm {
-        Arm::Baseline => Arm::Candidate,
-        Arm::Candidate => Arm::Baseline,
-    }
-}
-
-/// Compares the results of the same calls; `first` is the side of the first ones.
-fn compare(
-    checker: &Checker,
-    first: Arm,
-    one: &[Output],
-    other: &[Output],
-) -> Result<(), ExaminationFailure> {
-    one.iter().zip(other).try_for_each(|(one, other)| match first {
-        Arm::Baseline => checker.compare(one, other),
-        Arm::Candidate => checker.compare(other, one),
-    })
-}
-
 /// Whether calls are computed on a GPU. A worker's CPU time then does not show how much it computes.
 fn on_gpu(workshop: &Workshop) -> bool {
     workshop.instruments().is_some()
-}
-
-/// The fresh sets of each load, and its blocks: two loads if there are enough of both.
-fn loads(sets: usize, orders: &[BlockOrder]) -> Vec<(Range<usize>, &[BlockOrder])> {
-    if sets < 2 || orders.len() < 2 {
-        return vec![(0..sets, orders)];
-    }
-    let (half, (before, after)) = (sets.div_ceil(2), orders.split_at(orders.len().div_ceil(2)));
-    vec![(0..half, before), (half..sets, after)]
 }
 
 fn block(process: usize, slots: &[(Arm, Slot)]) -> Block {
@@ -484,11 +312,6 @@ fn block(process: usize, slots: &[(Arm, Slot)]) -> Block {
     }
 }
 
-fn samples_for([one, other]: [f64; 2], slot: f64) -> usize {
-    let call = one.min(other).max(one.max(other) / MOST_SLOTS);
-    ((slot / call.max(1e-9)).ceil() as usize).clamp(1, MOST_SAMPLES)
-}
-
 /// Runs a function and adds the elapsed seconds.
 pub fn clocked<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
     let begun = Instant::now();
@@ -500,31 +323,6 @@ pub fn clocked<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slot_holds_as_many_calls_as_fill_it() {
-        assert_eq!(samples_for([1.0; 2], SLOT), 1);
-        assert_eq!(samples_for([1e-3; 2], SLOT), 20);
-        assert_eq!(samples_for([0.0; 2], SLOT), MOST_SAMPLES);
-        assert_eq!(samples_for([1e-3, 5e-4], SLOT), 40);
-        assert_eq!(samples_for([1e-4, 1e-3], SLOT), 160, "no more than eight slots");
-    }
-
-    #[test]
-    fn a_second_load_brings_new_values_to_used_addresses() {
-        let orders = [BlockOrder::Abba, BlockOrder::Baab, BlockOrder::Abba];
-        let split = |sets, orders| {
-            let parts = loads(sets, orders);
-            parts
-                .into_iter()
-                .map(|(sets, orders)| (sets, orders.len()))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(split(8, &orders), [(0..4, 2), (4..8, 1)]);
-        assert_eq!(split(2, &orders), [(0..1, 2), (1..2, 1)]);
-        assert_eq!(split(1, &orders), [(0..1, 3)]);
-        assert_eq!(split(4, &orders[..1]), [(0..4, 1)]);
-    }
 
     #[test]
     fn what_is_clocked_is_added() {

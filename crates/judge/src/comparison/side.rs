@@ -193,6 +193,11 @@ impl Side {
         self.worker.is_held()
     }
 
+    /// Lets the worker load operands and time its calls by itself. Comes before its first load.
+    pub fn release(&mut self) {
+        self.worker.release();
+    }
+
     /// Fails if this side's memory cannot be reached though the other side's can: then it is not the system that keeps the
     /// coordinator from it, but the kernel.
     pub fn must_be_reached_like(&self, other: &Self) -> Result<(), ExaminationFailure> {

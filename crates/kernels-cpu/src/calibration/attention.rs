@@ -1,6 +1,6 @@
 //! The parts of attention besides products: packing its operands, the softmax, and rescaling outputs.
 
-use gauntlet_operations::{Attention, AttentionFormat, HeadTensor, OutputFormat, Scaling, Sequence};
+use gauntlet_operations::{Attention, AttentionFormat, HeadTensor, Scaling};
 use gauntlet_operations::{Schedule, Tile};
 
 use super::bench::Bench;
@@ -130,19 +130,7 @@ fn turn(bench: &Bench) -> Result<f64, CalibrationError> {
 }
 
 fn plan(bench: &Bench, swapped: bool) -> Result<AttentionPlan, CalibrationError> {
-    let problem = Attention {
-        sequences: vec![Sequence {
-            queries: KEYS,
-            keys: KEYS,
-        }],
-        heads: 1,
-        kv_heads: 1,
-        head_size: HEAD,
-        causal: false,
-        format: AttentionFormat::F16,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
-    };
+    let problem = Attention::new(AttentionFormat::F16, [[KEYS, KEYS]], [1, 1], HEAD);
     let schedule = Schedule {
         tile: Tile {
             m: KEYS,

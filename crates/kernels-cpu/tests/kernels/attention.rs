@@ -78,17 +78,9 @@ proptest! {
 
 fn problem(lengths: [usize; 2], head_size: usize, causal: bool, format: AttentionFormat) -> Operation {
     Operation::Attention(Attention {
-        sequences: vec![Sequence {
-            queries: lengths[0],
-            keys: lengths[1],
-        }],
-        heads: 2,
-        kv_heads: 1,
-        head_size,
         causal,
-        format,
-        scaling: Scaling::PerHead,
         output: OutputFormat::F32,
+        ..Attention::new(format, [[lengths[0], lengths[1]]], [2, 1], head_size)
     })
 }
 

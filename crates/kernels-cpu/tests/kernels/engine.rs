@@ -6,34 +6,16 @@ use crate::support::{assert_bits, engine, expected, schedule};
 use gauntlet_families::operations::generate;
 use gauntlet_kernels_cpu::{Engine, EngineOptions, SimdPath};
 use gauntlet_operations::{
-    Attention, AttentionFormat, Cluster, Form, GemmShape, GroupedGemm, Operation, Output, OutputFormat,
-    Roles, Scaling, Schedule, Sequence, Setup,
+    Attention, AttentionFormat, Cluster, Form, GroupedGemm, Operation, Output, Roles, Schedule, Setup,
 };
 use gauntlet_task::InputKind;
 
 fn gemm(groups: &[[usize; 3]]) -> Operation {
-    Operation::GroupedGemm(GroupedGemm {
-        groups: groups
-            .iter()
-            .map(|[m, n, k]| GemmShape { m: *m, n: *n, k: *k })
-            .collect(),
-        form: Form::Plain,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    })
+    Operation::GroupedGemm(GroupedGemm::new(Form::Plain, groups.iter().copied()))
 }
 
 fn attention(head_size: usize) -> Operation {
-    Operation::Attention(Attention {
-        sequences: vec![Sequence { queries: 8, keys: 8 }],
-        heads: 3,
-        kv_heads: 1,
-        head_size,
-        causal: false,
-        format: AttentionFormat::F16,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
-    })
+    Operation::Attention(Attention::new(AttentionFormat::F16, [[8, 8]], [3, 1], head_size))
 }
 
 fn refusal(problem: &Operation, schedule: &Schedule) -> String {

@@ -306,12 +306,7 @@ fn packed_weights_change_nothing() {
 
 #[test]
 fn weights_packed_by_another_plan_are_refused() {
-    let problem = Operation::GroupedGemm(GroupedGemm {
-        groups: vec![GemmShape { m: 4, n: 48, k: 64 }],
-        form: Form::Plain,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    });
+    let problem = Operation::GroupedGemm(GroupedGemm::new(Form::Plain, [[4, 48, 64]]));
     let generated = generate(&problem, InputKind::Wide, 3);
     let Inputs::GroupedGemm(inputs) = &generated else {
         unreachable!("the problem is a GEMM")

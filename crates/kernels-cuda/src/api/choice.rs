@@ -254,7 +254,7 @@ fn narrow_depth(form: Form) -> usize {
 #[cfg(test)]
 mod tests {
     use gauntlet_device::Device;
-    use gauntlet_operations::{GemmShape, OutputFormat, TokenFormat};
+    use gauntlet_operations::{OutputFormat, TokenFormat};
 
     use super::*;
     use crate::plan::{self, Source};
@@ -262,12 +262,7 @@ mod tests {
     const PROCESSORS: u32 = 132;
 
     fn gemm(tokens: &[usize], [n, k]: [usize; 2], form: Form) -> GroupedGemm {
-        GroupedGemm {
-            groups: tokens.iter().map(|&m| GemmShape { m, n, k }).collect(),
-            form,
-            output: OutputFormat::F16,
-            tokens: Default::default(),
-        }
+        GroupedGemm::new(form, tokens.iter().map(|&m| [m, n, k]))
     }
 
     /// The kernel, and the tokens of a block if it is the narrow one.

@@ -1,5 +1,6 @@
 //! The GPUs of this machine.
 
+use std::collections::BTreeMap;
 use std::ffi::c_char;
 use std::sync::OnceLock;
 
@@ -100,6 +101,26 @@ impl Device {
             count if ordinal < count => Self::describe(ordinal),
             count => Err(DriverError::NoDevice { ordinal, count }),
         }
+    }
+
+    /// What a description of a worker says of its GPU, by name.
+    pub fn properties(&self) -> BTreeMap<String, String> {
+        let (major, minor) = self.compute_capability;
+        let version = driver_version().unwrap_or(0);
+        [
+            ("gpu", self.name.clone()),
+            ("pci-bus", self.pci_bus.clone()),
+            ("compute-capability", format!("{major}.{minor}")),
+            ("multiprocessors", self.processors.to_string()),
+            ("memory-bytes", self.memory_bytes.to_string()),
+            ("l2-bytes", self.l2_bytes.to_string()),
+            (
+                "driver-cuda",
+                format!("{}.{}", version / 1000, version % 1000 / 10),
+            ),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .into()
     }
 
     /// What plans need to know of the GPU. Machine code for sm_80 also runs on compute capabilities 8.6 and 8.7 (CUDA C++

@@ -185,22 +185,14 @@ pub(super) fn assembled(bytes: usize, pieces: &[Piece<'_>]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use gauntlet_families::operations;
-    use gauntlet_operations::{Form, GemmShape, Inputs, Operation, OutputFormat};
+    use gauntlet_operations::{Form, Inputs, Operation};
     use gauntlet_task::InputKind;
     use proptest::prelude::*;
 
     use super::*;
 
     fn gemm(shapes: Vec<(usize, usize, usize)>, form: Form) -> GroupedGemm {
-        GroupedGemm {
-            groups: shapes
-                .into_iter()
-                .map(|(m, n, k)| GemmShape { m, n, k })
-                .collect(),
-            form,
-            output: OutputFormat::F16,
-            tokens: Default::default(),
-        }
+        GroupedGemm::new(form, shapes.into_iter().map(|(m, n, k)| [m, n, k]))
     }
 
     fn inputs(gemm: &GroupedGemm, seed: u64) -> Vec<GroupInputs> {

@@ -1,7 +1,7 @@
 //! What the tests of all plans share.
 
 use bytemuck::Pod;
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, OutputFormat};
+use gauntlet_operations::{Form, GroupedGemm};
 use proptest::prelude::*;
 
 use super::{Addresses, Target, Variant};
@@ -28,12 +28,7 @@ pub const ADDRESSES: Addresses = Addresses {
 
 /// Groups of these M, N and K.
 pub fn gemm(shapes: &[[usize; 3]], form: Form) -> GroupedGemm {
-    GroupedGemm {
-        groups: shapes.iter().map(|&[m, n, k]| GemmShape { m, n, k }).collect(),
-        form,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    }
+    GroupedGemm::new(form, shapes.iter().copied())
 }
 
 /// Groups of up to `most_rows` weight rows, most of them with few tokens or none.

@@ -16,6 +16,7 @@ pub mod native;
 mod own_maps;
 pub mod rows;
 mod scales;
+mod source;
 pub mod swapped;
 mod target;
 mod tiled;
@@ -26,9 +27,7 @@ mod variant;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_device::Arch;
-use gauntlet_operations::resources::is_narrow;
-use gauntlet_operations::{GroupedGemm, Maps, Operation, Roles, Schedule, TokenFormat};
+use gauntlet_operations::{GroupedGemm, Maps, Operation, Schedule, TokenFormat};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
@@ -39,6 +38,7 @@ use native::NativePlan;
 pub use own_maps::{HeadMatrices, HeadShape, MappedOperands};
 use rows::RowsPlan;
 pub use scales::ScaleLayout;
+pub use source::Source;
 use swapped::SwappedPlan;
 pub use target::{Code, Target};
 pub use tiles::Tile;
@@ -60,8 +60,8 @@ pub fn plan(problem: &Operation, schedule: &Schedule, target: Target) -> Result<
         Operation::Attention(attention) => return attention::plan(attention, schedule, target),
     };
     check_tokens(gemm)?;
-    let source = source(schedule, target.arch);
-    check_arch(source, schedule, target.arch)?;
+    let source = Source::selected(schedule, target.arch);
+    source.check(schedule, target.arch)?;
     if source != Source::Native {
         let why = "of the CUDA kernels only the native one, on sm_100a, makes tensor maps in its blocks";
         PlanError::unless("maps", schedule.maps, Maps::Prebuilt, why)?;
@@ -87,93 +87,6 @@ fn check_tokens(gemm: &GroupedGemm) -> Result<(), PlanError> {
     match gemm.tokens {
         TokenFormat::F32 => Err(PlanError::WideTokens),
         TokenFormat::Nvfp4 | TokenFormat::F16 | TokenFormat::Bf16 => Ok(()),
-    }
-}
-
-/// The kernel of a GEMM that a schedule selects.
-fn source(schedule: &Schedule, arch: Arch) -> Source {
-    match schedule.roles {
-        _ if arch == Arch::Sm100a => Source::Native,
-        _ if !schedule.swap_ab => Source::Rows,
-        _ if is_narrow(schedule) => Source::Narrow,
-        Roles::Unified => Source::Unified,
-        Roles::Specialised => Source::Swapped,
-    }
-}
-
-/// Checks that a kernel has its instructions on an architecture.
-///
-/// # Errors
-/// Names the parameter that would select another kernel, or the architecture if no kernel is built for it.
-fn check_arch(source: Source, schedule: &Schedule, arch: Arch) -> Result<(), PlanError> {
-    if source.runs_on(arch) {
-        return Ok(());
-    }
-    if !Source::Unified.runs_on(arch) {
-        return Err(PlanError::Architecture {
-            arch,
-            kernel: source.entry(),
-        });
-    }
-    let why = format!(
-        "the {} kernel needs a Hopper GPU, and this one runs the kernels for {arch}",
-        source.entry()
-    );
-    Err(match source {
-        Source::Rows => PlanError::word("swap-ab", schedule.swap_ab, why, "choose true"),
-        _ => PlanError::word("roles", schedule.roles, why, "choose unified"),
-    })
-}
-
-/// A source file under `kernels/`; each holds one kernel, named as the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Source {
-    /// Tokens are the rows of a tile: the staircase.
-    Rows,
-    /// Weights are the rows of a tile, taken through registers; tokens are the columns.
-    Swapped,
-    /// Converts the tokens of the swapped kernel, before it.
-    Tokens,
-    /// Plans a call of the swapped kernel on the device, before both.
-    Route,
-    /// Sorts the tokens of a mixture of experts by their experts.
-    Arrange,
-    /// Copies them in that order, after it.
-    Gather,
-    /// Adds up the results of each token's experts.
-    Combine,
-    /// At most sixteen tokens a group: bound by reading the weights.
-    Narrow,
-    /// As the swapped kernel, by warps that all do the same work, without Hopper's instructions.
-    Unified,
-    /// By Blackwell's matrix unit, which multiplies NVFP4 as it is.
-    Native,
-    /// Attention by warps that all do the same work: the staircase.
-    AttentionUnified,
-    /// Attention by one warp that loads and warp groups that multiply.
-    AttentionSpecialised,
-    /// Attention with all keys in shared memory together, split over a cluster.
-    AttentionResident,
-}
-
-impl Source {
-    /// Whether its instructions exist on an architecture. Kernels by `mma.sync` and `cp.async` are built for every one from
-    /// sm_80 on, the native one for sm_100a alone, and the others for sm_90a alone.
-    pub fn runs_on(self, arch: Arch) -> bool {
-        match self {
-            Self::Tokens | Self::Narrow | Self::Unified | Self::AttentionUnified => {
-                matches!(arch, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a)
-            }
-            Self::Rows
-            | Self::Swapped
-            | Self::Route
-            | Self::Arrange
-            | Self::Gather
-            | Self::Combine
-            | Self::AttentionSpecialised
-            | Self::AttentionResident => arch == Arch::Sm90a,
-            Self::Native => arch == Arch::Sm100a,
-        }
     }
 }
 
@@ -317,88 +230,17 @@ pub struct Weights {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::{
-        Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Lookup, Order, OutputFormat, Scaling,
-        Sequence,
-    };
+    use gauntlet_device::Arch;
+    use gauntlet_operations::{Attention, AttentionFormat, Form, Lookup, Order, Roles};
 
     use super::*;
 
     fn gemm(k: usize) -> Operation {
-        Operation::GroupedGemm(GroupedGemm {
-            groups: vec![GemmShape { m: 4, n: 64, k }],
-            form: Form::Plain,
-            output: OutputFormat::F16,
-            tokens: Default::default(),
-        })
+        Operation::GroupedGemm(fixture::gemm(&[[4, 64, k]], Form::Plain))
     }
 
     fn attention(head_size: usize) -> Operation {
-        Operation::Attention(Attention {
-            sequences: vec![Sequence { queries: 1, keys: 1 }],
-            heads: 1,
-            kv_heads: 1,
-            head_size,
-            causal: false,
-            format: AttentionFormat::F16,
-            scaling: Scaling::PerHead,
-            output: OutputFormat::F16,
-        })
-    }
-
-    #[test]
-    fn words_choose_the_kernel() {
-        let chosen = |swap_ab, roles, m, n| {
-            let schedule = Schedule {
-                tile: gauntlet_operations::Tile { m, n, k: 128 },
-                swap_ab,
-                roles,
-                ..Schedule::baseline()
-            };
-            assert_eq!(source(&schedule, Arch::Sm100a), Source::Native);
-            source(&schedule, Arch::Sm90a)
-        };
-        for (roles, wide) in [
-            (Roles::Specialised, Source::Swapped),
-            (Roles::Unified, Source::Unified),
-        ] {
-            assert_eq!(chosen(false, roles, 32, 16), Source::Rows);
-            assert_eq!(chosen(true, roles, 32, 16), Source::Narrow);
-            assert_eq!(chosen(true, roles, 16, 8), Source::Narrow);
-            assert_eq!(chosen(true, roles, 64, 16), wide);
-            assert_eq!(chosen(true, roles, 32, 24), wide);
-        }
-    }
-
-    #[test]
-    fn what_needs_hopper_is_refused_elsewhere_with_the_word_that_chooses_another_kernel() {
-        let message = |schedule: &Schedule, arch| {
-            let target = Target {
-                arch,
-                ..Target::hopper(132)
-            };
-            plan(&gemm(256), schedule, target).unwrap_err().to_string()
-        };
-        let rows = Schedule::baseline();
-        let swapped = Schedule {
-            swap_ab: true,
-            roles: Roles::Specialised,
-            ..Schedule::baseline()
-        };
-        for arch in [Arch::Sm80, Arch::Sm89] {
-            assert_eq!(
-                message(&rows, arch),
-                format!(
-                    "swap-ab = false: the rows kernel needs a Hopper GPU, and this one runs the kernels for {arch}; choose true"
-                )
-            );
-            assert_eq!(
-                message(&swapped, arch),
-                format!(
-                    "roles = specialised: the swapped kernel needs a Hopper GPU, and this one runs the kernels for {arch}; choose unified"
-                )
-            );
-        }
+        Operation::Attention(Attention::new(AttentionFormat::F16, [[1, 1]], [1, 1], head_size))
     }
 
     #[test]

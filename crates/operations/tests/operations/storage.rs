@@ -15,27 +15,14 @@ use safetensors::{Dtype, SafeTensors};
 use tempfile::TempDir;
 
 fn gemm(form: Form, k: usize) -> Operation {
-    let groups = [(3, 5), (0, 2), (2, 1)]
-        .map(|(m, n)| GemmShape { m, n, k })
-        .to_vec();
-    Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    })
+    let groups = [[3, 5], [0, 2], [2, 1]].map(|[m, n]| [m, n, k]);
+    Operation::GroupedGemm(GroupedGemm::new(form, groups))
 }
 
 fn attention(format: AttentionFormat) -> Operation {
     Operation::Attention(Attention {
-        sequences: vec![Sequence { queries: 3, keys: 4 }, Sequence { queries: 1, keys: 2 }],
-        heads: 4,
-        kv_heads: 2,
-        head_size: 5,
-        causal: false,
-        format,
-        scaling: Scaling::PerHead,
         output: OutputFormat::F32,
+        ..Attention::new(format, [[3, 4], [1, 2]], [4, 2], 5)
     })
 }
 

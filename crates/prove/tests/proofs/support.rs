@@ -2,42 +2,15 @@
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
-};
+use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
 use gauntlet_operations::{Epilogue, Order, Roles, Schedule, Scores, Tile};
 use gauntlet_task::program::TileProgram;
 
 pub const ARCHS: [Arch; 5] = [Arch::Cpu, Arch::Sm80, Arch::Sm89, Arch::Sm90a, Arch::Sm100a];
 
 pub fn problems() -> Vec<Operation> {
-    let gemm = |form| {
-        Operation::GroupedGemm(GroupedGemm {
-            groups: vec![GemmShape {
-                m: 256,
-                n: 256,
-                k: 4096,
-            }],
-            form,
-            output: OutputFormat::default(),
-            tokens: Default::default(),
-        })
-    };
-    let attention = |format| {
-        Operation::Attention(Attention {
-            sequences: vec![Sequence {
-                queries: 512,
-                keys: 512,
-            }],
-            heads: 8,
-            kv_heads: 8,
-            head_size: 64,
-            causal: false,
-            format,
-            scaling: Scaling::PerHead,
-            output: OutputFormat::default(),
-        })
-    };
+    let gemm = |form| Operation::GroupedGemm(GroupedGemm::new(form, [[256, 256, 4096]]));
+    let attention = |format| Operation::Attention(Attention::new(format, [[512, 512]], [8, 8], 64));
     vec![
         gemm(Form::Plain),
         gemm(Form::Swiglu),

@@ -4,6 +4,8 @@
 
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, Swizzle, TensorMap, run};
 
+use super::words_at;
+
 /// Runs blocks of 32 threads, two a cluster, with 64 words of input, a tensor map of them as rows of eight, and 64 words of
 /// output.
 fn launched(body: &str, seed: u64) -> Result<Vec<u32>, Fault> {
@@ -43,10 +45,7 @@ END: ret;
         ..Launch::of(&kernel, [2, 1, 1], [32, 1, 1])
     };
     run(&[launch], &mut memory, seed)?;
-    let words = memory.contents(output).unwrap().chunks_exact(4);
-    Ok(words
-        .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
-        .collect())
+    Ok(words_at(&memory, output))
 }
 
 fn fault(body: &str) -> String {

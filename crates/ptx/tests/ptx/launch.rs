@@ -4,6 +4,8 @@
 
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, run};
 
+use super::words_at;
+
 /// A kernel with one address as its parameter; `body` runs after `%rd0` is set to it.
 fn kernel(body: &str) -> Kernel {
     let text = format!(
@@ -56,12 +58,9 @@ fn launched(
         })
         .collect();
     let result = run(&launches, &mut memory, seed);
-    let words = memory.contents(address).unwrap().chunks(4);
     Tried {
         result,
-        words: words
-            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
-            .collect(),
+        words: words_at(&memory, address),
     }
 }
 

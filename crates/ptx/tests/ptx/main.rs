@@ -5,3 +5,10 @@ mod launch;
 mod ordinary;
 mod tensor_core;
 mod tensor_maps;
+
+/// The words that lie in memory at an address.
+#[expect(clippy::unwrap_used, reason = "tests")]
+fn words_at(memory: &gauntlet_ptx::Memory, address: u64) -> Vec<u32> {
+    let (words, _) = memory.contents(address).unwrap().as_chunks();
+    words.iter().map(|word| u32::from_le_bytes(*word)).collect()
+}

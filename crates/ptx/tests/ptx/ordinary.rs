@@ -1,8 +1,8 @@
 //! Instructions of common kernels, in small kernels as a compiler writes them.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use gauntlet_ptx::{Kernel, Launch, Memory, run};
+
+use super::words_at;
 
 /// Runs a kernel whose parameters are the address of words and a number.
 fn words(
@@ -42,10 +42,7 @@ ret;
         ..Launch::of(&kernel, grid, block)
     };
     run(&[launch], &mut memory, 3).map_err(|error| error.to_string())?;
-    let found = memory.contents(address).unwrap().chunks(4);
-    Ok(found
-        .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
-        .collect())
+    Ok(words_at(&memory, address))
 }
 
 const OWN_WORD: &str = "mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, %rd0, %rd1;";

@@ -4,6 +4,8 @@
 
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, Swizzle, TensorMap, run};
 
+use super::words_at;
+
 /// Runs one warp with 64 words of input, the map of its first four rows of eight words, and 64 words of output of which the
 /// first 32 get what the copies brought to shared memory. `%rd2` is a place for a map in global memory.
 fn launched(body: &str, seed: u64) -> Result<Vec<u32>, Fault> {
@@ -43,10 +45,7 @@ ret;
         ..Launch::of(&kernel, [1, 1, 1], [32, 1, 1])
     };
     run(&[launch], &mut memory, seed)?;
-    let words = memory.contents(output).unwrap().chunks_exact(4);
-    Ok(words
-        .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
-        .collect())
+    Ok(words_at(&memory, output))
 }
 
 fn fault(body: &str) -> String {

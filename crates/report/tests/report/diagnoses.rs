@@ -6,7 +6,7 @@ use anstream::adapter::strip_str;
 use gauntlet_device::Device;
 use gauntlet_diagnose::{Measurement, Variant, changes, diagnose};
 use gauntlet_operations::Schedule;
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
+use gauntlet_operations::{Form, GroupedGemm, Operation};
 use gauntlet_report::diagnoses;
 use insta::assert_snapshot;
 
@@ -20,12 +20,7 @@ const CASES: [(&[usize], usize, usize); 4] = [
 
 fn variant(name: Option<&str>, microseconds: [f64; 4]) -> Variant {
     let measured = |((m, n, k), time): ((&[usize], usize, usize), f64)| Measurement {
-        problem: Operation::GroupedGemm(GroupedGemm {
-            groups: m.iter().map(|m| GemmShape { m: *m, n, k }).collect(),
-            form: Form::Plain,
-            output: OutputFormat::F16,
-            tokens: Default::default(),
-        }),
+        problem: Operation::GroupedGemm(GroupedGemm::new(Form::Plain, m.iter().map(|&m| [m, n, k]))),
         seconds: time * 1e-6,
         spread: None,
     };

@@ -35,7 +35,6 @@ use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_worker::serve as serve_protocol;
 use schemars::JsonSchema;
 use serde::Serialize;
-use thiserror::Error;
 
 pub use self::corpus::{corpus, kernels as corpus_of_kernels};
 use self::kernels::Kernel;
@@ -45,6 +44,7 @@ pub use self::quiet::Quiet;
 pub use self::trial::{CheatReport, Settings, TrialError, run};
 pub(crate) use self::trial::{MEMORY, parameters, suite};
 use self::work::{Candidate, Trick};
+use crate::ServeError;
 
 /// A dishonest candidate, or an honest one that must not be taken for dishonest.
 #[derive(Debug, Clone)]
@@ -166,23 +166,6 @@ enum Worker {
     Kernel(Kernel),
 }
 
-/// Why a cheat cannot be served.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// No cheat has this name.
-    #[error("there is no cheat `{name}`")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
-    /// The engine did not start.
-    #[error(transparent)]
-    Engine(#[from] gauntlet_kernels_cpu::EngineError),
-    /// Standard input or output broke.
-    #[error("the coordinator is gone: {0}")]
-    Gone(#[from] io::Error),
-}
-
 /// Serves a cheat on standard input and output until standard input ends.
 pub fn serve(name: &str) -> Result<(), ServeError> {
     match name {
@@ -193,6 +176,7 @@ pub fn serve(name: &str) -> Result<(), ServeError> {
     }
     let cheat = corpus().into_iter().find(|cheat| cheat.name == name);
     let cheat = cheat.ok_or_else(|| ServeError::Unknown {
+        what: "cheat",
         name: name.to_owned(),
     })?;
     let (input, output) = (io::stdin().lock(), io::stdout());

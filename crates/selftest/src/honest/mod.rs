@@ -10,8 +10,7 @@ mod trial;
 
 use std::io;
 
-use thiserror::Error;
-
+use crate::ServeError;
 use crate::cheats::work::{Candidate, Trick};
 use gauntlet_worker::serve as serve_protocol;
 
@@ -39,26 +38,10 @@ enum Habit {
     Numpy(&'static str),
 }
 
-/// Why a resident cannot be served.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// No resident that this program serves has this name.
-    #[error("there is no honest worker `{name}`")]
-    Unknown {
-        /// The name.
-        name: String,
-    },
-    /// The engine did not start.
-    #[error(transparent)]
-    Engine(#[from] gauntlet_kernels_cpu::EngineError),
-    /// Standard input or output broke.
-    #[error("the coordinator is gone: {0}")]
-    Gone(#[from] io::Error),
-}
-
 /// Serves a resident on standard input and output until standard input ends.
 pub fn serve(name: &str) -> Result<(), ServeError> {
     let unknown = || ServeError::Unknown {
+        what: "honest worker",
         name: name.to_owned(),
     };
     let resident = residents().into_iter().find(|resident| resident.name == name);

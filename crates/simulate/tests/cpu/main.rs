@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use gauntlet_device::calibration::{Calibration, Machine, Parameter, Quality, REVISION};
 use gauntlet_device::{Count, Device, Figure, Flops};
 use gauntlet_families::operations::problem;
-use gauntlet_operations::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
-};
+use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
 use gauntlet_operations::{Epilogue, Order, Roles, Schedule, Setup, Tile};
 use gauntlet_simulate::{
     Activity, Basis, HostTerm, Part, Problem, break_down, cpu_phases, estimate, predicted_speedup, simulate,
@@ -145,24 +143,16 @@ fn calibrated(threads: usize) -> Device {
 }
 
 fn gemm(rows: &[usize], n: usize, k: usize) -> Problem {
-    problem(&Operation::GroupedGemm(GroupedGemm {
-        groups: rows.iter().map(|&m| GemmShape { m, n, k }).collect(),
-        form: Form::Plain,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    }))
+    problem(&Operation::GroupedGemm(GroupedGemm::new(
+        Form::Plain,
+        rows.iter().map(|&m| [m, n, k]),
+    )))
 }
 
 fn attention(queries: usize, keys: usize, causal: bool) -> Problem {
     problem(&Operation::Attention(Attention {
-        sequences: vec![Sequence { queries, keys }; 2],
-        heads: 4,
-        kv_heads: 2,
-        head_size: 64,
         causal,
-        format: AttentionFormat::E4m3,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
+        ..Attention::new(AttentionFormat::E4m3, [[queries, keys]; 2], [4, 2], 64)
     }))
 }
 

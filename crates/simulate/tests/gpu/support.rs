@@ -2,9 +2,7 @@
 
 use gauntlet_device::Device;
 use gauntlet_families::operations::{accepts, problem};
-use gauntlet_operations::{
-    Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
-};
+use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
 use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
 use gauntlet_simulate::{HostTerm, Problem, simulate};
 
@@ -13,13 +11,8 @@ pub fn device(name: &str) -> Device {
 }
 
 pub fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Problem {
-    let groups = rows.iter().map(|&m| GemmShape { m, n, k }).collect();
-    problem(&Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    }))
+    let groups = rows.iter().map(|&m| [m, n, k]);
+    problem(&Operation::GroupedGemm(GroupedGemm::new(form, groups)))
 }
 
 /// The four recorded benchmark cases.
@@ -34,17 +27,8 @@ pub fn cases() -> [Problem; 4] {
 
 pub fn attention(queries: usize, causal: bool, format: AttentionFormat) -> Problem {
     problem(&Operation::Attention(Attention {
-        sequences: vec![Sequence {
-            queries,
-            keys: queries,
-        }],
-        heads: 8,
-        kv_heads: 8,
-        head_size: 64,
         causal,
-        format,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
+        ..Attention::new(format, [[queries, queries]], [8, 8], 64)
     }))
 }
 

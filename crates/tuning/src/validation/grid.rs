@@ -14,7 +14,7 @@ use gauntlet_device::{Arch, Device};
 use gauntlet_families::operations::accepts;
 use gauntlet_operations::{
     Attention, AttentionFormat, Epilogue, Form, GemmShape, GroupedGemm, Lookup, Operation, Order,
-    OutputFormat, Roles, Scaling, Schedule, Sequence, Setup, Tile,
+    OutputFormat, Roles, Schedule, Setup, Tile,
 };
 
 /// A shape with its schedules.
@@ -105,14 +105,13 @@ fn attention(
     format: AttentionFormat,
 ) -> Operation {
     Operation::Attention(Attention {
-        sequences: vec![Sequence { queries, keys }; sequences],
-        heads,
-        kv_heads,
-        head_size,
         causal,
-        format,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
+        ..Attention::new(
+            format,
+            vec![[queries, keys]; sequences],
+            [heads, kv_heads],
+            head_size,
+        )
     })
 }
 

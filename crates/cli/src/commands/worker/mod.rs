@@ -7,8 +7,7 @@ mod python;
 use gauntlet_host_cpu::CpuHost;
 use gauntlet_kernels_cpu::EngineOptions;
 use gauntlet_selftest::characteristics::slowed::Slowed;
-use gauntlet_selftest::cheats::{self, ServeError};
-use gauntlet_selftest::honest;
+use gauntlet_selftest::{ServeError, cheats, honest};
 use gauntlet_worker::{Service, serve};
 
 use crate::arguments::{Worker, WorkerName};
@@ -18,8 +17,8 @@ use crate::exit::Exit;
 /// Serves an executor until standard input ends.
 pub fn worker(arguments: &Worker) -> Result<Exit, CliError> {
     match (arguments.executor, &arguments.subject) {
-        (WorkerName::Cheat, name) => cheat(name.as_deref().unwrap_or_default()),
-        (WorkerName::Zoo, name) => zoo(name.as_deref().unwrap_or_default()),
+        (WorkerName::Cheat, name) => ended(cheats::serve(name.as_deref().unwrap_or_default()), "--cheats"),
+        (WorkerName::Zoo, name) => ended(honest::serve(name.as_deref().unwrap_or_default()), "--honest"),
         (WorkerName::Library, _) => native::library(arguments),
         (WorkerName::Nvrtc, _) => native::nvrtc(arguments),
         (WorkerName::Python, kernel) => {
@@ -34,23 +33,13 @@ pub fn worker(arguments: &Worker) -> Result<Exit, CliError> {
     }
 }
 
-fn cheat(name: &str) -> Result<Exit, CliError> {
-    match cheats::serve(name) {
+/// How serving a worker of the self-test ended; `option` lists its names.
+fn ended(served: Result<(), ServeError>, option: &str) -> Result<Exit, CliError> {
+    match served {
         Ok(()) => Ok(Exit::Done),
         Err(error @ ServeError::Unknown { .. }) => Err(CliError::bad_input(
             error.to_string(),
-            "`gauntlet selftest --cheats` names them",
-        )),
-        Err(error) => Err(CliError::broken(error.to_string())),
-    }
-}
-
-fn zoo(name: &str) -> Result<Exit, CliError> {
-    match honest::serve(name) {
-        Ok(()) => Ok(Exit::Done),
-        Err(error @ honest::ServeError::Unknown { .. }) => Err(CliError::bad_input(
-            error.to_string(),
-            "`gauntlet selftest --honest` names them",
+            format!("`gauntlet selftest {option}` names them"),
         )),
         Err(error) => Err(CliError::broken(error.to_string())),
     }

@@ -1,6 +1,6 @@
 //! The steps of a mixture of experts around its products, bit for bit as plain code computes them.
 
-use gauntlet_operations::OutputFormat;
+use gauntlet_operations::{FloatTensor, OutputFormat};
 use half::{bf16, f16};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -266,17 +266,7 @@ fn summed(terms: &[(f32, f32)]) -> f32 {
 }
 
 fn encode(values: &[f32], format: OutputFormat) -> Vec<u8> {
-    match format {
-        OutputFormat::F16 => values
-            .iter()
-            .flat_map(|&value| f16::from_f32(value).to_le_bytes())
-            .collect(),
-        OutputFormat::Bf16 => values
-            .iter()
-            .flat_map(|&value| bf16::from_f32(value).to_le_bytes())
-            .collect(),
-        OutputFormat::F32 => values.iter().flat_map(|value| value.to_le_bytes()).collect(),
-    }
+    FloatTensor::round(format, 1, values.len(), values).bytes
 }
 
 fn rounded(value: f32, format: OutputFormat) -> f32 {

@@ -51,7 +51,7 @@ pub(super) fn plan(
         (Roles::Specialised, resident::ROWS) => Source::AttentionResident,
         (Roles::Specialised, _) => Source::AttentionSpecialised,
     };
-    super::check_arch(source, schedule, target.arch)?;
+    source.check(schedule, target.arch)?;
     match source {
         Source::AttentionUnified => Ok(Box::new(UnifiedPlan::new(attention, schedule, target)?)),
         Source::AttentionResident => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use gauntlet_operations::Tile as TileShape;
-use gauntlet_operations::{Operation, OutputFormat, Scaling};
+use gauntlet_operations::{Operation, Scaling};
 
 use super::*;
 use crate::plan::fixture::{ADDRESSES, collect};
@@ -10,14 +10,8 @@ use crate::plan::fixture::{ADDRESSES, collect};
 fn ragged(format: AttentionFormat) -> Attention {
     let lengths = [[130, 300], [1, 7], [64, 65]];
     let attention = Attention {
-        sequences: lengths.map(|[queries, keys]| Lengths { queries, keys }).to_vec(),
-        heads: 4,
-        kv_heads: 2,
-        head_size: 128,
         causal: true,
-        format,
-        scaling: Scaling::default(),
-        output: OutputFormat::F16,
+        ..Attention::new(format, lengths, [4, 2], 128)
     };
     Operation::Attention(attention.clone()).validate().unwrap();
     attention

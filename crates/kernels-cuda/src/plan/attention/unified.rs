@@ -206,7 +206,7 @@ fn check_parts(schedule: &Schedule) -> Result<(), PlanError> {
 mod tests {
     use gauntlet_operations::Exponential;
     use gauntlet_operations::resources::block_bytes;
-    use gauntlet_operations::{AttentionFormat, Operation, OutputFormat, Scaling, Sequence as Lengths};
+    use gauntlet_operations::{AttentionFormat, Operation, OutputFormat};
 
     use super::super::Tile;
     use super::*;
@@ -215,14 +215,14 @@ mod tests {
     fn attention(head_size: usize, format: AttentionFormat) -> Attention {
         let lengths = [(130, 200), (1, 1), (0, 7)];
         Attention {
-            sequences: lengths.map(|(queries, keys)| Lengths { queries, keys }).to_vec(),
-            heads: 4,
-            kv_heads: 2,
-            head_size,
             causal: true,
-            format,
-            scaling: Scaling::default(),
             output: OutputFormat::F32,
+            ..Attention::new(
+                format,
+                lengths.map(|(queries, keys)| [queries, keys]),
+                [4, 2],
+                head_size,
+            )
         }
     }
 

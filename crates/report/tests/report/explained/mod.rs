@@ -1,7 +1,7 @@
 //! Explanations and timelines made by hand.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{GemmShape, GroupedGemm, Operation};
+use gauntlet_operations::{Form, GroupedGemm, Operation};
 use gauntlet_operations::{Order, Roles, Schedule};
 use gauntlet_report::{Explanation, GreatestGain};
 use gauntlet_simulate::{Activity, Basis, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
@@ -20,15 +20,10 @@ pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanat
         parts: Part::ALL.map(time).into(),
     };
     let seconds = breakdown.total();
-    let groups = [80, 176, 64].map(|m| GemmShape { m, n: 4096, k: 7168 });
+    let groups = [80, 176, 64].map(|m| [m, 4096, 7168]);
     Explanation {
         case: case.to_owned(),
-        operation: Operation::GroupedGemm(GroupedGemm {
-            groups: groups.into(),
-            form: Default::default(),
-            output: Default::default(),
-            tokens: Default::default(),
-        }),
+        operation: Operation::GroupedGemm(GroupedGemm::new(Form::Plain, groups)),
         schedule: Schedule::baseline(),
         device: "Example GPU".to_owned(),
         arch: Arch::Sm100a,

@@ -25,7 +25,7 @@ fn apart(deal: &Deal) -> Deal {
 }
 
 fn end(order: Order, rows: &[usize], together: bool) -> f64 {
-    let problem = groups(rows.iter().map(|&m| GemmShape { m, n: 1024, k: 1024 }).collect());
+    let problem = groups(rows.iter().map(|&m| [m, 1024, 1024]));
     let schedule = Schedule {
         order,
         ..specialised([128, 128, 256], 3)

@@ -8,7 +8,7 @@ mod units;
 
 use gauntlet_device::Device;
 use gauntlet_operations::{Cluster, Roles, Schedule, Tile};
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
+use gauntlet_operations::{Form, GroupedGemm, Operation};
 use gauntlet_task::program::{
     Action, Buffer, Contents, CopyMethod, Extent, Filled, Guard, Product, Role, Signal, Statement,
     TileProgram,
@@ -22,16 +22,11 @@ use gauntlet_simulate::gpu::{
 
 /// One group of one product.
 fn gemm(m: usize, n: usize, k: usize) -> Problem {
-    groups(vec![GemmShape { m, n, k }])
+    groups([[m, n, k]])
 }
 
-fn groups(groups: Vec<GemmShape>) -> Problem {
-    operations::problem(&Operation::GroupedGemm(GroupedGemm {
-        groups,
-        form: Form::Plain,
-        output: OutputFormat::F16,
-        tokens: Default::default(),
-    }))
+fn groups(groups: impl IntoIterator<Item = [usize; 3]>) -> Problem {
+    operations::problem(&Operation::GroupedGemm(GroupedGemm::new(Form::Plain, groups)))
 }
 
 fn specialised(tile: [usize; 3], stages: usize) -> Schedule {

@@ -93,17 +93,13 @@ fn products_of_wgmma_follow_the_published_table() {
 }
 
 fn attention(keys: usize) -> Problem {
-    use gauntlet_operations::{Attention, AttentionFormat, Scaling, Sequence};
-    operations::problem(&Operation::Attention(Attention {
-        sequences: vec![Sequence { queries: 64, keys }],
-        heads: 1,
-        kv_heads: 1,
-        head_size: 16,
-        causal: false,
-        format: AttentionFormat::F16,
-        scaling: Scaling::PerHead,
-        output: OutputFormat::F16,
-    }))
+    use gauntlet_operations::{Attention, AttentionFormat};
+    operations::problem(&Operation::Attention(Attention::new(
+        AttentionFormat::F16,
+        [[64, keys]],
+        [1, 1],
+        16,
+    )))
 }
 
 /// Input: 79 cycles alone. Checks: 42 with two and 33 with four in flight.

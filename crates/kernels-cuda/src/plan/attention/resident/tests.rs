@@ -1,5 +1,5 @@
+use gauntlet_operations::Scaling;
 use gauntlet_operations::{Roles, Tile};
-use gauntlet_operations::{Scaling, Sequence};
 
 use super::*;
 use crate::plan::attention::abi::Parameter;
@@ -7,19 +7,7 @@ use crate::plan::fixture::ADDRESSES;
 use crate::plan::{Map, Swizzle};
 
 fn attention(sequences: &[[usize; 2]], head_size: usize, format: AttentionFormat) -> Attention {
-    Attention {
-        sequences: sequences
-            .iter()
-            .map(|&[queries, keys]| Sequence { queries, keys })
-            .collect(),
-        heads: 8,
-        kv_heads: 4,
-        head_size,
-        causal: false,
-        format,
-        scaling: Scaling::default(),
-        output: OutputFormat::F16,
-    }
+    Attention::new(format, sequences.iter().copied(), [8, 4], head_size)
 }
 
 fn short() -> Attention {

@@ -1,11 +1,37 @@
-//! What a kernel takes up, and whether it fits.
+//! A kernel for one case: its launch, its code, and what it takes up.
 
-use gauntlet_host_native::{broken, refused};
+use gauntlet_host_native::{Scope, broken, refused};
 use gauntlet_kernels_cuda::CompileError;
-use gauntlet_kernels_cuda::compiler::UserKernel;
-use gauntlet_worker::protocol::{Failure, Resources};
+use gauntlet_kernels_cuda::compiler::{Compiler, UserKernel};
+use gauntlet_parameters::Parameters;
+use gauntlet_worker::protocol::{CaseRequest, Failure, Resources};
 
+use crate::file::KernelFile;
 use crate::launch::LaunchPlan;
+
+/// The launch of a kernel for a case, under parameters of its own.
+pub(crate) fn planned(
+    file: &KernelFile,
+    case: &CaseRequest,
+    parameters: &Parameters,
+) -> Result<LaunchPlan, Failure> {
+    let scope = file.scope(Scope::of_case(case), parameters).map_err(refused)?;
+    if let Some(broken) = file.broken_restriction(&scope).map_err(refused)? {
+        return Err(refused(broken));
+    }
+    file.launch(&scope).map_err(refused)
+}
+
+/// The code of a kernel for an architecture such as `sm_80`, under parameters of its own.
+pub(crate) fn compiled(
+    file: &KernelFile,
+    compiler: &Compiler,
+    architecture: &str,
+    parameters: &Parameters,
+) -> Result<UserKernel, Failure> {
+    file.with_source(parameters, |source| compiler.compile_user(source, architecture))
+        .map_err(|error| compile_failure(&error))
+}
 
 /// The resources that are known from compiler and launch.
 pub(crate) fn resources(kernel: &UserKernel, plan: &LaunchPlan) -> Resources {

@@ -1,0 +1,159 @@
+//! The turns of the two sides: a request goes to one side, then to the other, and results of the same calls are compared.
+
+use gauntlet_stats::{Arm, BlockOrder};
+use gauntlet_task::Output;
+use rand::seq::SliceRandom;
+use rand::{RngExt, rng};
+
+use super::Pair;
+use super::plan::Plan;
+use crate::comparison::conduct::CaseConduct;
+use crate::comparison::requests::{Deck, TimedRequest, draw_checks};
+use crate::comparison::results::Checker;
+use crate::comparison::side::Side;
+use crate::comparison::slot::Slot;
+use crate::runner::ExaminationFailure;
+
+/// Most lone calls on new values in a load.
+const MOST_LONE: usize = 6;
+
+impl Pair<'_> {
+    /// Takes lone calls on new and on known values, in random order. At least half of the sets are left to the blocks.
+    pub(super) fn lone_calls(
+        &mut self,
+        plan: &Plan,
+        deck: &mut Deck,
+        numbers: &[usize],
+        checker: &mut Checker,
+        conduct: &mut CaseConduct,
+    ) -> Result<(), ExaminationFailure> {
+        // Known values are now in memory that no call has used.
+        let (_, slots) = self.lone(plan, deck, 0, numbers, checker)?;
+        conduct.note_alone(&slots);
+        let mut sets: Vec<usize> = (1..numbers.len()).collect();
+        sets.shuffle(&mut rng());
+        // A single set goes to either.
+        let lone = match sets.len() {
+            1 => usize::from(rng().random::<bool>()),
+            fresh => (fresh / 2).min(MOST_LONE),
+        };
+        sets.truncate(lone);
+        let known = vec![0; sets.len()];
+        sets.extend(known);
+        sets.shuffle(&mut rng());
+        for set in sets {
+            let (request, slots) = self.lone(plan, deck, set, numbers, checker)?;
+            conduct.note_alone(&slots);
+            conduct.note_lone(!request.fresh.is_empty(), slots);
+        }
+        Ok(())
+    }
+
+    /// Takes one lone call of each side on a copy of a set, the first side drawn.
+    pub(super) fn lone(
+        &mut self,
+        plan: &Plan,
+        deck: &mut Deck,
+        set: usize,
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<(TimedRequest, [Slot; 2]), ExaminationFailure> {
+        let mut request = deck.lone(set, &mut rng());
+        request.checks = draw_checks(1, plan.checking, &mut rng());
+        let first = if rng().random() {
+            Arm::Baseline
+        } else {
+            Arm::Candidate
+        };
+        let (one, checked) = self.turn(first, &request, numbers, checker)?;
+        let (other, checked_too) = self.turn(other_than(first), &request, numbers, checker)?;
+        compare(checker, first, &checked, &checked_too)?;
+        let slots = match first {
+            Arm::Baseline => [one, other],
+            Arm::Candidate => [other, one],
+        };
+        Ok((request, slots))
+    }
+
+    /// Takes the slots of a block: each side gets both requests.
+    pub(super) fn block(
+        &mut self,
+        order: BlockOrder,
+        requests: &[TimedRequest; 2],
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<Vec<(Arm, Slot)>, ExaminationFailure> {
+        let mut taken: Vec<(Arm, Slot)> = Vec::new();
+        let mut results: [Option<(Arm, Vec<Output>)>; 2] = [None, None];
+        for arm in order.arms() {
+            let place = taken.iter().filter(|(other, _)| *other == arm).count();
+            let (slot, checked) = self.turn(arm, &requests[place], numbers, checker)?;
+            taken.push((arm, slot));
+            match results[place].take() {
+                None => results[place] = Some((arm, checked)),
+                Some((first, before)) => compare(checker, first, &before, &checked)?,
+            }
+        }
+        Ok(taken)
+    }
+
+    /// One side's turn: the request, and the results that are asked for.
+    pub(super) fn turn(
+        &mut self,
+        arm: Arm,
+        request: &TimedRequest,
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<(Slot, Vec<Output>), ExaminationFailure> {
+        let side = self.side(arm);
+        let set = |call: usize| numbers[request.copies[call] % numbers.len()];
+        if side.is_held() {
+            let (slot, outputs) = side.step(request, set, checker)?;
+            for (call, output) in request.checks.iter().zip(&outputs) {
+                checker.check(arm, set(*call), output)?;
+            }
+            return Ok((slot, outputs));
+        }
+        let slot = side.time(&request.copies)?;
+        let mut outputs = Vec::new();
+        for call in &request.checks {
+            outputs.push(checker.take(side, *call, set(*call))?.0);
+        }
+        Ok((slot, outputs))
+    }
+
+    pub(super) fn side(&mut self, arm: Arm) -> &mut Side {
+        match arm {
+            Arm::Baseline => &mut self.baseline,
+            Arm::Candidate => &mut self.candidate,
+        }
+    }
+
+    /// Both sides in alternating order: the side that goes first may meet other caches or another clock than the side
+    /// that follows.
+    pub(super) fn in_turn(&mut self, place: usize) -> [&mut Side; 2] {
+        let mut sides = [&mut self.baseline, &mut self.candidate];
+        sides.rotate_left((self.process + place) % 2);
+        sides
+    }
+}
+
+fn other_than(arm: Arm) -> Arm {
+    match arm {
+        Arm::Baseline => Arm::Candidate,
+        Arm::Candidate => Arm::Baseline,
+    }
+}
+
+/// Compares the results of the same calls; `first` is the side of the first ones.
+fn compare(
+    checker: &Checker,
+    first: Arm,
+    one: &[Output],
+    other: &[Output],
+) -> Result<(), ExaminationFailure> {
+    one.iter().zip(other).try_for_each(|(one, other)| match first {
+        Arm::Baseline => checker.compare(one, other),
+        Arm::Candidate => checker.compare(other, one),
+    })
+}
