@@ -293,6 +293,15 @@ impl WorkerProcess {
         }
     }
 
+    /// Stops the worker, and waits until none of its processes runs. A process that ends cannot be stopped: the system may
+    /// need long to free its memory, and the other side is not timed meanwhile.
+    pub(crate) fn stand_still(&mut self) -> Result<(), WorkerError> {
+        if self.held.as_ref().is_some_and(|held| held.has_operands) {
+            self.seconds_when_stopped(true)?;
+        }
+        Ok(())
+    }
+
     fn in_memory<T>(&self, what: &str, work: impl FnOnce(Pid) -> io::Result<T>) -> Result<T, WorkerError> {
         let held = self.held.as_ref();
         let process = held
