@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::{Solution, interpreter};
 
 /// The Python files of the worker, by name.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     (
         "worker.py",
         include_str!("../../../python/gauntlet/_host/worker.py"),
@@ -17,6 +17,10 @@ const FILES: [(&str, &str); 6] = [
     (
         "tensors.py",
         include_str!("../../../python/gauntlet/_host/tensors.py"),
+    ),
+    (
+        "own_modules.py",
+        include_str!("../../../python/gauntlet/_host/own_modules.py"),
     ),
     ("case.py", include_str!("../../../python/gauntlet/_host/case.py")),
     (

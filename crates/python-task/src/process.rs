@@ -18,7 +18,7 @@ use crate::TaskError;
 use crate::interpreter::interpreter;
 
 /// The program and its modules, written to a folder of the process.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 9] = [
     (
         "reference.py",
         include_str!("../../../python/gauntlet/_host/reference.py"),
@@ -26,6 +26,10 @@ const FILES: [(&str, &str); 8] = [
     (
         "tensors.py",
         include_str!("../../../python/gauntlet/_host/tensors.py"),
+    ),
+    (
+        "own_modules.py",
+        include_str!("../../../python/gauntlet/_host/own_modules.py"),
     ),
     (
         "task_case.py",

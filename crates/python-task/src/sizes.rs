@@ -127,6 +127,28 @@ fn unequal_integers(
     unequal.next()
 }
 
+/// The leaf of a tensor in a tree of arguments.
+fn leaf<'t>(tree: &'t Value, name: &str) -> Option<&'t Value> {
+    match tree {
+        Value::Object(leaf) if leaf.get("tensor").is_some_and(Value::is_string) => {
+            (leaf["tensor"] == name).then_some(tree)
+        }
+        Value::Object(branches) => branches.values().find_map(|branch| self::leaf(branch, name)),
+        Value::Array(branches) => branches.iter().find_map(|branch| self::leaf(branch, name)),
+        _ => None,
+    }
+}
+
+/// Strides of a stored tensor, which count elements of its library, in bytes. A complex number is stored as two, in a
+/// dimension more.
+fn in_bytes(spec: &TensorSpec, strides: &[Value]) -> Vec<i64> {
+    let inner: usize = spec.shape.iter().skip(strides.len()).product();
+    let whole: usize = spec.shape.iter().product();
+    let element = (spec.bytes() / whole.max(1) * inner) as i64;
+    let strides = strides.iter().filter_map(Value::as_i64);
+    strides.map(|stride| stride * element).collect()
+}
+
 fn tensors_of(inputs: &dyn Inputs) -> Result<&InputTensors, String> {
     let foreign = || "the operands are those of another task".to_owned();
     inputs.as_any().downcast_ref().ok_or_else(foreign)
@@ -170,6 +192,17 @@ impl TaskSizes for PythonSizes {
         self.tensors()
             .map(|tensors| tensors.constant.clone())
             .unwrap_or_default()
+    }
+
+    fn strides(&self, input: &str) -> Vec<i64> {
+        let Ok(tensors) = self.tensors() else {
+            return Vec::new();
+        };
+        let spec = tensors.inputs.iter().find(|spec| spec.name == input);
+        let leaf = leaf(&tensors.sizes["arguments"], input);
+        let strides = leaf.and_then(|leaf| leaf["strides"].as_array());
+        spec.zip(strides)
+            .map_or_else(Vec::new, |(spec, strides)| in_bytes(spec, strides))
     }
 
     fn outputs(&self) -> Vec<TensorSpec> {

@@ -83,6 +83,11 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         Vec::new()
     }
 
+    /// Bytes between neighbours in each dimension of an input as a kernel on the host is given it; empty if it is row-major.
+    fn strides(&self, _input: &str) -> Vec<i64> {
+        Vec::new()
+    }
+
     /// Bytes of all input tensors.
     fn input_bytes(&self) -> u64 {
         self.inputs().iter().map(|spec| spec.bytes() as u64).sum()

@@ -39,6 +39,30 @@ const MOST_WAITING: Duration = Duration::from_secs(5);
 const AT_ONCE: Duration = Duration::from_micros(200);
 const PAUSE: Duration = Duration::from_micros(100);
 
+/// An input that is written into a held worker's memory.
+#[derive(Debug, Clone)]
+pub struct Operand {
+    /// Its values.
+    pub tensor: Tensor,
+    /// Bytes between neighbours in each dimension of what the kernel is given; empty if it is row-major.
+    pub strides: Vec<i64>,
+}
+
+impl Operand {
+    /// Where to write it. A kernel that wants another layout has to bring its inputs into it while the clock runs: while the
+    /// coordinator writes, none does.
+    fn pieces(&self, place: &Place) -> io::Result<Vec<(u64, usize)>> {
+        let named = place.get(1..).unwrap_or_default();
+        if named.is_empty() || named == self.strides {
+            return pieces(place, &self.tensor.spec);
+        }
+        let name = &self.tensor.spec.name;
+        Err(io::Error::other(format!(
+            "`{name}` does not lie as the task lays it out"
+        )))
+    }
+}
+
 /// A call of a held worker.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'a> {
@@ -47,7 +71,7 @@ pub struct Call<'a> {
     /// The number of its set of operands, among those of a load.
     pub set: usize,
     /// What is written there just before the call; nothing if the values that were loaded are to stay.
-    pub operands: &'a [Tensor],
+    pub operands: &'a [Operand],
     /// Whether its result is read. The worker cannot know before the call is over.
     pub is_drawn: bool,
 }
@@ -281,12 +305,12 @@ impl WorkerProcess {
     ) -> Result<(), WorkerError> {
         // A draw is no sign to the worker, so processes that hide between two counts are found by and by.
         let before = self.seconds_when_stopped(call.is_drawn)?;
-        for Tensor { spec, bytes } in call.operands {
-            let place = place(&spec.name).ok_or_else(|| {
-                cannot_hold(&format!("the worker does not say where it keeps `{}`", spec.name))
-            })?;
+        for operand in call.operands {
+            let name = &operand.tensor.spec.name;
+            let place = place(name)
+                .ok_or_else(|| cannot_hold(&format!("the worker does not say where it keeps `{name}`")))?;
             self.in_memory("write operands", |process| {
-                write(process, &pieces(place, spec)?, bytes)
+                write(process, &operand.pieces(place)?, &operand.tensor.bytes)
             })?;
         }
         // Nothing that is stopped starts a process.
@@ -339,6 +363,15 @@ impl WorkerProcess {
         }
     }
 
+    /// Stops the worker, and waits until none of its processes runs. A process that ends cannot be stopped: the system may
+    /// need long to free its memory, and the other side is not timed meanwhile.
+    pub(crate) fn stand_still(&mut self) -> Result<(), WorkerError> {
+        if self.held.as_ref().is_some_and(|held| held.has_operands) {
+            self.seconds_when_stopped(true)?;
+        }
+        Ok(())
+    }
+
     fn in_memory<T>(&self, what: &str, work: impl FnOnce(Pid) -> io::Result<T>) -> Result<T, WorkerError> {
         let held = self.held.as_ref();
         let process = held
@@ -371,6 +404,24 @@ mod tests {
         assert!(Held::tried(Pid::this(), probe()).is_ok());
         assert!(Held::tried(Pid::this(), address(b"somewhat")).is_err());
         assert!(Held::tried(Pid::this(), 8).is_err(), "no memory is mapped there");
+    }
+
+    #[test]
+    fn operands_are_written_in_the_layout_of_the_task_only() {
+        let spec = TensorSpec::new("x", gauntlet_formats::DataType::F32, [2, 3]);
+        let operand = |strides: &[i64]| Operand {
+            tensor: Tensor::filled(spec.clone(), 0),
+            strides: strides.to_vec(),
+        };
+        let of = |strides: &[i64], place: &[i64]| operand(strides).pieces(&place.to_vec());
+        assert_eq!(of(&[], &[64]).unwrap(), [(64, 24)]);
+        assert!(of(&[], &[64, 4, 8]).is_err(), "column by column");
+        assert!(of(&[], &[64, 0, 4]).is_err(), "each row over the one before");
+        assert_eq!(of(&[4, 8], &[64, 4, 8]).unwrap().len(), 6);
+        assert!(of(&[4, 8], &[64, 4, 0]).is_err());
+        assert!(of(&[], &[]).is_err(), "no address");
+        // What a library is given, whatever the task's own layout is.
+        assert_eq!(of(&[4, 8], &[64]).unwrap(), [(64, 24)]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub use census::Census;
 pub use children::end_all_workers;
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
 pub use error::WorkerError;
-pub use held::{Call, Stepped, probe};
+pub use held::{Call, Operand, Stepped, probe};
 pub use launch::WorkerCommand;
 pub use limits::Limits;
 #[cfg(target_os = "linux")]

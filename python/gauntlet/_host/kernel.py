@@ -6,6 +6,7 @@ import inspect
 import os
 import sys
 
+import own_modules
 import tensors
 from case import identifier
 from failures import Refused
@@ -140,7 +141,7 @@ def _imported(place, file, is_submission):
         return importlib.import_module(place)
     path = os.path.abspath(file)
     folder = os.path.dirname(path)
-    sys.path.insert(0, folder)
+    own_modules.add(folder)
     if is_submission:
         # Submissions of competitions lie in the task's folder or below it, and import modules that lie in it or above.
         for _ in range(2):

@@ -22,7 +22,7 @@ import threading
 
 sys.dont_write_bytecode = True
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_OWN = ("tensors", "task_case", "task_faults", "task_file", "task_kernel_bench", "task_gpu_mode", "task_definition")
+_OWN = ("own_modules", "tensors", "task_case", "task_faults", "task_file", "task_kernel_bench", "task_gpu_mode", "task_definition")
 
 # As in worker.py: a file that compares kernels when it is imported is refused, and not started again and again.
 os.environ["GAUNTLET_WITHIN"] = "reference"
@@ -32,6 +32,7 @@ try:
 except ImportError:
     np = None
 else:
+    import own_modules
     import task_case
     import task_definition
     import task_file
@@ -57,7 +58,7 @@ def open_task(path, kind, description, baseline):
     if kind == "definition":
         return task_definition.DefinitionTask(path)
     folder = os.path.dirname(path)
-    sys.path.insert(0, folder)
+    own_modules.add(folder)
     module = task_file.load_module(path, _module_name(path), [folder])
     if task_kernel_bench.is_kernel_bench(module):
         return task_kernel_bench.KernelBenchTask(module, path, [folder])

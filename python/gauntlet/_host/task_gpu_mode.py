@@ -7,6 +7,7 @@ import inspect
 import os
 import sys
 
+import own_modules
 from task_faults import TaskFault, fault_at, place_of
 from task_file import Task, bound, load_module, seed_everything, takes
 
@@ -54,9 +55,9 @@ class GpuModeTask(Task):
                         None,
                     )
                 files[name[:-3]] = path
-        sys.meta_path.insert(0, _NamedFiles(files))
         # Tasks that do not list their files have utils.py in their folder or one above.
-        sys.path[:0] = [folder, os.path.dirname(folder)]
+        own_modules.add(folder, os.path.dirname(folder))
+        sys.meta_path.insert(0, _NamedFiles(files))
         path = files.get("reference", os.path.join(folder, "reference.py"))
         if not os.path.exists(path):
             raise TaskFault(

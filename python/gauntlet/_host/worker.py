@@ -42,7 +42,7 @@ from kernel import Kernel  # noqa: E402
 from pool import Pool  # noqa: E402
 
 del sys.path[0]
-for name in ("tensors", "case", "failures", "kernel", "pool"):
+for name in ("own_modules", "tensors", "case", "failures", "kernel", "pool"):
     del sys.modules[name]
 
 # Where the coordinator tries whether it can reach this process's memory.

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use gauntlet_formats::Tensor;
 use gauntlet_stats::Arm;
 use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes};
+use gauntlet_worker::Operand;
 
 use super::side::{Purpose, Side};
 use crate::evidence::JudgeError;
@@ -30,7 +30,7 @@ pub struct Checker<'a> {
     /// A part of each set's result, once it has been needed.
     expected: Vec<Option<Expected>>,
     /// What is written into the memory of held workers, of sets that fit this program's.
-    written: Vec<Option<Rc<Vec<Tensor>>>>,
+    written: Vec<Option<Rc<Vec<Operand>>>>,
 }
 
 impl<'a> Checker<'a> {
@@ -52,7 +52,7 @@ impl<'a> Checker<'a> {
     }
 
     /// What is written into a held worker's memory before it computes on this set.
-    pub fn written(&mut self, set: usize) -> Result<Rc<Vec<Tensor>>, JudgeError> {
+    pub fn written(&mut self, set: usize) -> Result<Rc<Vec<Operand>>, JudgeError> {
         if let Some(written) = &self.written[set] {
             return Ok(Rc::clone(written));
         }

@@ -1,8 +1,8 @@
 //! Sets of operands in a worker: the worker reads them from files, or the coordinator writes them into its memory.
 
-use gauntlet_formats::{Tensor, TensorFile};
+use gauntlet_formats::TensorFile;
 use gauntlet_task::Sizes;
-use gauntlet_worker::{WorkerError, WorkerProcess};
+use gauntlet_worker::{Operand, WorkerError, WorkerProcess};
 
 use crate::evidence::JudgeError;
 use crate::runner::operands::{Operands, Readers};
@@ -31,12 +31,17 @@ pub fn load(
 }
 
 /// What the coordinator writes into a held worker's memory before a call on this set: the inputs that differ between sets.
-pub fn changing(sizes: &Sizes, operands: &Operands) -> Result<Vec<Tensor>, JudgeError> {
+pub fn changing(sizes: &Sizes, operands: &Operands) -> Result<Vec<Operand>, JudgeError> {
     let stored = TensorFile::open(operands.path())?;
     let constant = sizes.constant_inputs();
     let inputs = sizes.inputs();
     let changing = inputs.iter().filter(|spec| !constant.contains(&spec.name));
-    Ok(changing
-        .map(|spec| stored.tensor(spec))
-        .collect::<Result<_, _>>()?)
+    changing
+        .map(|spec| {
+            Ok(Operand {
+                tensor: stored.tensor(spec)?,
+                strides: sizes.strides(&spec.name),
+            })
+        })
+        .collect()
 }

@@ -2,7 +2,7 @@
 
 use gauntlet_formats::DataType;
 use gauntlet_python_task::{Options, open};
-use gauntlet_task::{Coverage, InputKind};
+use gauntlet_task::{Coverage, InputKind, InputTensors};
 use serde_json::json;
 
 use super::{Files, computed, fault, has, values};
@@ -299,4 +299,69 @@ fn cases_that_are_not_wanted_are_not_generated() {
     let suite = open(&files.path("softmax.py"), &options).unwrap();
     let error = suite.benchmark[0].sizes.generate(InputKind::Wide, 1).unwrap_err();
     assert!(error.contains("AssertionError"), "{error}");
+}
+
+const STRIDED: &str = r#"
+import numpy as np
+
+cases = [{"rows": 3}]
+
+def generate(rows, seed):
+    draw = np.random.default_rng(seed)
+    whole = draw.standard_normal((8, rows, 2), dtype=np.float32)
+    return {"tensor": whole[..., 0].T, "pair": whole.view(np.complex64)[::2, :, 0], "plain": whole}
+
+def reference(tensor, pair, plain):
+    return tensor.copy()
+"#;
+
+#[test]
+fn an_input_that_is_not_row_major_tells_its_strides() {
+    if !has("numpy") {
+        return;
+    }
+    let files = Files::new(&[("strided.py", STRIDED)]);
+    let sizes = &files.open("strided.py").unwrap().benchmark[0].sizes;
+    assert_eq!(sizes.strides("tensor"), [8, 24]);
+    assert_eq!(sizes.strides("pair"), [48, 8]);
+    assert_eq!(sizes.strides("plain"), [0_i64; 0]);
+    assert_eq!(sizes.strides("none"), [0_i64; 0]);
+}
+
+const WITH_MODULES: &str = r#"
+import statistics
+
+import colorsys
+import numpy as np
+
+cases = [{"rows": 3}]
+
+def generate(rows, seed):
+    return {"x": np.random.default_rng(seed).standard_normal(rows)}
+
+def reference(x):
+    from inner.scale import SCALE
+    return x * SCALE * statistics.mean([colorsys.ONE, 1])
+"#;
+
+/// A file that runs nowhere.
+const STRANGER: &str = "raise SystemError('the standard library imports a file of the folder')";
+
+#[test]
+fn files_beside_the_task_are_modules_of_its_own_files_only() {
+    if !has("numpy") {
+        return;
+    }
+    let files = Files::new(&[
+        ("task.py", WITH_MODULES),
+        ("colorsys.py", "ONE = 1"),
+        ("fractions.py", STRANGER),
+        ("secrets.py", STRANGER),
+        ("inner/scale.py", "from twice import SCALE"),
+        ("twice.py", "SCALE = 2"),
+    ]);
+    let sizes = &files.open("task.py").unwrap().benchmark[0].sizes;
+    let (inputs, output) = computed(sizes, 7);
+    let x = &inputs.as_any().downcast_ref::<InputTensors>().unwrap().0[0];
+    assert_eq!(output.0[0].get(1), 2.0 * x.get(1));
 }

@@ -38,12 +38,13 @@ pub(super) struct Kernel {
 pub(super) const HONEST: &str = "honest.py:honest";
 
 /// All files that the kernels need.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("honest.py", include_str!("kernels/honest.py")),
     ("results.py", include_str!("kernels/results.py")),
     ("requests.py", include_str!("kernels/requests.py")),
     ("times.py", include_str!("kernels/times.py")),
     ("turns.py", include_str!("kernels/turns.py")),
+    ("secrets.py", include_str!("kernels/secrets.py")),
     ("process.py", include_str!("kernels/process.py")),
     ("gpu.py", include_str!("kernels/gpu.py")),
     ("with_triton.py", include_str!("kernels/with_triton.py")),

@@ -12,7 +12,7 @@ use seccompiler::{
 };
 
 /// Calls refused with `EPERM` whatever their arguments.
-const NEVER: [libc::c_long; 18] = [
+const NEVER: [libc::c_long; 19] = [
     // The worker is killed by its process group, so none of its processes may leave the group.
     libc::SYS_setsid,
     libc::SYS_setpgid,
@@ -26,6 +26,8 @@ const NEVER: [libc::c_long; 18] = [
     libc::SYS_kcmp,
     // Makes the coordinator wait when it writes into the worker's memory.
     libc::SYS_userfaultfd,
+    // A timer may send SIGCONT, which undoes the stop of a held worker. Timers of other calls send other signals.
+    libc::SYS_timer_create,
     // Opens files by handle, which bypasses the rules for paths.
     libc::SYS_open_by_handle_at,
     // Objects that outlive the worker and could pass information to the next one.
@@ -62,9 +64,42 @@ const UNLESS: [Unless; 9] = [
     (libc::SYS_move_pages, &[(0, 0)]),
 ];
 
-/// The filter, compiled.
+/// A call, and the argument by place with the bits that are looked at and their value.
+type If = (libc::c_long, &'static [(u8, u64, u64)]);
+
+/// Calls refused if all of these arguments have the listed values. They have the system send SIGCONT by itself, which would
+/// undo the stop of a held worker: when something can be read, when a parent ends, or when a child ends. Processes can
+/// end, and files can change, while everything else is stopped.
+const IF: [If; 3] = [
+    (
+        libc::SYS_fcntl,
+        &[(1, ALL_BITS, F_SETSIG), (2, ALL_BITS, libc::SIGCONT as u64)],
+    ),
+    (
+        libc::SYS_prctl,
+        &[
+            (0, ALL_BITS, libc::PR_SET_PDEATHSIG as u64),
+            (1, ALL_BITS, libc::SIGCONT as u64),
+        ],
+    ),
+    (
+        libc::SYS_clone,
+        &[(0, libc::CSIGNAL as u64, libc::SIGCONT as u64)],
+    ),
+];
+
+const ALL_BITS: u64 = u32::MAX as u64;
+
+/// Chooses the signal of fcntl(2) that says that something can be read; the C library of nix has no name for it.
+const F_SETSIG: u64 = 10;
+
+/// Calls that seem to be missing in the system, so that the C library makes an older one in their place. The signal that
+/// clone3(2) sends when the child ends lies in memory, which a filter cannot read.
+const MISSING: [libc::c_long; 1] = [libc::SYS_clone3];
+
+/// The filters, compiled.
 #[derive(Debug, Clone)]
-pub(crate) struct Filter(Arc<BpfProgram>);
+pub(crate) struct Filter(Arc<[BpfProgram; 2]>);
 
 /// The filter in the kernel's format.
 #[repr(C)]
@@ -113,39 +148,66 @@ impl Filter {
                 rules.entry(number).or_default().push(rule);
             }
         }
-        let filter = SeccompFilter::new(
-            rules,
-            SeccompAction::Allow,
-            SeccompAction::Errno(libc::EPERM as u32),
-            std::env::consts::ARCH.try_into()?,
-        )?;
-        Ok(Self(Arc::new(filter.try_into()?)))
+        for (call, arguments) in IF {
+            for number in numbers(call) {
+                let conditions = arguments.iter().map(|(place, bits, value)| {
+                    let op = SeccompCmpOp::MaskedEq(*bits);
+                    SeccompCondition::new(*place, SeccompCmpArgLen::Dword, op, *value)
+                });
+                let rule = SeccompRule::new(conditions.collect::<Result<_, _>>()?)?;
+                rules.entry(number).or_default().push(rule);
+            }
+        }
+        let missing = MISSING.into_iter().flat_map(numbers);
+        let missing = missing.map(|number| (number, Vec::new())).collect();
+        let programs = [compiled(rules, libc::EPERM)?, compiled(missing, libc::ENOSYS)?];
+        Ok(Self(Arc::new(programs)))
     }
 
     /// Applies the filter to the calling thread and all that it starts; allocates nothing. The thread must have set
     /// no-new-privileges.
     pub fn restrict_thread(&self) -> io::Result<()> {
-        let program = Program {
-            length: libc::c_ushort::try_from(self.0.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
-            instructions: self.0.as_ptr(),
-        };
-        // Without this flag, kernels before 5.16 turn speculation off for filtered threads, which slows the code to be
-        // timed.
-        let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
-        // SAFETY: the kernel copies the program, which `self` keeps alive through the call, and writes to nothing.
-        let result = unsafe {
-            libc::syscall(
-                libc::SYS_seccomp,
-                libc::SECCOMP_SET_MODE_FILTER,
-                flags,
-                &raw const program,
-            )
-        };
-        if result == 0 {
-            Ok(())
-        } else {
-            Err(io::Error::last_os_error())
-        }
+        self.0.iter().try_for_each(restrict_thread)
+    }
+}
+
+/// The program of a filter that lets these calls fail with an error.
+fn compiled(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    error: libc::c_int,
+) -> Result<BpfProgram, seccompiler::BackendError> {
+    let refused = SeccompAction::Errno(error as u32);
+    SeccompFilter::new(
+        rules,
+        SeccompAction::Allow,
+        refused,
+        std::env::consts::ARCH.try_into()?,
+    )?
+    .try_into()
+}
+
+fn restrict_thread(filter: &BpfProgram) -> io::Result<()> {
+    let program = Program {
+        length: libc::c_ushort::try_from(filter.len()).map_err(|_| io::ErrorKind::InvalidInput)?,
+        instructions: filter.as_ptr(),
+    };
+    // Without this flag, kernels before 5.16 turn speculation off for filtered threads, which slows the code to be
+    // timed.
+    let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
+    // SAFETY: the kernel copies the program, which the caller's reference keeps alive through the call, and writes to
+    // nothing.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            flags,
+            &raw const program,
+        )
+    };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 
@@ -215,6 +277,35 @@ mod tests {
             for call in NEVER {
                 assert_eq!(raw(call, [0; 4]), Err(Errno::EPERM), "{call}");
             }
+        });
+    }
+
+    #[test]
+    fn nothing_has_the_system_send_the_signal_that_undoes_a_stop() {
+        filtered(|| {
+            let (cont, other) = (
+                libc::c_long::from(libc::SIGCONT),
+                libc::c_long::from(libc::SIGUSR1),
+            );
+            let set_signal = F_SETSIG as libc::c_long;
+            let at_death = libc::c_long::from(libc::PR_SET_PDEATHSIG);
+            assert_eq!(raw(libc::SYS_fcntl, [1, set_signal, cont, 0]), Err(Errno::EPERM));
+            assert_eq!(raw(libc::SYS_fcntl, [1, set_signal, 0, 0]), Ok(()));
+            assert_eq!(raw(libc::SYS_prctl, [at_death, cont, 0, 0]), Err(Errno::EPERM));
+            assert_eq!(raw(libc::SYS_prctl, [at_death, 0, 0, 0]), Ok(()));
+            // Threads that do not share their handlers are refused by the system itself.
+            let impossible = libc::c_long::from(libc::CLONE_THREAD);
+            assert_eq!(
+                raw(libc::SYS_clone, [impossible | cont, 0, 0, 0]),
+                Err(Errno::EPERM)
+            );
+            assert_eq!(
+                raw(libc::SYS_clone, [impossible | other, 0, 0, 0]),
+                Err(Errno::EINVAL)
+            );
+            assert_eq!(raw(libc::SYS_clone3, [0; 4]), Err(Errno::ENOSYS));
+            // The C library does without it.
+            assert!(thread::spawn(|| true).join().unwrap());
         });
     }
 

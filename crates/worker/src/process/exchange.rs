@@ -58,8 +58,8 @@ impl WorkerProcess {
 
     /// Ends an exchange with the line that answers.
     pub(crate) fn close(&mut self, asked: &Asked, answered: &str) -> Result<Answer, WorkerError> {
-        if let Some(held) = self.held.as_mut().filter(|_| !asked.is_last) {
-            held.stop();
+        if !asked.is_last {
+            self.stand_still()?;
         }
         if self.watch.is_overdue() {
             self.look(asked.call)?;

@@ -4,8 +4,8 @@ use gauntlet_judge::Verdict;
 
 use super::super::kernels::On;
 use super::super::{Cheat, Kind};
-use super::Row;
 use super::kernels::{REPLAYS, WRONG, wrong};
+use super::{KEPT, Row};
 
 /// The safeguard that keeps operands from a kernel until a request comes.
 const HELD: &str = "kernels in Python and shared libraries held between requests";
@@ -94,6 +94,22 @@ fn on_arrays(row: impl Fn(&'static str, &'static str, &'static str) -> Row) -> V
             "times.py:answers_before_it_computes",
             "answers at once; a thread computes the results in memory of its own, and the host names its address",
         ))
+        .held_by(HELD),
+        turns(
+            "kernel-undoes-its-stop",
+            "requests.py:undoes_its_stop",
+            "lets a timer wake it from the stop after its word, computes the result then if it is read, and stops itself",
+            "all calls but those whose results are read",
+        )
+        .held(&[KEPT])
+        .held_by("stays in its process group, and leaves others' urgency alone"),
+        turns(
+            "kernel-has-its-input-laid-out",
+            "requests.py:has_its_input_laid_out",
+            "names a place for an input to which the coordinator would write it column by column",
+            "what it takes to bring inputs into another layout",
+        )
+        .caught("right", Verdict::Incorrect, &["does not lie as the task lays it out"])
         .held_by(HELD),
     ]
 }

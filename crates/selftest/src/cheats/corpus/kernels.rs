@@ -106,6 +106,14 @@ fn results() -> Vec<Cheat> {
             )
             .gains(all),
         ),
+        wrong(
+            row(
+                "kernel-named-like-a-module",
+                "secrets.py:zeros",
+                "lies in a file called like a module that numpy imports late, to be run by the process that computes the expected results, and returns zeros",
+            )
+            .gains(all),
+        ),
     ]
 }
 

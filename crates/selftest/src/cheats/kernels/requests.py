@@ -1,9 +1,13 @@
 """Kernels that replace the host's function that answers a request, on a CPU. They take the turns with the coordinator
 themselves, and so decide what is done before, in and after a call."""
 
+import ctypes
 import os
 import random
+import select
+import signal
 import sys
+import time
 from time import perf_counter
 
 import numpy
@@ -155,4 +159,66 @@ def _hasty(self, copies, pipes):
 def finishes_after_its_word(x, gain, w):
     """An eighth of the rows is computed between the word that the call is over and the stop that follows."""
     _replace(_hasty)
+    return honest(x, gain, w)
+
+
+_timers = []
+
+
+def _arm():
+    """Lets timers send the signal that undoes a stop, some time after now."""
+    libc = ctypes.CDLL(None)
+    if not _timers:
+        # The value, the signal, and that a signal is sent: struct sigevent.
+        event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
+        for _ in range(8):
+            timer = ctypes.c_void_p()
+            if libc.timer_create(time.CLOCK_MONOTONIC, event, ctypes.byref(timer)):
+                raise PermissionError("kept from cheating")
+            _timers.append(timer)
+    for number, timer in enumerate(_timers):
+        libc.timer_settime(timer, 0, (ctypes.c_long * 4)(0, 0, 0, int(80_000 * 1.8**number)), None)
+
+
+def _waking(self, copies, pipes):
+    """A call whose result is read is finished after its word; the others never are."""
+    requests, replies = pipes
+    results = []
+    for copy in copies:
+        given = tensors_of(self, copy)
+        x, gain, w = given["x"], given["gain"], given["w"]
+        most = x.shape[0] // 4
+        result = numpy.empty((x.shape[0], w.shape[1]), x.dtype)
+        results.append(result)
+        say(pipes, ready(given))
+        begun = perf_counter()
+        result[:most] = honest(x[:most], gain[:most], w)
+        _arm()
+        os.write(replies, done(perf_counter() - begun, result))
+        # The coordinator asks for the next call at once, unless it reads the result.
+        if not select.select([requests], [], [], 3e-4)[0]:
+            result[most:] = honest(x[most:], gain[most:], w)
+            os.kill(os.getpid(), signal.SIGSTOP)
+        os.read(requests, 1)
+
+
+def undoes_its_stop(x, gain, w):
+    """A timer wakes the process from the stop that follows the word that a call is over."""
+    _arm()
+    _replace(_waking)
+    return honest(x, gain, w)
+
+
+_tensors = _host.Worker._tensors
+
+
+def _by_columns(self, stored, leaves):
+    made = _tensors(self, stored, leaves)
+    made["x"] = numpy.asfortranarray(made["x"])
+    return made
+
+
+def has_its_input_laid_out(x, gain, w):
+    """Names a place for an input to which the coordinator would write it column by column."""
+    _host.Worker._tensors = _by_columns
     return honest(x, gain, w)

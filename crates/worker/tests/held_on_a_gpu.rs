@@ -7,7 +7,7 @@ mod common;
 use common::workers_folder;
 use gauntlet_formats::{DataType, Tensor, TensorSpec};
 use gauntlet_worker::protocol::VERSION;
-use gauntlet_worker::{Call, Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_worker::{Call, Limits, Operand, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
 
 /// A worker whose device is a byte string. Its kernel adds 1 to each of four bytes. After each call it fills the memory
 /// from which it takes operands with 100, so a set that is not written again shows.
@@ -57,10 +57,12 @@ fn loaded(places: &str) -> WorkerProcess {
     worker
 }
 
-fn set(value: u8) -> Vec<Tensor> {
-    let mut tensor = Tensor::filled(TensorSpec::new("x", DataType::U8, [4]), 0);
-    tensor.bytes = vec![value; 4];
-    vec![tensor]
+fn set(value: u8) -> Vec<Operand> {
+    let tensor = Tensor::filled(TensorSpec::new("x", DataType::U8, [4]), value);
+    vec![Operand {
+        tensor,
+        strides: Vec::new(),
+    }]
 }
 
 fn stepped(worker: &mut WorkerProcess, sets: &[usize]) -> Result<(Vec<u8>, usize), WorkerError> {
