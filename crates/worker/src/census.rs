@@ -2,15 +2,18 @@
 //!
 //! Available only on Linux ([`Group::count`] reads `/proc`). The sum of processor time never decreases: a child's time
 //! is counted while it lives, and afterwards either in the times of the parent that waited for it, or here if no
-//! process waited.
+//! process waited. A process that no process waits for, and that ends between two counts, is known only where the system has
+//! counters that processes inherit.
 
+#[cfg(target_os = "linux")]
+mod counter;
 #[cfg(target_os = "linux")]
 mod linux;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::Group;
+pub(crate) use linux::{Clocks, Group};
 #[cfg(not(target_os = "linux"))]
-pub(crate) use untold::Group;
+pub(crate) use untold::{Clocks, Group};
 
 /// The resources that a worker's process group uses at one moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +35,18 @@ mod untold {
 
     use super::Census;
 
+    /// Processor time on a system that reports none.
+    #[derive(Debug)]
+    pub(crate) struct Clocks;
+
+    impl Clocks {
+        pub fn since(&self, _earlier: &Self) -> f64 {
+            0.0
+        }
+
+        pub fn extend(&mut self, _others: Self) {}
+    }
+
     /// A process group on a system that reports nothing about it.
     pub(crate) struct Group;
 
@@ -52,8 +67,16 @@ mod untold {
             None
         }
 
-        pub fn seconds_if_stopped(&mut self, _counted_anew: bool) -> Option<f64> {
+        pub fn count_if_changed(&mut self) -> Option<()> {
             None
+        }
+
+        pub fn seconds_if_stopped(&self) -> Option<f64> {
+            None
+        }
+
+        pub fn clocks(&self) -> Clocks {
+            Clocks
         }
 
         pub fn proportional_bytes(&self) -> u64 {

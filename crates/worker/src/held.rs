@@ -16,6 +16,7 @@ use gauntlet_formats::{Tensor, TensorSpec};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::census::Clocks;
 use crate::error::WorkerError;
 use crate::memory::{pieces, read, write};
 use crate::process::{Asked, WorkerProcess};
@@ -38,6 +39,10 @@ const MOST_WAITING: Duration = Duration::from_secs(5);
 /// Most threads stop within some ten microseconds, for which looking again and again is quicker than sleeping.
 const AT_ONCE: Duration = Duration::from_micros(200);
 const PAUSE: Duration = Duration::from_micros(100);
+
+/// Seconds of processor time that processes may use until a stop takes effect, and the share of a call besides.
+const MOST_AFTER: f64 = 2e-4;
+const MOST_SHARE_AFTER: f64 = 0.01;
 
 /// A call of a held worker.
 #[derive(Debug, Clone, Copy)]
@@ -68,6 +73,8 @@ pub(crate) struct Held {
     process: Pid,
     has_operands: bool,
     is_stopped: bool,
+    /// Whether its processes have once run on after a stop.
+    has_run_on: bool,
 }
 
 impl Held {
@@ -86,6 +93,7 @@ impl Held {
             process,
             has_operands: false,
             is_stopped: false,
+            has_run_on: false,
         })
     }
 
@@ -156,9 +164,7 @@ impl WorkerProcess {
             line = self.await_line(&asked, &[])?;
             let seen = begun.elapsed();
             // At once: whatever the worker has not finished must not be finished now.
-            if let Some(held) = self.held.as_mut().filter(|_| call.is_drawn) {
-                held.stop();
-            }
+            let stopped = call.is_drawn.then(|| self.clocks_at_stop());
             let Turn::Done {
                 call: seconds,
                 outputs: places,
@@ -168,8 +174,9 @@ impl WorkerProcess {
             };
             stepped.seen.push(seen.as_secs_f64());
             stepped.samples.push(self.sample(&asked, seconds, &line)?);
-            if call.is_drawn {
+            if let Some(clocks) = stopped {
                 stepped.results.push(self.read_outputs(outputs, &places)?);
+                self.must_not_have_run_on(&clocks, seen)?;
             }
             self.go_on(&asked)?;
             line = self.await_line(&asked, &[])?;
@@ -233,8 +240,8 @@ impl WorkerProcess {
         call: &Call<'_>,
         place: impl Fn(&str) -> Option<&'p Place>,
     ) -> Result<(), WorkerError> {
-        // A draw is no sign to the worker, so processes that hide between two counts are found by and by.
-        let before = self.seconds_when_stopped(call.is_drawn)?;
+        // The same for every call: a worker sees how long it is stopped, and could tell from it which calls are drawn.
+        let before = self.seconds_when_stopped(true)?;
         for Tensor { spec, bytes } in call.operands {
             let place = place(&spec.name).ok_or_else(|| {
                 cannot_hold(&format!("the worker does not say where it keeps `{}`", spec.name))
@@ -253,7 +260,7 @@ impl WorkerProcess {
     }
 
     fn read_outputs(&mut self, outputs: &[TensorSpec], places: &[Place]) -> Result<Vec<Tensor>, WorkerError> {
-        self.seconds_when_stopped(true)?;
+        self.seconds_when_stopped(false)?;
         if places.len() != outputs.len() {
             let (named, count) = (places.len(), outputs.len());
             return Err(cannot_hold(&format!(
@@ -270,15 +277,53 @@ impl WorkerProcess {
         outputs.iter().zip(places).map(read_one).collect()
     }
 
+    /// Stops the worker, and returns the processor time that each of its processes had used then.
+    fn clocks_at_stop(&mut self) -> Clocks {
+        if let Some(held) = &mut self.held {
+            held.stop();
+        }
+        // Those that are known come first, since a count takes time in which they could run.
+        let mut clocks = self.group.clocks();
+        if self.group.count_if_changed().is_some() {
+            clocks.extend(self.group.clocks());
+        }
+        clocks
+    }
+
+    /// Fails if processes of the worker ran on after the stop, at the clocks of which they said that a call of `seen` seconds
+    /// was over: a timer can wake them. The first time is forgiven.
+    fn must_not_have_run_on(&mut self, clocks: &Clocks, seen: Duration) -> Result<(), WorkerError> {
+        // Those that a woken process has started are found here.
+        let _counted = self.group.count_if_changed();
+        let ran = self.group.clocks().since(clocks);
+        let Some(held) = self
+            .held
+            .as_mut()
+            .filter(|_| ran > MOST_AFTER + MOST_SHARE_AFTER * seen.as_secs_f64())
+        else {
+            return Ok(());
+        };
+        if !std::mem::replace(&mut held.has_run_on, true) {
+            return Ok(());
+        }
+        Err(cannot_hold(
+            "processes of the worker ran after a call was over and they were stopped",
+        ))
+    }
+
     /// Stops the worker, and waits until the stop has reached all threads of its processes. Returns the seconds of processor
     /// time that these have used.
-    fn seconds_when_stopped(&mut self, counted_anew: bool) -> Result<f64, WorkerError> {
+    fn seconds_when_stopped(&mut self, counts: bool) -> Result<f64, WorkerError> {
         if let Some(held) = &mut self.held {
             held.stop();
         }
         let begun = Instant::now();
         loop {
-            if let Some(seconds) = self.group.seconds_if_stopped(counted_anew) {
+            // Before each look: a process that is about to stop may still start another.
+            if counts && self.group.count_if_changed().is_none() {
+                return Err(cannot_hold("the system does not say which processes it has"));
+            }
+            if let Some(seconds) = self.group.seconds_if_stopped() {
                 return Ok(seconds);
             }
             let waited = begun.elapsed();
