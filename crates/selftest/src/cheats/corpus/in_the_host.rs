@@ -93,6 +93,14 @@ pub(super) fn kernels(on: On) -> Vec<Cheat> {
         )
         .caught("right or faster", Verdict::Incorrect, WRONG)
         .held_by(HELD),
+        turns(
+            "kernel-tells-drawn-calls",
+            "times.py:tells_drawn_calls",
+            "computes half of the rows where less time has passed since the call before than for other calls",
+            "half of the time",
+        )
+        .caught("right or faster", Verdict::Incorrect, WRONG)
+        .held_by(HELD),
         wrong(row(
             "kernel-answers-before-it-computes",
             "times.py:answers_before_it_computes",
