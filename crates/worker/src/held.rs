@@ -290,8 +290,8 @@ impl WorkerProcess {
         clocks
     }
 
-    /// Fails if processes of the worker ran on after the stop, at the clocks of which they said that a call of `seen` seconds
-    /// was over: a timer can wake them. The first time is forgiven.
+    /// Fails if processes of the worker ran on after they were stopped, when `clocks` were read, at the end of a call that took
+    /// `seen`: a timer can wake them. The first time is forgiven.
     fn must_not_have_run_on(&mut self, clocks: &Clocks, seen: Duration) -> Result<(), WorkerError> {
         // Those that a woken process has started are found here.
         let _counted = self.group.count_if_changed();
