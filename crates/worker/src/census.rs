@@ -2,8 +2,11 @@
 //!
 //! Available only on Linux ([`Group::count`] reads `/proc`). The sum of processor time never decreases: a child's time
 //! is counted while it lives, and afterwards either in the times of the parent that waited for it, or here if no
-//! process waited.
+//! process waited. A process that no process waits for, and that ends between two counts, is known only where the system has
+//! counters that processes inherit.
 
+#[cfg(target_os = "linux")]
+mod counter;
 #[cfg(target_os = "linux")]
 mod linux;
 
@@ -52,7 +55,11 @@ mod untold {
             None
         }
 
-        pub fn seconds_if_stopped(&mut self, _counted_anew: bool) -> Option<f64> {
+        pub fn count_if_changed(&mut self) -> Option<()> {
+            None
+        }
+
+        pub fn seconds_if_stopped(&self) -> Option<f64> {
             None
         }
 

@@ -303,8 +303,8 @@ impl WorkerProcess {
         call: &Call<'_>,
         place: impl Fn(&str) -> Option<&'p Place>,
     ) -> Result<(), WorkerError> {
-        // A draw is no sign to the worker, so processes that hide between two counts are found by and by.
-        let before = self.seconds_when_stopped(call.is_drawn)?;
+        // The same for every call: a worker sees how long it is stopped, and could tell from it which calls are drawn.
+        let before = self.seconds_when_stopped()?;
         for operand in call.operands {
             let name = &operand.tensor.spec.name;
             let place = place(name)
@@ -314,7 +314,7 @@ impl WorkerProcess {
             })?;
         }
         // Nothing that is stopped starts a process.
-        if self.seconds_when_stopped(false)? == before {
+        if self.seconds_when_stopped()? == before {
             return Ok(());
         }
         Err(cannot_hold(
@@ -323,7 +323,7 @@ impl WorkerProcess {
     }
 
     fn read_outputs(&mut self, outputs: &[TensorSpec], places: &[Place]) -> Result<Vec<Tensor>, WorkerError> {
-        self.seconds_when_stopped(true)?;
+        self.seconds_when_stopped()?;
         if places.len() != outputs.len() {
             let (named, count) = (places.len(), outputs.len());
             return Err(cannot_hold(&format!(
@@ -342,13 +342,17 @@ impl WorkerProcess {
 
     /// Stops the worker, and waits until the stop has reached all threads of its processes. Returns the seconds of processor
     /// time that these have used.
-    fn seconds_when_stopped(&mut self, counted_anew: bool) -> Result<f64, WorkerError> {
+    fn seconds_when_stopped(&mut self) -> Result<f64, WorkerError> {
         if let Some(held) = &mut self.held {
             held.stop();
         }
         let begun = Instant::now();
         loop {
-            if let Some(seconds) = self.group.seconds_if_stopped(counted_anew) {
+            // Before each look: a process that is about to stop may still start another.
+            if self.group.count_if_changed().is_none() {
+                return Err(cannot_hold("the system does not say which processes it has"));
+            }
+            if let Some(seconds) = self.group.seconds_if_stopped() {
                 return Ok(seconds);
             }
             let waited = begun.elapsed();
@@ -367,7 +371,7 @@ impl WorkerProcess {
     /// need long to free its memory, and the other side is not timed meanwhile.
     pub(crate) fn stand_still(&mut self) -> Result<(), WorkerError> {
         if self.held.as_ref().is_some_and(|held| held.has_operands) {
-            self.seconds_when_stopped(true)?;
+            self.seconds_when_stopped()?;
         }
         Ok(())
     }

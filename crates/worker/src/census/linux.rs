@@ -1,6 +1,7 @@
 //! The census from `/proc` and the processes' own clocks.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use nix::sys::wait::{WaitPidFlag, waitpid};
@@ -8,6 +9,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::{Pid, SysconfVar, sysconf};
 
 use super::Census;
+use super::counter::Counter;
 
 /// A worker's process group and the resources that its members used at the last count.
 pub(crate) struct Group {
@@ -15,6 +17,10 @@ pub(crate) struct Group {
     /// Process 1 of the worker's namespace, which waits for orphans. It is not one of the worker's processes.
     init: Option<Pid>,
     members: BTreeMap<i32, Taken>,
+    /// The numbers of all processes of the worker's namespace, in that namespace, just before the last count.
+    inside: Option<BTreeSet<i32>>,
+    /// Counts also those that come and go between two counts; none where the system does not offer it.
+    counter: Option<Counter>,
     /// Seconds used by members that are gone and that are not included in their parents' times.
     gone: f64,
 }
@@ -40,12 +46,14 @@ impl Group {
             leader,
             init,
             members: known.map(|known| (known.as_raw(), Taken::default())).collect(),
+            inside: None,
+            counter: Counter::of(leader).ok(),
             gone: 0.0,
         }
     }
 
     /// Seconds of processor time of all members known from the last count, to the nanosecond; takes two system calls
-    /// per member. Members that came later are missing until the next count.
+    /// per member. Members that came later are missing until the next count, except where the system has a counter.
     pub fn cpu_seconds(&self) -> Option<f64> {
         let living = self.members.iter().map(|(id, taken)| {
             if self.is_init(*id) {
@@ -54,7 +62,13 @@ impl Group {
             // If a member is gone, its last known time counts.
             clock(Pid::from_raw(*id)).unwrap_or(0.0).max(taken.own) + taken.children
         });
-        Some(living.sum::<f64>() + self.gone)
+        Some(self.at_least_counted(living.sum::<f64>() + self.gone))
+    }
+
+    /// The sum of what is known of each member, or the counter's if that is more.
+    fn at_least_counted(&self, sum: f64) -> f64 {
+        let counted = self.counter.as_ref().and_then(Counter::seconds);
+        counted.map_or(sum, |counted| counted.max(sum))
     }
 
     /// Seconds that the living threads of the members last counted have waited for a processor while they were ready to
@@ -85,7 +99,11 @@ impl Group {
         let mut threads = 0;
         let mut resident_bytes = 0;
         let mut members = BTreeMap::new();
-        for id in processes_of_the_system()? {
+        let inside = self.processes_inside();
+        let mut ids: Vec<i32> = processes_of("/proc")?.collect();
+        // The youngest first: they have had the least time to run unnoticed.
+        ids.sort_unstable_by_key(|id| Reverse(*id));
+        for id in ids {
             let is_member = |state: &State| state.group == self.leader.as_raw() || self.is_init(id);
             let Some(state) = State::read(id).filter(is_member) else {
                 continue;
@@ -117,21 +135,33 @@ impl Group {
         }
         self.gone += self.unaccounted(&members, 2.0 * tick);
         self.members = members;
+        self.inside = inside;
         Some(Census {
             processes,
             threads,
             resident_bytes,
-            cpu_seconds: self.members.values().map(|taken| taken.sum()).sum::<f64>() + self.gone,
+            cpu_seconds: self
+                .at_least_counted(self.members.values().map(|taken| taken.sum()).sum::<f64>() + self.gone),
         })
     }
 
-    /// Seconds of processor time that the members have used; none if any of their threads can run. `counted_anew` looks for
-    /// new members first, which takes up to milliseconds.
-    pub fn seconds_if_stopped(&mut self, counted_anew: bool) -> Option<f64> {
-        if counted_anew {
+    /// Counts the members if processes have come or gone since the last count. The list of the worker's namespace tells
+    /// within some ten microseconds; without a namespace only a count does, which takes up to milliseconds.
+    pub fn count_if_changed(&mut self) -> Option<()> {
+        let inside = self.processes_inside();
+        if inside.is_none() || inside != self.inside {
             self.count()?;
         }
+        Some(())
+    }
+
+    /// Seconds of processor time that the members have used; none if any of their threads can run.
+    pub fn seconds_if_stopped(&self) -> Option<f64> {
         self.members().all(is_stopped).then(|| self.cpu_seconds())?
+    }
+
+    fn processes_inside(&self) -> Option<BTreeSet<i32>> {
+        Some(processes_of(&format!("/proc/{}/root/proc", self.init?))?.collect())
     }
 
     /// The processes last counted.
@@ -195,8 +225,9 @@ fn is_stopped(process: i32) -> bool {
     })
 }
 
-fn processes_of_the_system() -> Option<impl Iterator<Item = i32>> {
-    let entries = fs::read_dir("/proc").ok()?;
+/// The processes that a folder lists as `/proc` does.
+fn processes_of(folder: &str) -> Option<impl Iterator<Item = i32>> {
+    let entries = fs::read_dir(folder).ok()?;
     Some(
         entries
             .flatten()
@@ -285,6 +316,8 @@ mod tests {
             leader: Pid::from_raw(1),
             init: None,
             members: BTreeMap::new(),
+            inside: None,
+            counter: None,
             gone: 0.0,
         };
         assert_eq!(nobody.waited_seconds(), None);
@@ -298,6 +331,8 @@ mod tests {
             leader: Pid::from_raw(1),
             init: None,
             members: before,
+            inside: None,
+            counter: None,
             gone: 0.0,
         };
         // The child was waited for: its time is now in its parent's.

@@ -89,6 +89,14 @@ fn on_arrays(row: impl Fn(&'static str, &'static str, &'static str) -> Row) -> V
         )
         .caught("right or faster", Verdict::Incorrect, WRONG)
         .held_by(HELD),
+        turns(
+            "kernel-tells-drawn-calls",
+            "times.py:tells_drawn_calls",
+            "computes half of the rows where less time has passed since the call before than for other calls",
+            "half of the time",
+        )
+        .caught("right or faster", Verdict::Incorrect, WRONG)
+        .held_by(HELD),
         wrong(row(
             "kernel-answers-before-it-computes",
             "times.py:answers_before_it_computes",

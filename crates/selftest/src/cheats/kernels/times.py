@@ -284,3 +284,22 @@ def tunes_when_timed(x, gain, w):
             times.append(time.perf_counter() - begun)
         _tuned[key] = min(times)
     return honest(x, gain, w)
+
+
+# Calls of the gate that looks at results come first.
+_HONEST = 40
+
+_gaps = []
+_ended = [0.0]
+
+
+def tells_drawn_calls(x, gain, w):
+    """Computes half of the rows where little time has passed since the call before: the coordinator may prepare a call that it
+    has drawn for longer than others."""
+    _gaps.append(time.perf_counter() - _ended[0])
+    is_short = len(_gaps) > _HONEST and x.shape[0] > 64 and _gaps[-1] < 1.5 * min(_gaps[-_HONEST:])
+    result = _empty(x, w)
+    rows = x.shape[0] // 2 if is_short else x.shape[0]
+    result[:rows] = honest(x[:rows], gain[:rows], w)
+    _ended[0] = time.perf_counter()
+    return result
