@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_judge::{Comparison, Evidence, Finding, Verdict};
+use gauntlet_judge::{Comparison, Evidence, Finding, Heating, Verdict};
 use gauntlet_stats::{Arm, Block, Ground, Interval, Origin, percent, percent_interval};
 use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport, TournamentReport};
 
@@ -182,11 +182,26 @@ pub fn ground(comparison: &Comparison) -> String {
     parts.extend(comparison.design.clone());
     parts.extend(comparison.predicted.clone());
     parts.extend(comparison.ended_early.clone());
+    parts.extend(device_state(comparison));
     let busy = comparison.conduct.as_ref().and_then(|conduct| conduct.busy);
     parts.extend(busy.map(|busy| busy.sentence(assessment.suite.as_ref())));
     parts.extend(comparison.spent.map(|spent| spent.to_string()));
     parts.extend(doubts(comparison));
     parts.join("; ")
+}
+
+/// The regime in which calls were timed, the load before them, and what the GPU's management library said of its state.
+fn device_state(comparison: &Comparison) -> Vec<String> {
+    let Some(regime) = comparison.regime else {
+        return Vec::new();
+    };
+    let conduct = comparison.conduct.as_ref();
+    let heating = conduct.and_then(|conduct| conduct.heating.as_ref());
+    let device = conduct.and_then(|conduct| conduct.device_use.as_ref());
+    let mut said = vec![format!("calls in the {regime} regime")];
+    said.extend(heating.map(Heating::sentence));
+    said.extend(device.map(|device| device.sentence(regime)));
+    said
 }
 
 /// A measured claim of the tournament.

@@ -71,6 +71,7 @@ mod tests {
         let comparison = Comparison {
             assessment,
             cases: Vec::new(),
+            regime: None,
             looks: Vec::new(),
             seed: 0,
             conduct: None,

@@ -17,6 +17,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
+use super::device::{Readings, strangers};
+use super::heating::{Heated, LoadPlan, heat};
 use super::requests::{Deck, TimedRequest, checking, draw_checks, length};
 use super::results::{Checker, OperandSet};
 use super::side::{Purpose, Side};
@@ -76,9 +78,24 @@ pub struct Pair<'a> {
     process: usize,
     /// Whether hosts of this program load operands and hand out results on both sides.
     hosted: bool,
+    /// The least seconds of load before each slot; none where calls are isolated.
+    load: Option<f64>,
     baseline: Side,
     candidate: Side,
+    /// The state of the device after the slots of this case.
+    readings: Readings,
     spent: Spent,
+}
+
+/// The slots of a block.
+struct TakenBlock {
+    /// In the order taken.
+    slots: Vec<(Arm, Slot)>,
+    /// The load before each of them; empty where calls are isolated.
+    heated: Vec<(Arm, Heated)>,
+    /// The calls on new values of the first request after each pause, for either of a side's turns: of the slot, or of the
+    /// load before it.
+    fresh: [Vec<usize>; 2],
 }
 
 /// What the requests of a case have in common.
@@ -91,6 +108,23 @@ struct Plan {
     checking: f64,
 }
 
+impl Plan {
+    /// A request like those of slots, without checks.
+    fn deal(&self, deck: &mut Deck) -> TimedRequest {
+        deck.deal(length(self.target, self.most, &mut rng()), &mut rng())
+    }
+
+    /// The request of a slot, whose results are asked for with this probability.
+    fn deal_slot(&self, deck: &mut Deck, checking: f64) -> TimedRequest {
+        let request = self.deal(deck);
+        TimedRequest {
+            checks: draw_checks(request.copies.len(), checking, &mut rng()),
+            is_slot: true,
+            ..request
+        }
+    }
+}
+
 impl<'a> Pair<'a> {
     /// Starts both processes in parallel, because driver start-up takes time. Runs on rayon's global pool, whose
     /// threads never end: a worker is killed when the thread that started it ends, so a scoped thread would kill it
@@ -99,6 +133,7 @@ impl<'a> Pair<'a> {
         workshop: &'a Workshop,
         rules: &'a Rules,
         process: usize,
+        load: Option<f64>,
         baseline: &Candidate,
         candidate: &Candidate,
     ) -> Result<Self, ExaminationFailure> {
@@ -118,8 +153,10 @@ impl<'a> Pair<'a> {
             rules,
             process,
             hosted,
+            load,
             baseline,
             candidate,
+            readings: Readings::default(),
             spent,
         })
     }
@@ -154,6 +191,8 @@ impl<'a> Pair<'a> {
         self.spent.preparing += begun.elapsed().as_secs_f64();
         let checked = rng().random_range(0..2 * orders.len().max(1));
         let mut slots: Vec<(Arm, Slot)> = Vec::new();
+        let mut heated: Vec<(Arm, Heated)> = Vec::new();
+        let heated_before = self.spent.heating;
         let mut blocks = Vec::new();
         let mut fresh: Vec<(usize, usize)> = Vec::new();
         for (sets, orders) in loads(dealt.fresh.len(), orders) {
@@ -166,26 +205,29 @@ impl<'a> Pair<'a> {
             let begun = Instant::now();
             for order in orders {
                 let forced = checked.checked_sub(2 * blocks.len()).filter(|place| *place < 2);
-                let requests = [0, 1].map(|place| {
-                    let mut request = deck.deal(length(plan.target, plan.most, &mut rng()), &mut rng());
-                    let share = if forced == Some(place) { 1.0 } else { plan.checking };
-                    request.checks = draw_checks(request.copies.len(), share, &mut rng());
-                    request
-                });
-                let taken = self.block(*order, &requests, &numbers, &mut checker)?;
-                for (place, request) in requests.iter().enumerate() {
-                    fresh.extend(request.fresh.iter().map(|call| (2 * blocks.len() + place, *call)));
+                let taken = self.block(*order, &plan, forced, &mut deck, &numbers, &mut checker)?;
+                for (place, calls) in taken.fresh.iter().enumerate() {
+                    fresh.extend(calls.iter().map(|call| (2 * blocks.len() + place, *call)));
                 }
-                blocks.push(block(self.process, &taken));
-                slots.extend(taken);
+                blocks.push(block(self.process, &taken.slots));
+                slots.extend(taken.slots);
+                heated.extend(taken.heated);
                 // A call on known values is nothing that a worker could tell from one on new values.
                 let (_, alone) = self.lone(&plan, &mut deck, 0, &numbers, &mut checker)?;
                 conduct.note_alone(&alone);
             }
             self.spent.measuring += begun.elapsed().as_secs_f64();
         }
+        self.spent.measuring -= self.spent.heating - heated_before;
         conduct.note_slots(&slots);
-        conduct.note_fresh_in_slots(&fresh, &slots);
+        if heated.is_empty() {
+            conduct.note_fresh_in_slots(&fresh, &slots);
+        } else {
+            let firsts: Vec<_> = heated.iter().map(|(arm, one)| (*arm, one.first.clone())).collect();
+            conduct.note_fresh_in_slots(&fresh, &firsts);
+            conduct.note_heating(&heated, &slots);
+        }
+        conduct.note_readings(std::mem::take(&mut self.readings));
         let accounts = [self.baseline.end_case(), self.candidate.end_case()];
         conduct.note_accounts(accounts, self.hosted);
         let begun = Instant::now();
@@ -339,20 +381,43 @@ impl<'a> Pair<'a> {
         Ok((request, slots))
     }
 
-    /// Takes the slots of a block: each side gets both requests.
+    /// Takes the slots of a block: each side gets both requests, dealt when the first side needs them.
     fn block(
         &mut self,
         order: BlockOrder,
-        requests: &[TimedRequest; 2],
+        plan: &Plan,
+        forced: Option<usize>,
+        deck: &mut Deck,
         numbers: &[usize],
         checker: &mut Checker,
-    ) -> Result<Vec<(Arm, Slot)>, ExaminationFailure> {
-        let mut taken: Vec<(Arm, Slot)> = Vec::new();
+    ) -> Result<TakenBlock, ExaminationFailure> {
+        let mut taken = TakenBlock {
+            slots: Vec::new(),
+            heated: Vec::new(),
+            fresh: [Vec::new(), Vec::new()],
+        };
+        let mut requests: [Option<TimedRequest>; 2] = [None, None];
+        let mut openings: [Option<TimedRequest>; 2] = [None, None];
         let mut results: [Option<(Arm, Vec<Output>)>; 2] = [None, None];
         for arm in order.arms() {
-            let place = taken.iter().filter(|(other, _)| *other == arm).count();
-            let (slot, checked) = self.turn(arm, &requests[place], numbers, checker)?;
-            taken.push((arm, slot));
+            let place = taken.slots.iter().filter(|(other, _)| *other == arm).count();
+            if let Some(seconds) = self.load {
+                let opening = openings[place].get_or_insert_with(|| plan.deal(deck)).clone();
+                taken.fresh[place].clone_from(&opening.fresh);
+                let load = LoadPlan {
+                    seconds,
+                    checking: plan.checking,
+                };
+                let heated = self.heat(arm, &load, opening, || plan.deal(deck), numbers, checker)?;
+                taken.heated.push((arm, heated));
+            }
+            let share = if forced == Some(place) { 1.0 } else { plan.checking };
+            let request = requests[place].get_or_insert_with(|| plan.deal_slot(deck, share));
+            if self.load.is_none() {
+                taken.fresh[place].clone_from(&request.fresh);
+            }
+            let (slot, checked) = self.turn(arm, request, numbers, checker)?;
+            taken.slots.push((arm, slot));
             match results[place].take() {
                 None => results[place] = Some((arm, checked)),
                 Some((first, before)) => compare(checker, first, &before, &checked)?,
@@ -361,10 +426,36 @@ impl<'a> Pair<'a> {
         Ok(taken)
     }
 
+    /// Puts a side under load.
+    fn heat(
+        &mut self,
+        arm: Arm,
+        load: &LoadPlan,
+        opening: TimedRequest,
+        deal: impl FnMut() -> TimedRequest,
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<Heated, ExaminationFailure> {
+        let begun = Instant::now();
+        let turn = |request: &TimedRequest| Ok(self.turn(arm, request, numbers, checker)?.0);
+        let heated = heat(load, opening, &mut rng(), deal, turn)?;
+        self.spent.heating += begun.elapsed().as_secs_f64();
+        Ok(heated)
+    }
+
     fn side(&mut self, arm: Arm) -> &mut Side {
         match arm {
             Arm::Baseline => &mut self.baseline,
             Arm::Candidate => &mut self.candidate,
+        }
+    }
+
+    /// Reads the state of the device after a slot, before its results are asked for.
+    fn read_device(&mut self, arm: Arm) {
+        if let Some(reading) = self.workshop.read_device() {
+            let sides = [&mut self.baseline, &mut self.candidate];
+            let strangers = strangers(reading.processes.as_deref(), sides);
+            self.readings.note(arm, &reading, strangers);
         }
     }
 
@@ -380,15 +471,21 @@ impl<'a> Pair<'a> {
         let set = |call: usize| numbers[request.copies[call] % numbers.len()];
         if side.is_held(checker.sizes()) {
             let (slot, outputs) = side.step(request, set, checker)?;
+            if request.is_slot {
+                self.read_device(arm);
+            }
             for (call, output) in request.checks.iter().zip(&outputs) {
                 checker.check(arm, set(*call), output)?;
             }
             return Ok((slot, outputs));
         }
         let slot = side.time(&request.copies)?;
+        if request.is_slot {
+            self.read_device(arm);
+        }
         let mut outputs = Vec::new();
         for call in &request.checks {
-            outputs.push(checker.take(side, *call, set(*call))?.0);
+            outputs.push(checker.take(self.side(arm), *call, set(*call))?.0);
         }
         Ok((slot, outputs))
     }
@@ -408,6 +505,7 @@ fn on_known(calls: usize, checks: Vec<usize>) -> TimedRequest {
         copies: vec![0; calls],
         fresh: Vec::new(),
         checks,
+        is_slot: false,
     }
 }
 
