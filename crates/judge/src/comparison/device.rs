@@ -52,10 +52,7 @@ fn merge(side: &mut SideUse, more: &SideUse) {
     side.clock = if side.slots == 0 {
         more.clock
     } else {
-        [
-            side.clock[0].min(more.clock[0]),
-            side.clock[1].max(more.clock[1]),
-        ]
+        [side.clock[0].min(more.clock[0]), side.clock[1].max(more.clock[1])]
     };
     side.slots += more.slots;
     side.power = side.power.max(more.power);
@@ -110,7 +107,11 @@ mod tests {
         one.note(Arm::Baseline, &reading(1800.0, &["power limit"]), None);
         let mut other = Readings::default();
         other.note(Arm::Baseline, &reading(1980.0, &["power limit"]), Some(2));
-        other.note(Arm::Candidate, &reading(1700.0, &["power limit", "temperature"]), None);
+        other.note(
+            Arm::Candidate,
+            &reading(1700.0, &["power limit", "temperature"]),
+            None,
+        );
         let found = Readings::over([&one, &other, &Readings::default()].into_iter()).unwrap();
         let baseline = SideUse {
             slots: 3,

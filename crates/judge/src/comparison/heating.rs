@@ -182,7 +182,10 @@ mod tests {
             let (heated, checked, requests) = loaded(0.0, seed);
             assert!(checked.is_empty());
             assert_eq!(heated.calls, 4 * requests);
-            assert!(heated.elapsed >= 20e-3 && heated.exchanges <= heated.elapsed, "{heated:?}");
+            assert!(
+                heated.elapsed >= 20e-3 && heated.exchanges <= heated.elapsed,
+                "{heated:?}"
+            );
             // A fifth of each request is not in any call.
             assert!((heated.sum / heated.exchanges - 0.8).abs() < 1e-9);
             assert!((heated.first.sum - 0.8 * heated.first.effort.exchange).abs() < 1e-9);

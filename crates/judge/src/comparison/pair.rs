@@ -223,7 +223,10 @@ impl<'a> Pair<'a> {
         if heated.is_empty() {
             conduct.note_fresh_in_slots(&fresh, &slots);
         } else {
-            let firsts: Vec<_> = heated.iter().map(|(arm, one)| (*arm, one.first.clone())).collect();
+            let firsts: Vec<_> = heated
+                .iter()
+                .map(|(arm, one)| (*arm, one.first.clone()))
+                .collect();
             conduct.note_fresh_in_slots(&fresh, &firsts);
             conduct.note_heating(&heated, &slots);
         }

@@ -259,7 +259,10 @@ impl<'a> PairedComparison<'a> {
             ..busy
         });
         let load = self.setting.measurement.load();
-        let heated = self.cases.iter().filter_map(|one| heated(&one.case.name, &one.conduct));
+        let heated = self
+            .cases
+            .iter()
+            .filter_map(|one| heated(&one.case.name, &one.conduct));
         let heating = load.map(|seconds| Heating {
             seconds,
             cases: heated.collect(),
@@ -346,7 +349,14 @@ impl<'a> PairedComparison<'a> {
     fn try_pair(&self, observer: &dyn Observer) -> Result<(Vec<Measured>, Spent), ExaminationFailure> {
         self.build_once(observer)?;
         let (rules, load) = (&self.setting.rules, self.setting.measurement.load());
-        let mut pair = Pair::start(self.workshop, rules, self.pairs, load, &self.baseline, &self.candidate)?;
+        let mut pair = Pair::start(
+            self.workshop,
+            rules,
+            self.pairs,
+            load,
+            &self.baseline,
+            &self.candidate,
+        )?;
         let mut measured = Vec::new();
         let mut operands = 0.0;
         for (index, one) in self.cases.iter().enumerate() {

@@ -56,11 +56,15 @@ impl Comparison {
         let mut sentence = match suite {
             None => "numbers without an interval decide nothing".to_owned(),
             Some(interval) => format!(
-                "{}speed-up {}",
+                "{}speed-up {}{}",
                 if interval.origin.is_predicted() {
                     "predicted "
                 } else {
                     ""
+                },
+                match self.regime {
+                    Some(Regime::Sustained) => "under sustained load ",
+                    Some(Regime::Isolated) | None => "",
                 },
                 percent_interval(interval),
             ),

@@ -72,7 +72,10 @@ impl DeviceUse {
                 reasons.join(" and its ")
             );
         }
-        if sides.iter().any(|side| side.others.is_some_and(|slots| slots > 0)) {
+        if sides
+            .iter()
+            .any(|side| side.others.is_some_and(|slots| slots > 0))
+        {
             said += "; another process was on the GPU";
         }
         if regime == Regime::Isolated
@@ -143,7 +146,11 @@ mod tests {
         let note = "; this may compare clocks and not kernels: after 13 of 48 slots of the candidate something held the \
                     clock back, and after none of the baseline's 48";
         assert!(met(0, 13).sentence(Regime::Isolated).contains(note));
-        assert!(met(13, 0).sentence(Regime::Isolated).contains("13 of 48 slots of the baseline"));
+        assert!(
+            met(13, 0)
+                .sentence(Regime::Isolated)
+                .contains("13 of 48 slots of the baseline")
+        );
         for equal in [met(0, 12), met(1, 13), met(0, 0)] {
             assert!(!equal.sentence(Regime::Isolated).contains("may compare"));
         }

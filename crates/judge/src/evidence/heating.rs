@@ -46,7 +46,13 @@ impl Heating {
     pub fn sentence(&self) -> String {
         let over_cases = |figure: &dyn Fn(&HeatedSide) -> f64| {
             let of = |side: fn(&HeatedCase) -> &HeatedSide| {
-                median(&self.cases.iter().map(|case| figure(side(case))).collect::<Vec<_>>())
+                median(
+                    &self
+                        .cases
+                        .iter()
+                        .map(|case| figure(side(case)))
+                        .collect::<Vec<_>>(),
+                )
             };
             [of(|case| &case.baseline), of(|case| &case.candidate)]
         };

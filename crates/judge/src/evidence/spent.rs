@@ -93,7 +93,9 @@ mod tests {
         spent.heating = 4.0;
         assert!(
             spent.to_string().starts_with("a pair took 3.8 s")
-                && spent.to_string().contains("load before timed calls 2.00, timed calls 1.50"),
+                && spent
+                    .to_string()
+                    .contains("load before timed calls 2.00, timed calls 1.50"),
             "{spent}"
         );
     }

@@ -129,7 +129,8 @@ fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> R
         return Err(source.error_at("budget", message, "give a positive time, such as \"120s\""));
     }
     if *heating <= SignedDuration::ZERO || *heating > MOST_HEATING {
-        let message = format!("measurement.heating = {heating:#}: must be over 0 s and at most {MOST_HEATING:#}");
+        let message =
+            format!("measurement.heating = {heating:#}: must be over 0 s and at most {MOST_HEATING:#}");
         return Err(source.error_at("heating", message, "\"500ms\" is usual"));
     }
     Ok(())

@@ -42,7 +42,12 @@ fn diligence(load: &Heated, slot: &Slot) -> f64 {
 }
 
 fn median_of(both: &[(&Heated, Slot)], figure: impl Fn(&Heated, &Slot) -> f64) -> f64 {
-    median(&both.iter().map(|(load, slot)| figure(load, slot)).collect::<Vec<_>>())
+    median(
+        &both
+            .iter()
+            .map(|(load, slot)| figure(load, slot))
+            .collect::<Vec<_>>(),
+    )
 }
 
 /// The load of a case, each figure the median over pairs; none where calls are isolated.
@@ -75,7 +80,10 @@ fn over_pairs(pairs: &[CaseConduct]) -> Option<[HeatedSide; 2]> {
 pub fn rests(cases: &[Vec<CaseConduct>]) -> Option<Suspicion> {
     let each: Vec<[HeatedSide; 2]> = cases.iter().filter_map(|pairs| over_pairs(pairs)).collect();
     [Arm::Candidate, Arm::Baseline].into_iter().find_map(|arm| {
-        let least = each.iter().map(|both| both[place(arm)].diligence).reduce(f64::min)?;
+        let least = each
+            .iter()
+            .map(|both| both[place(arm)].diligence)
+            .reduce(f64::min)?;
         (least < LEAST_DILIGENCE).then_some(Suspicion::Rests {
             candidate: arm == Arm::Candidate,
             share: least,
