@@ -233,7 +233,7 @@ fn a_round_under_load_keeps_its_regime_in_the_ledger() {
     // A run in another regime is another run, so that no times of two regimes are put together.
     let digest = |shown: &str| -> String {
         let whole: Value = serde_json::from_str(shown).unwrap();
-        whole["digest"].as_str().unwrap().to_owned()
+        whole["run"]["digest"].as_str().unwrap().to_owned()
     };
     place.write("round.toml", &round);
     place.run(&["run", "round.toml"]).expect(0);
