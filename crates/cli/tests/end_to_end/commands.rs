@@ -177,8 +177,6 @@ fn a_comparison_under_load_says_its_regime_everywhere() {
             "one",
             "--regime",
             "sustained",
-            "--pairs",
-            "2",
             "--budget",
             "1s",
             "--json",
