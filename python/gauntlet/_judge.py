@@ -31,6 +31,7 @@ def compare(
     budget: str = "45s",
     device: str | None = None,
     warm: bool = False,
+    regime: str = "isolated",
     progress: bool | None = None,
 ) -> Verdict:
     """Compares two kernels: are both right, and which is faster?
@@ -52,6 +53,8 @@ def compare(
         budget: Time for the comparison, such as ``"30s"`` or ``"5m"``.
         device: A GPU's name, such as ``"h100"``; this machine's processor if it is left out.
         warm: Whether inputs may stay in the caches between calls.
+        regime: ``"isolated"`` times short requests with pauses between them; ``"sustained"`` puts each kernel under load
+            for half a second or more before it is timed.
         progress: Whether progress is shown on standard error; by default at a terminal and in a notebook.
 
     Returns:
@@ -68,7 +71,7 @@ def compare(
         folder = Path(temporary)
         kernels = [_text(folder, "baseline", baseline), _text(folder, "candidate", candidate)]
         arguments = ["compare", *kernels, "--task", _task_text(folder, task), "--budget", budget]
-        arguments += [*_device(device), *(["--warm"] if warm else [])]
+        arguments += [*_device(device), *(["--warm"] if warm else []), "--regime", regime]
         record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
     names = _names(baseline, candidate)
     return _verdict.read(record, *names)

@@ -117,6 +117,11 @@ class Verdict:
         return self.speedup.lower if self.speedup and not self.is_wrong and not self.is_void else None
 
     @property
+    def regime(self) -> str | None:
+        """In which state of the device calls were timed: isolated or sustained; none if nothing was timed."""
+        return (self.record.get("comparison") or {}).get("regime")
+
+    @property
     def is_void(self) -> bool:
         """Whether it could not be judged, so that its times mean nothing; `reason` says why."""
         return self.verdict in VOID
@@ -132,7 +137,8 @@ class Verdict:
             does = verdict if self.verdict == "does-not-compile" else f"is {verdict}"
             return f"{self.about} {does}: {self.reason}"
         right = f"right on {len(self.cases)} case{'s' * (len(self.cases) != 1)}"
-        return f"{self._direction(self.speedup)}: {verdict}; {right}, {self.trials} trials"
+        regime = f", {self.regime} calls" if self.regime else ""
+        return f"{self._direction(self.speedup)}: {verdict}; {right}, {self.trials} trials{regime}"
 
     def _direction(self, speedup: Interval) -> str:
         if speedup.lower > 0:
@@ -144,7 +150,8 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain data, without the samples and the record."""
         own = {
-            name: getattr(self, name) for name in ("verdict", "reason", "baseline", "candidate", "about", "trials", "score")
+            name: getattr(self, name)
+            for name in ("verdict", "reason", "baseline", "candidate", "about", "trials", "score", "regime")
         }
         speedup = asdict(self.speedup) if self.speedup else None
         return {**own, "text": str(self), "speedup": speedup, "cases": [asdict(case) for case in self.cases]}

@@ -78,6 +78,13 @@ def test_the_score_is_the_lower_bound():
     assert read(WRONG).score is None
 
 
+def test_a_verdict_says_its_regime_where_it_is_known():
+    loaded = {**FASTER, "comparison": {**FASTER["comparison"], "regime": "sustained"}}
+    assert str(read(loaded)) == f"{read(FASTER)}, sustained calls"
+    assert read(loaded).to_dict()["regime"] == "sustained"
+    assert read(FASTER).regime is None and read(WRONG).regime is None
+
+
 def test_a_verdict_is_plain_data_and_a_page():
     verdict = read(FASTER)
     plain = json.loads(json.dumps(verdict.to_dict()))

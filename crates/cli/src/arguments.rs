@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use gauntlet_judge::{ExecutorKind, HostCost};
+use gauntlet_judge::{ExecutorKind, HostCost, Regime};
 use jiff::SignedDuration;
 
 /// A lab that optimises GPU kernels by evidence.
@@ -187,7 +187,7 @@ pub struct Compare {
     /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
     /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
     /// google-benchmark, criterion and CSV.
-    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm"])]
+    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime"])]
     pub samples: bool,
     /// With --samples of one process a side: the percentage within which the typical call of any other process would lie.
     /// Without it such measurements decide nothing.
@@ -265,12 +265,33 @@ pub struct Contest {
     /// Let operands stay in the caches between calls.
     #[arg(long)]
     pub warm: bool,
+    /// In which state of the device calls are timed. A change can gain in one and nothing in the other.
+    #[arg(long, value_enum, default_value_t = RegimeName::Isolated)]
+    pub regime: RegimeName,
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]
     pub require: Option<Requirement>,
     /// Where results go besides the terminal.
     #[command(flatten)]
     pub files: ReportFiles,
+}
+
+/// A regime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RegimeName {
+    /// Short requests with pauses between them: latency, at the clock of a cool device.
+    Isolated,
+    /// Each timed request follows at once on half a second of load or more: the clock that the power limit and heat leave.
+    Sustained,
+}
+
+impl From<RegimeName> for Regime {
+    fn from(name: RegimeName) -> Self {
+        match name {
+            RegimeName::Isolated => Self::Isolated,
+            RegimeName::Sustained => Self::Sustained,
+        }
+    }
 }
 
 /// `check`.

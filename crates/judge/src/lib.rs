@@ -31,14 +31,15 @@ pub mod session;
 pub use comparison::{PairedComparison, compare_predicted, compare_recorded, measure, predict};
 pub use evidence::{
     AbortRule, Around, Busy, Candidate, CaseErrors, CaseFlaw, CaseTimes, CaseViolation, Charges, Checked,
-    Comparison, Condition, Conduct, Counters, Evidence, ExecutorKind, Finding, HostCost, HostError,
-    JudgeError, Look, METRICS, Measurement, Metrics, Outcome, PREDICTED_SPEEDUP, Part, Prediction,
-    Preparation, Profile, Proposal, Setting, SideCharge, Spent, Suspicion, Told, Unaccounted, Unreadable,
-    Verdict,
+    Comparison, Condition, Conduct, Counters, DeviceUse, Evidence, ExecutorKind, Finding, HeatedCase,
+    HeatedSide, Heating, HostCost, HostError, JudgeError, Look, METRICS, Measurement, Metrics, Outcome,
+    PREDICTED_SPEEDUP, Part, Prediction, Preparation, Profile, Proposal, Regime, Setting, SideCharge,
+    SideUse, Spent, Suspicion, Told, Unaccounted, Unreadable, Verdict,
 };
 pub use observer::{Blind, Narrowing, Observer};
 pub use record::{Journal, RecordPlace, ledger};
 pub use runner::{
-    CudaWorker, ExaminationFailure, Executor, Fault, Operands, Readers, Sweep, SweepPoint, SweepReport,
-    Thoroughness, Workers, Workshop, calibrate, copies, instruments, last_level_cache, sweep, traced,
+    CudaWorker, DeviceReading, DeviceWatch, ExaminationFailure, Executor, Fault, Operands, Readers, Sweep,
+    SweepPoint, SweepReport, Thoroughness, Workers, Workshop, calibrate, copies, instruments,
+    last_level_cache, sweep, traced,
 };

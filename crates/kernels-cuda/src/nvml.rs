@@ -1,4 +1,4 @@
-//! Clocks, throttling, power and temperature, from NVIDIA's management library where there is one.
+//! Clocks, throttling, power, temperature and the processes on a device, from NVIDIA's management library where there is one.
 
 use std::sync::OnceLock;
 
@@ -39,6 +39,9 @@ pub struct Reading {
     pub temperature: u32,
     /// Reasons why the clock is limited; empty if nothing limits it.
     pub throttling: Vec<&'static str>,
+    /// The ids of the processes that compute on it, as the driver counts them: in a container they may be those of the
+    /// machine. None if the device does not tell.
+    pub processes: Option<Vec<u32>>,
 }
 
 impl Monitor {
@@ -47,9 +50,15 @@ impl Monitor {
     /// # Errors
     /// If there is no NVML, or it does not know the device.
     pub fn new(device: &Device) -> Result<Self, MonitorError> {
-        let device = library()?
-            .device_by_pci_bus_id(device.pci_bus.as_str())
-            .map_err(told)?;
+        Self::at(&device.pci_bus)
+    }
+
+    /// Watches the device at this address of the PCI bus, such as `0000:00:03.0`.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new).
+    pub fn at(pci_bus: &str) -> Result<Self, MonitorError> {
+        let device = library()?.device_by_pci_bus_id(pci_bus).map_err(told)?;
         Ok(Self { device })
     }
 
@@ -61,7 +70,7 @@ impl Monitor {
     /// All there is.
     ///
     /// # Errors
-    /// If the device does not tell one of them.
+    /// If the device does not tell one of them but its processes.
     pub fn read(&self) -> Result<Reading, MonitorError> {
         let device = &self.device;
         Ok(Reading {
@@ -70,6 +79,10 @@ impl Monitor {
             power: f64::from(device.power_usage().map_err(told)?) / 1e3,
             temperature: device.temperature(TemperatureSensor::Gpu).map_err(told)?,
             throttling: names(device.current_throttle_reasons().map_err(told)?),
+            processes: device
+                .running_compute_processes()
+                .ok()
+                .map(|processes| processes.iter().map(|process| process.pid).collect()),
         })
     }
 }

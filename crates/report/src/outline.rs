@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_judge::{Comparison, Evidence, Finding, Verdict};
+use gauntlet_judge::{Comparison, Evidence, Finding, Heating, Regime, Verdict};
 use gauntlet_stats::{Arm, Block, Ground, Interval, Origin, percent, percent_interval};
 use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport, TournamentReport};
 
@@ -182,11 +182,26 @@ pub fn ground(comparison: &Comparison) -> String {
     parts.extend(comparison.design.clone());
     parts.extend(comparison.predicted.clone());
     parts.extend(comparison.ended_early.clone());
+    parts.extend(device_state(comparison));
     let busy = comparison.conduct.as_ref().and_then(|conduct| conduct.busy);
     parts.extend(busy.map(|busy| busy.sentence(assessment.suite.as_ref())));
     parts.extend(comparison.spent.map(|spent| spent.to_string()));
     parts.extend(doubts(comparison));
     parts.join("; ")
+}
+
+/// The regime in which calls were timed, the load before them, and what the GPU's management library said of its state.
+fn device_state(comparison: &Comparison) -> Vec<String> {
+    let Some(regime) = comparison.regime else {
+        return Vec::new();
+    };
+    let conduct = comparison.conduct.as_ref();
+    let heating = conduct.and_then(|conduct| conduct.heating.as_ref());
+    let device = conduct.and_then(|conduct| conduct.device_use.as_ref());
+    let mut said = vec![format!("calls in the {regime} regime")];
+    said.extend(heating.map(Heating::sentence));
+    said.extend(device.map(|device| device.sentence(regime)));
+    said
 }
 
 /// A measured claim of the tournament.
@@ -267,6 +282,9 @@ pub fn setting(round: &RoundReport) -> String {
     if !round.file.cases.is_empty() {
         setting += &format!(" ({})", round.file.cases.join(", "));
     }
+    if round.file.measurement.regime == Regime::Sustained {
+        setting += " · under sustained load";
+    }
     if round.file.research {
         setting += " · research round";
     }
@@ -323,3 +341,46 @@ pub fn mark(round: &RoundReport) -> &'static str {
 
 /// The mark on everything that the model predicts and that was not measured.
 pub const PREDICTED: &str = "predicted";
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_stats::{Criteria, without_interval};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_state_of_the_gpu_is_said_beside_the_regime() {
+        let side = |held_back: usize| {
+            json!({
+                "slots": 48, "clock": [1755.0, 1980.0], "power": 690.0, "temperature": 61.0, "held-back": held_back,
+                "reasons": { "power limit": held_back }, "others": 0
+            })
+        };
+        let conduct = json!({
+            "by-coordinator": null, "own-clock": null, "memory": null, "idle-baseline": null, "idle-candidate": null,
+            "suspicion": null, "device-use": { "baseline": side(4), "candidate": side(8) }
+        });
+        let mut comparison = Comparison {
+            assessment: without_interval(&["one".to_owned()], &Criteria::default()),
+            cases: Vec::new(),
+            regime: Some(Regime::Isolated),
+            looks: Vec::new(),
+            seed: 0,
+            conduct: serde_json::from_value(conduct).unwrap(),
+            declared: None,
+            design: None,
+            predicted: None,
+            ended_early: None,
+            spent: None,
+        };
+        assert_eq!(
+            ground(&comparison),
+            "no interval; calls in the isolated regime; clock 1755 to 1980 MHz; held back by its power limit in 12 of 96 \
+             slots"
+        );
+        // Results of earlier versions do not name a regime.
+        comparison.regime = None;
+        assert_eq!(ground(&comparison), "no interval");
+    }
+}

@@ -1,12 +1,13 @@
 //! The outcome of a comparison in one plain sentence.
 
-use gauntlet_judge::{Comparison, Verdict};
+use gauntlet_judge::{Comparison, Regime, Verdict};
 use gauntlet_stats::{Criteria, Ground, Interval, percent, percent_interval};
 
 use crate::speedup::bound;
 
 /// Which of two kernels is faster, by how much, and the verdict: `fast is faster than slow by 12.3 % [10.9 … 13.8]:
-/// adopt`. The names are those of the baseline and the candidate.
+/// adopt`. The names are those of the baseline and the candidate. Load before the calls is said, as a verdict without it may
+/// differ.
 pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidate]: [&str; 2]) -> String {
     let verdict = Verdict::from(comparison.assessment.decision);
     if let (Ground::Design { .. }, Some(interval)) =
@@ -35,7 +36,11 @@ pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidat
             percent(interval.upper_fraction())
         ),
     };
-    format!("{said}: {verdict}")
+    let load = match comparison.regime {
+        Some(Regime::Sustained) => " under sustained load",
+        Some(Regime::Isolated) | None => "",
+    };
+    format!("{said}{load}: {verdict}")
 }
 
 /// The size of an effect whose direction is known, without a sign: `12.3 % [10.9 … 13.8]`.
@@ -61,6 +66,10 @@ mod tests {
     use super::*;
 
     fn said(baseline: f64, candidate: f64, uncertainty: f64) -> String {
+        said_in(None, baseline, candidate, uncertainty)
+    }
+
+    fn said_in(regime: Option<Regime>, baseline: f64, candidate: f64, uncertainty: f64) -> String {
         let criteria = Criteria::default();
         let pair = DeclaredPair {
             baseline,
@@ -71,6 +80,7 @@ mod tests {
         let comparison = Comparison {
             assessment,
             cases: Vec::new(),
+            regime,
             looks: Vec::new(),
             seed: 0,
             conduct: None,
@@ -81,6 +91,16 @@ mod tests {
             spent: None,
         };
         plainly(&comparison, &criteria, ["slow", "fast"])
+    }
+
+    #[test]
+    fn a_verdict_under_load_says_so() {
+        assert_eq!(
+            said_in(Some(Regime::Sustained), 1.12, 1.0, 0.005),
+            "fast is faster than slow by 12.0 % [10.9 … 13.1] under sustained load: adopt"
+        );
+        let isolated = said_in(Some(Regime::Isolated), 1.12, 1.0, 0.005);
+        assert_eq!(isolated, said(1.12, 1.0, 0.005));
     }
 
     #[test]

@@ -91,6 +91,7 @@ pub fn compare(
     let comparison = Comparison {
         assessment,
         cases: cases.iter().map(|case| case.times(processes)).collect(),
+        regime: None,
         looks,
         seed: SEED,
         conduct: None,

@@ -87,6 +87,7 @@ impl<'a> Contest<'a> {
             looks: arguments.pairs.map_or_else(|| usual.looks.clone(), looks),
             budget: arguments.budget,
             warm: arguments.warm,
+            regime: arguments.regime.into(),
             open_ended: arguments.pairs.is_none(),
             ..usual
         };

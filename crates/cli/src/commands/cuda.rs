@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use gauntlet_device::Device;
 use gauntlet_judge::instruments::Instruments;
-use gauntlet_judge::{CudaWorker, ExecutorKind, Workshop};
+use gauntlet_judge::{CudaWorker, DeviceReading, DeviceWatch, ExecutorKind, Workshop};
 use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
+use gauntlet_kernels_cuda::nvml::Monitor;
 use gauntlet_tournament::Tournament;
 use gauntlet_worker::protocol::Description;
 use gauntlet_worker::{Culprits, Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess, culprits};
@@ -50,7 +52,9 @@ impl Place {
                 let description = present(&device)?;
                 Ok(Self {
                     device,
-                    workshop: workshop(live_worker()?)?.with_instruments(Instruments::find()),
+                    workshop: workshop(live_worker()?)?
+                        .with_instruments(Instruments::find())
+                        .with_device_watch(watch(&description)),
                     gpu: Some(description),
                 })
             }
@@ -70,10 +74,34 @@ impl Place {
         Ok(Self {
             device,
             workshop: Workshop::new(live_worker()?, Timeouts::default(), Limits::default())?
-                .with_instruments(Instruments::find()),
+                .with_instruments(Instruments::find())
+                .with_device_watch(watch(&description)),
             gpu: Some(description),
         })
     }
+}
+
+/// Reads a GPU's state through NVML.
+#[derive(Debug)]
+struct NvmlWatch(Monitor);
+
+impl DeviceWatch for NvmlWatch {
+    fn read(&self) -> Option<DeviceReading> {
+        let reading = self.0.read().ok()?;
+        Some(DeviceReading {
+            clock: f64::from(reading.clock),
+            power: reading.power,
+            temperature: f64::from(reading.temperature),
+            throttling: reading.throttling.into_iter().map(str::to_owned).collect(),
+            processes: reading.processes,
+        })
+    }
+}
+
+/// A watch over the GPU that a worker describes; none without NVML, which `gauntlet doctor` says.
+fn watch(gpu: &Description) -> Option<Arc<dyn DeviceWatch>> {
+    let monitor = Monitor::at(gpu.details.get("pci-bus")?).ok()?;
+    Some(Arc::new(NvmlWatch(monitor)))
 }
 
 fn undescribed(description: &Description) -> Device {
@@ -115,6 +143,7 @@ pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, CliError
                     command: live_worker()?,
                     is_here: true,
                     instruments: Instruments::find(),
+                    device_watch: watch(&description),
                 }
             }
             Err(failure) if measured => return Err(failure),
@@ -124,6 +153,7 @@ pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, CliError
                     command: compiling_worker(device)?,
                     is_here: false,
                     instruments: Instruments::default(),
+                    device_watch: None,
                 }
             }
         };

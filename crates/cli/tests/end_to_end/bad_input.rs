@@ -273,6 +273,18 @@ fn looks_that_are_none() {
 }
 
 #[test]
+fn a_load_of_no_time_or_of_minutes() {
+    for heating in ["0s", "2m"] {
+        let round = tiny_round("").replace("warm = true", &format!("heating = \"{heating}\""));
+        refused(
+            &round,
+            TINY_SUITE,
+            &["round.toml:16", "measurement.heating", "\"500ms\" is usual"],
+        );
+    }
+}
+
+#[test]
 fn options_of_other_commands() {
     let place = Place::new();
     for arguments in [

@@ -4,6 +4,7 @@
 
 mod case;
 mod charge;
+mod heating;
 mod unaccounted;
 
 use std::collections::BTreeSet;
@@ -13,11 +14,13 @@ use gauntlet_stats::{
     surely_over,
 };
 
+use super::device::Readings;
 use crate::evidence::{Around, Busy, Conduct, JudgeError, Preparation, Suspicion, Unaccounted};
 
 pub use case::CaseConduct;
 use case::{Waiting, Witness};
 pub use charge::{charged, summary as charges};
+pub use heating::summary as heated;
 
 /// The share of its reports that a candidate may leave out, provided that is statistically certain. Equal to the size of
 /// a negligible effect.
@@ -90,10 +93,13 @@ impl Conduct {
             charges: Vec::new(),
             preparation: preparation(cases),
             busy: busy(cases, assessment)?,
+            heating: None,
+            device_use: Readings::over(cases.iter().flatten().map(|one| &one.readings)),
             suspicion: None,
         };
         conduct.suspicion = omitted(&unaccounted)
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
+            .or_else(|| heating::rests(cases))
             .or_else(|| conduct.unconfirmed(assessment, criteria))
             .or_else(|| conduct.unchecked(assessment, criteria))
             .or_else(|| conduct.unfamiliar(assessment))

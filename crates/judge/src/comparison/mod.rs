@@ -2,6 +2,8 @@
 //! both sides behave honestly while they are timed.
 
 mod conduct;
+mod device;
+mod heating;
 mod pair;
 mod paired;
 mod placement;

@@ -19,7 +19,9 @@ use gauntlet_worker::most_calls;
 use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
-use super::requests::{Deck, TimedRequest, checking, draw_checks, length};
+use super::device::Readings;
+use super::heating::Heated;
+use super::requests::{Deck, TimedRequest, checking, length};
 use super::results::{Checker, OperandSet};
 use super::side::{Purpose, Side};
 use super::slot::Slot;
@@ -57,8 +59,12 @@ pub struct Pair<'a> {
     process: usize,
     /// Whether hosts of this program load operands and hand out results on both sides.
     hosted: bool,
+    /// The least seconds of load before each slot; none where calls are isolated.
+    load: Option<f64>,
     baseline: Side,
     candidate: Side,
+    /// The state of the device after the slots of this case.
+    readings: Readings,
     spent: Spent,
 }
 
@@ -70,6 +76,7 @@ impl<'a> Pair<'a> {
         workshop: &'a Workshop,
         rules: &'a Rules,
         process: usize,
+        load: Option<f64>,
         baseline: &Candidate,
         candidate: &Candidate,
     ) -> Result<Self, ExaminationFailure> {
@@ -95,8 +102,10 @@ impl<'a> Pair<'a> {
             rules,
             process,
             hosted,
+            load,
             baseline,
             candidate,
+            readings: Readings::default(),
             spent,
         })
     }
@@ -131,6 +140,8 @@ impl<'a> Pair<'a> {
         self.spent.preparing += begun.elapsed().as_secs_f64();
         let checked = rng().random_range(0..2 * orders.len().max(1));
         let mut slots: Vec<(Arm, Slot)> = Vec::new();
+        let mut heated: Vec<(Arm, Heated)> = Vec::new();
+        let heated_before = self.spent.heating;
         let mut blocks = Vec::new();
         let mut fresh: Vec<(usize, usize)> = Vec::new();
         for (sets, orders) in loads(dealt.fresh.len(), orders) {
@@ -143,26 +154,32 @@ impl<'a> Pair<'a> {
             let begun = Instant::now();
             for order in orders {
                 let forced = checked.checked_sub(2 * blocks.len()).filter(|place| *place < 2);
-                let requests = [0, 1].map(|place| {
-                    let mut request = deck.deal(length(plan.target, plan.most, &mut rng()), &mut rng());
-                    let share = if forced == Some(place) { 1.0 } else { plan.checking };
-                    request.checks = draw_checks(request.copies.len(), share, &mut rng());
-                    request
-                });
-                let taken = self.block(*order, &requests, &numbers, &mut checker)?;
-                for (place, request) in requests.iter().enumerate() {
-                    fresh.extend(request.fresh.iter().map(|call| (2 * blocks.len() + place, *call)));
+                let taken = self.block(*order, &plan, forced, &mut deck, &numbers, &mut checker)?;
+                for (place, calls) in taken.fresh.iter().enumerate() {
+                    fresh.extend(calls.iter().map(|call| (2 * blocks.len() + place, *call)));
                 }
-                blocks.push(block(self.process, &taken));
-                slots.extend(taken);
+                blocks.push(block(self.process, &taken.slots));
+                slots.extend(taken.slots);
+                heated.extend(taken.heated);
                 // A call on known values is nothing that a worker could tell from one on new values.
                 let (_, alone) = self.lone(&plan, &mut deck, 0, &numbers, &mut checker)?;
                 conduct.note_alone(&alone);
             }
             self.spent.measuring += begun.elapsed().as_secs_f64();
         }
+        self.spent.measuring -= self.spent.heating - heated_before;
         conduct.note_slots(&slots);
-        conduct.note_fresh_in_slots(&fresh, &slots);
+        if heated.is_empty() {
+            conduct.note_fresh_in_slots(&fresh, &slots);
+        } else {
+            let firsts: Vec<_> = heated
+                .iter()
+                .map(|(arm, one)| (*arm, one.first.clone()))
+                .collect();
+            conduct.note_fresh_in_slots(&fresh, &firsts);
+            conduct.note_heating(&heated, &slots);
+        }
+        conduct.note_readings(std::mem::take(&mut self.readings));
         let accounts = [self.baseline.end_case(), self.candidate.end_case()];
         conduct.note_accounts(accounts, self.hosted);
         let begun = Instant::now();
@@ -282,6 +299,7 @@ fn on_known(calls: usize, checks: Vec<usize>) -> TimedRequest {
         copies: vec![0; calls],
         fresh: Vec::new(),
         checks,
+        is_slot: false,
     }
 }
 

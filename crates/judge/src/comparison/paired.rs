@@ -9,11 +9,11 @@ use gauntlet_stats::{
 use gauntlet_task::Case;
 use rayon::prelude::*;
 
-use super::conduct::{CaseConduct, charged, charges};
+use super::conduct::{CaseConduct, charged, charges, heated};
 use super::pair::{Dealt, Measured, Pair, clocked};
 use super::results::OperandSet;
 use crate::evidence::{
-    Busy, Candidate, CaseTimes, Comparison, Conduct, JudgeError, Look, Setting, Spent, Suspicion,
+    Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Setting, Spent, Suspicion,
 };
 use crate::observer::{Narrowing, Observer};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, copies, last_level_cache};
@@ -181,6 +181,7 @@ impl<'a> PairedComparison<'a> {
             ended_early: self.ended_early(),
             spent: Some(self.spent_on),
             assessment: self.assessment.clone(),
+            regime: Some(self.setting.measurement.regime),
             looks: self.looks.clone(),
             seed: self.seed,
             conduct: Some(conduct),
@@ -257,9 +258,19 @@ impl<'a> PairedComparison<'a> {
             measured_again: usize::from(self.forgiven),
             ..busy
         });
+        let load = self.setting.measurement.load();
+        let heated = self
+            .cases
+            .iter()
+            .filter_map(|one| heated(&one.case.name, &one.conduct));
+        let heating = load.map(|seconds| Heating {
+            seconds,
+            cases: heated.collect(),
+        });
         Ok(Conduct {
             busy,
             charges: charges.collect(),
+            heating: heating.filter(|heating| !heating.cases.is_empty()),
             ..conduct
         })
     }
@@ -337,8 +348,15 @@ impl<'a> PairedComparison<'a> {
 
     fn try_pair(&self, observer: &dyn Observer) -> Result<(Vec<Measured>, Spent), ExaminationFailure> {
         self.build_once(observer)?;
-        let rules = &self.setting.rules;
-        let mut pair = Pair::start(self.workshop, rules, self.pairs, &self.baseline, &self.candidate)?;
+        let (rules, load) = (&self.setting.rules, self.setting.measurement.load());
+        let mut pair = Pair::start(
+            self.workshop,
+            rules,
+            self.pairs,
+            load,
+            &self.baseline,
+            &self.candidate,
+        )?;
         let mut measured = Vec::new();
         let mut operands = 0.0;
         for (index, one) in self.cases.iter().enumerate() {

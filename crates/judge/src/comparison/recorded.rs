@@ -65,6 +65,7 @@ pub fn compare_recorded(
     Ok(Some(Comparison {
         assessment,
         cases,
+        regime: None,
         looks: Vec::new(),
         seed: 0,
         conduct: None,

@@ -23,6 +23,8 @@ pub struct TimedRequest {
     pub fresh: Vec<usize>,
     /// The calls whose results are asked for, in order.
     pub checks: Vec<usize>,
+    /// Whether it is a slot, after which the state of the device is read. Nothing of this reaches the worker.
+    pub is_slot: bool,
 }
 
 /// The copies of one load, as a deck of cards: dealt in random order without repetition, then shuffled again. So calls
@@ -89,6 +91,7 @@ impl Deck {
             copies,
             fresh,
             checks: Vec::new(),
+            is_slot: false,
         }
     }
 }

@@ -6,7 +6,7 @@ use gauntlet_stats::{Assessment, Block, Decision, Ground, Interval, percent_inte
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{Busy, Spent, Suspicion};
+use crate::evidence::{Busy, DeviceUse, Heating, Regime, Spent, Suspicion};
 
 /// The measured or recorded times, and the conclusion from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,6 +16,10 @@ pub struct Comparison {
     pub assessment: Assessment,
     /// Each problem's times.
     pub cases: Vec<CaseTimes>,
+    /// In which state of the device calls were timed; none if nothing was timed here, and in results before this was
+    /// recorded, which were isolated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regime: Option<Regime>,
     /// Each look at the figures, in order; empty for records.
     pub looks: Vec<Look>,
     /// The seed of the orders of blocks and of the bootstrap. Warm-up operands of case c of n, counted from 0, are made
@@ -52,11 +56,15 @@ impl Comparison {
         let mut sentence = match suite {
             None => "numbers without an interval decide nothing".to_owned(),
             Some(interval) => format!(
-                "{}speed-up {}",
+                "{}speed-up {}{}",
                 if interval.origin.is_predicted() {
                     "predicted "
                 } else {
                     ""
+                },
+                match self.regime {
+                    Some(Regime::Sustained) => "under sustained load ",
+                    Some(Regime::Isolated) | None => "",
                 },
                 percent_interval(interval),
             ),
@@ -159,6 +167,12 @@ pub struct Conduct {
     /// How busy the machine was; none if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub busy: Option<Busy>,
+    /// The load before the slots; none where calls are isolated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heating: Option<Heating>,
+    /// The state of the GPU right after the slots; none without a GPU, or if it cannot be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_use: Option<DeviceUse>,
     /// Why the times cannot be believed; none if they can.
     pub suspicion: Option<Suspicion>,
 }

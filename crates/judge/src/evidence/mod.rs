@@ -4,10 +4,13 @@ mod abort;
 mod busy;
 mod candidate;
 mod comparison;
+mod device_use;
 mod error;
 mod finding;
+mod heating;
 mod host;
 mod inspection;
+mod regime;
 mod setting;
 mod spent;
 mod suspicion;
@@ -19,10 +22,13 @@ pub use candidate::{Candidate, Part};
 pub use comparison::{
     Around, CaseTimes, Charges, Comparison, Conduct, Look, Preparation, SideCharge, Unaccounted,
 };
+pub use device_use::{DeviceUse, SideUse};
 pub use error::JudgeError;
 pub use finding::{CaseErrors, CaseFlaw, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
+pub use heating::{HeatedCase, HeatedSide, Heating};
 pub use host::{HostCost, HostError};
 pub use inspection::{Checked, Counters, Told, Unreadable};
+pub use regime::Regime;
 pub use setting::{ExecutorKind, Measurement, Setting};
 pub use spent::Spent;
 pub use suspicion::Suspicion;

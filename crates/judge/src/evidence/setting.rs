@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::HostCost;
+use crate::evidence::{HostCost, Regime};
 
 /// Everything that a candidate and its baseline share during an examination.
 #[derive(Debug, Clone)]
@@ -78,6 +78,11 @@ pub struct Measurement {
     /// Whether operands may stay in the caches between calls; otherwise calls rotate over operands of twice the
     /// last-level cache's size.
     pub warm: bool,
+    /// In which state of the device calls are timed.
+    pub regime: Regime,
+    /// The least load before each slot in the sustained regime; up to half as much more is drawn at random. A GPU's
+    /// power limit changes its clock within tens of milliseconds, so half a second is enough for the clock to settle.
+    pub heating: SignedDuration,
 }
 
 impl Default for Measurement {
@@ -91,6 +96,8 @@ impl Default for Measurement {
             blocks: 3,
             budget: SignedDuration::from_secs(120),
             warm: false,
+            regime: Regime::Isolated,
+            heating: SignedDuration::from_millis(500),
         }
     }
 }
@@ -100,6 +107,11 @@ impl Measurement {
     pub fn next_look(&self, pairs: usize) -> usize {
         let next = look_after(&self.looks, pairs);
         if self.ends_at(pairs) { pairs } else { next }
+    }
+
+    /// The least seconds of load before each slot; none where calls are isolated.
+    pub fn load(&self) -> Option<f64> {
+        (self.regime == Regime::Sustained).then(|| self.heating.as_secs_f64())
     }
 
     /// Whether a comparison with `pairs` pairs has no look left, however much time there is.

@@ -20,6 +20,9 @@ pub struct Spent {
     pub preparing: f64,
     /// Timed calls.
     pub measuring: f64,
+    /// The load before timed calls, in the sustained regime.
+    #[serde(default)]
+    pub heating: f64,
     /// Checking results, and that the operands' files are unchanged.
     pub results: f64,
 }
@@ -27,7 +30,7 @@ pub struct Spent {
 impl Spent {
     /// All of it, in seconds.
     pub fn total(&self) -> f64 {
-        self.operands + self.workers + self.preparing + self.measuring + self.results
+        self.operands + self.workers + self.preparing + self.measuring + self.heating + self.results
     }
 }
 
@@ -38,6 +41,7 @@ impl AddAssign for Spent {
         self.workers += other.workers;
         self.preparing += other.preparing;
         self.measuring += other.measuring;
+        self.heating += other.heating;
         self.results += other.results;
     }
 }
@@ -45,13 +49,16 @@ impl AddAssign for Spent {
 impl fmt::Display for Spent {
     /// The average time of a pair.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let parts = [
+        let mut parts = vec![
             ("operands", self.operands),
             ("starts and ends of workers", self.workers),
             ("builds and loads", self.preparing),
             ("timed calls", self.measuring),
             ("results", self.results),
         ];
+        if self.heating > 0.0 {
+            parts.insert(3, ("load before timed calls", self.heating));
+        }
         let of_one = |seconds: f64| seconds / self.pairs.max(1) as f64;
         let all = of_one(self.total());
         write!(formatter, "a pair took {all:.1} s")?;
@@ -82,6 +89,14 @@ mod tests {
             spent.to_string(),
             "a pair took 1.8 s: operands 0.25, starts and ends of workers 0.00, builds and loads 0.00, timed calls 1.50, \
              results 0.00"
+        );
+        spent.heating = 4.0;
+        assert!(
+            spent.to_string().starts_with("a pair took 3.8 s")
+                && spent
+                    .to_string()
+                    .contains("load before timed calls 2.00, timed calls 1.50"),
+            "{spent}"
         );
     }
 }

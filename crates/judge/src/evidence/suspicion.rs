@@ -50,6 +50,14 @@ pub enum Suspicion {
         /// between requests over CPU time during requests.
         share: f64,
     },
+    /// A side does less in the load before its slots than in the slots, and so comes to them cooler than it would be in
+    /// earnest use.
+    Rests {
+        /// Whether that side is the candidate.
+        candidate: bool,
+        /// How busy it is in the load, over how busy it is in its slots.
+        share: f64,
+    },
     /// Only in records before version 4 of the worker protocol; such work is charged since. The candidate does part of
     /// a call's work while it loads operands or hands out its result, which is not timed.
     Untimed {
@@ -123,6 +131,13 @@ impl fmt::Display for Suspicion {
                 formatter,
                 "the {} keeps {:.0} % of a processor busy while nothing is asked of it and the other side is timed: this \
                  disturbs the other side; let threads end or sleep before answering",
+                if *candidate { "candidate" } else { "baseline" },
+                share * 100.0
+            ),
+            Self::Rests { candidate, share } => write!(
+                formatter,
+                "under the load before its slots the {} did {:.0} % of what it does in the same time in its slots, so it was \
+                 cooler in them than under a load of its own: every request has to be answered as quickly as a timed one",
                 if *candidate { "candidate" } else { "baseline" },
                 share * 100.0
             ),

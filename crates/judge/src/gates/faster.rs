@@ -154,6 +154,7 @@ mod tests {
             ended_early: None,
             spent: None,
             assessment: without_interval(&[suite.benchmark[0].name.clone()], &Criteria::default()),
+            regime: None,
             looks: Vec::new(),
             seed: 0,
             conduct: None,

@@ -3,6 +3,7 @@
 
 mod artefacts;
 mod calibration;
+mod device_watch;
 mod failure;
 pub mod instruments;
 mod operands;
@@ -15,6 +16,7 @@ mod workers;
 mod workshop;
 
 pub use calibration::{Thoroughness, calibrate};
+pub use device_watch::{DeviceReading, DeviceWatch};
 pub use failure::ExaminationFailure;
 pub use operands::{Operands, Readers};
 pub use rotation::{copies, last_level_cache};

@@ -1,11 +1,13 @@
 //! The programs that serve the executors which run something.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use gauntlet_device::Device;
 use gauntlet_worker::{Limits, Record, Timeouts, WorkerCommand};
 
 use crate::evidence::{ExecutorKind, JudgeError};
+use crate::runner::device_watch::DeviceWatch;
 use crate::runner::instruments::Instruments;
 use crate::runner::workshop::Workshop;
 
@@ -39,6 +41,8 @@ pub struct CudaWorker {
     pub is_here: bool,
     /// Tools that inspect what it runs.
     pub instruments: Instruments,
+    /// What reads the state of the device; none if nothing can.
+    pub device_watch: Option<Arc<dyn DeviceWatch>>,
 }
 
 impl Workers {
@@ -57,7 +61,9 @@ impl Workers {
                 Ok(Executor::Compiled(workshop(&cuda.command)?))
             }
             (ExecutorKind::Cuda, Some(cuda)) => Ok(Executor::Live(
-                workshop(&cuda.command)?.with_instruments(cuda.instruments.clone()),
+                workshop(&cuda.command)?
+                    .with_instruments(cuda.instruments.clone())
+                    .with_device_watch(cuda.device_watch.clone()),
             )),
             _ => Ok(Executor::Live(workshop(&self.cpu)?)),
         }

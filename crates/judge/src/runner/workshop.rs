@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gauntlet_formats::TensorSpec;
 use gauntlet_stats::Arm;
@@ -15,6 +15,7 @@ use tempfile::{TempDir, TempPath};
 
 use crate::evidence::{Candidate, JudgeError};
 use crate::runner::artefacts::{Build, Built};
+use crate::runner::device_watch::{ClockedWatch, DeviceReading, DeviceWatch};
 use crate::runner::failure::ExaminationFailure;
 use crate::runner::instruments::Instruments;
 use crate::runner::operands::Readers;
@@ -28,6 +29,7 @@ pub struct Workshop {
     timeouts: Timeouts,
     limits: Limits,
     instruments: Option<Instruments>,
+    device_watch: Option<ClockedWatch>,
     folder: TempDir,
     /// The artefacts of the candidates that have been built, by side and candidate.
     artefacts: Mutex<BTreeMap<String, Option<Built>>>,
@@ -81,6 +83,7 @@ impl Workshop {
             timeouts,
             limits,
             instruments: None,
+            device_watch: None,
             folder,
             artefacts: Mutex::default(),
             _lock: lock,
@@ -93,6 +96,19 @@ impl Workshop {
             instruments: Some(instruments),
             ..self
         }
+    }
+
+    /// Adds a watch over the device that workers compute on; none if there is nothing to watch it with.
+    pub fn with_device_watch(self, watch: Option<Arc<dyn DeviceWatch>>) -> Self {
+        Self {
+            device_watch: watch.map(ClockedWatch::new),
+            ..self
+        }
+    }
+
+    /// The state of the device now; none if nothing watches it, or if reading it takes too long.
+    pub fn read_device(&self) -> Option<DeviceReading> {
+        self.device_watch.as_ref()?.read()
     }
 
     /// Starts a worker for a side's candidate: its own program, or a worker of the built-in executor.

@@ -16,6 +16,9 @@ use crate::source::{FileError, Source};
 /// Upper limit on blocks and pairs of processes: a larger number is a typing error and would exhaust memory.
 const MOST_REPEATS: usize = 1000;
 
+/// Upper limit on the load before each slot: a comparison has dozens of slots, and clocks settle much sooner.
+const MOST_HEATING: SignedDuration = SignedDuration::from_secs(60);
+
 const NO_PROGRAM: &str = "name the program and its arguments, or leave `command` out";
 
 /// Checks a round with its pitches, each in the file that contains it.
@@ -95,6 +98,7 @@ fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> R
         looks,
         blocks,
         budget,
+        heating,
         ..
     } = measurement;
     let fault = match looks.first() {
@@ -123,6 +127,11 @@ fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> R
     if *budget <= SignedDuration::ZERO {
         let message = format!("measurement.budget = {budget:#}: there is no time to measure in");
         return Err(source.error_at("budget", message, "give a positive time, such as \"120s\""));
+    }
+    if *heating <= SignedDuration::ZERO || *heating > MOST_HEATING {
+        let message =
+            format!("measurement.heating = {heating:#}: must be over 0 s and at most {MOST_HEATING:#}");
+        return Err(source.error_at("heating", message, "\"500ms\" is usual"));
     }
     Ok(())
 }

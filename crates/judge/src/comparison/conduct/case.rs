@@ -10,10 +10,11 @@
 use gauntlet_stats::{Arm, Block, median, typical_call};
 
 use super::charge::{OfPair, Shares};
+use crate::comparison::device::Readings;
 use crate::comparison::side::{Accounts, Purpose};
 use crate::comparison::slot::Slot;
 use crate::comparison::warm_up::WarmingUp;
-use crate::evidence::{Around, Preparation, SideCharge};
+use crate::evidence::{Around, HeatedSide, Preparation, SideCharge};
 
 /// Upper bound on the message time around a slot, in seconds: a fixed part, and a part for each reported call time.
 const MESSAGE: f64 = 2e-3;
@@ -86,6 +87,10 @@ pub struct CaseConduct {
     pub(super) preparation: [Preparation; 2],
     /// How long both sides waited for a processor while they were timed; none where the system does not report it.
     pub(super) waiting: Option<Waiting>,
+    /// The load before the slots of both sides; none where calls are isolated.
+    pub(super) heated: Option<[HeatedSide; 2]>,
+    /// The state of the device after the slots.
+    pub(super) readings: Readings,
 }
 
 /// How long the threads of both sides waited for a processor while they were timed.
@@ -143,7 +148,14 @@ impl CaseConduct {
             idle: None,
             preparation: [Preparation::default(); 2],
             waiting: None,
+            heated: None,
+            readings: Readings::default(),
         }
+    }
+
+    /// Notes the state of the device after the slots.
+    pub fn note_readings(&mut self, readings: Readings) {
+        self.readings = readings;
     }
 
     /// Notes how a side warmed up.
@@ -451,12 +463,12 @@ fn median_of(slots: &[Slot], figure: impl Fn(&Slot) -> f64) -> f64 {
     median(&slots.iter().map(figure).collect::<Vec<_>>())
 }
 
-fn of(both: &[(Arm, Slot)], wanted: Arm) -> Vec<Slot> {
+pub(super) fn of<T: Clone>(both: &[(Arm, T)], wanted: Arm) -> Vec<T> {
     let own = both.iter().filter(|(arm, _)| *arm == wanted);
     own.map(|(_, one)| one.clone()).collect()
 }
 
-fn place(arm: Arm) -> usize {
+pub(super) fn place(arm: Arm) -> usize {
     match arm {
         Arm::Baseline => 0,
         Arm::Candidate => 1,

@@ -3,6 +3,9 @@
 use std::ops::Range;
 
 use gauntlet_stats::BlockOrder;
+use rand::rng;
+
+use crate::comparison::requests::{Deck, TimedRequest, draw_checks, length};
 
 /// Target duration of a slot, filled with calls. On a shared two-core machine lone calls of 4…25 ms varied by 10 %
 /// within a block, and slot medians by a third of that. A slot this long also hides the clock's resolution and the
@@ -31,6 +34,23 @@ pub struct Plan {
     pub most: usize,
     /// The probability that results of a request are asked for.
     pub checking: f64,
+}
+
+impl Plan {
+    /// A request like those of slots, without checks.
+    pub fn deal(&self, deck: &mut Deck) -> TimedRequest {
+        deck.deal(length(self.target, self.most, &mut rng()), &mut rng())
+    }
+
+    /// The request of a slot, whose results are asked for with this probability.
+    pub fn deal_slot(&self, deck: &mut Deck, checking: f64) -> TimedRequest {
+        let request = self.deal(deck);
+        TimedRequest {
+            checks: draw_checks(request.copies.len(), checking, &mut rng()),
+            is_slot: true,
+            ..request
+        }
+    }
 }
 
 /// How many calls a slot of that many seconds has, given the seconds of a call of each side.

@@ -1,5 +1,7 @@
 //! The turns of the two sides: a request goes to one side, then to the other, and results of the same calls are compared.
 
+use std::time::Instant;
+
 use gauntlet_stats::{Arm, BlockOrder};
 use gauntlet_task::Output;
 use rand::seq::SliceRandom;
@@ -8,6 +10,8 @@ use rand::{RngExt, rng};
 use super::Pair;
 use super::plan::Plan;
 use crate::comparison::conduct::CaseConduct;
+use crate::comparison::device::strangers;
+use crate::comparison::heating::{Heated, LoadPlan, heat};
 use crate::comparison::requests::{Deck, TimedRequest, draw_checks};
 use crate::comparison::results::Checker;
 use crate::comparison::side::Side;
@@ -16,6 +20,17 @@ use crate::runner::ExaminationFailure;
 
 /// Most lone calls on new values in a load.
 const MOST_LONE: usize = 6;
+
+/// The slots of a block.
+pub(super) struct TakenBlock {
+    /// In the order taken.
+    pub slots: Vec<(Arm, Slot)>,
+    /// The load before each of them; empty where calls are isolated.
+    pub heated: Vec<(Arm, Heated)>,
+    /// The calls on new values of the first request after each pause, for either of a side's turns: of the slot, or of the
+    /// load before it.
+    pub fresh: [Vec<usize>; 2],
+}
 
 impl Pair<'_> {
     /// Takes lone calls on new and on known values, in random order. At least half of the sets are left to the blocks.
@@ -75,26 +90,75 @@ impl Pair<'_> {
         Ok((request, slots))
     }
 
-    /// Takes the slots of a block: each side gets both requests.
+    /// Takes the slots of a block: each side gets both requests, dealt when the first side needs them.
     pub(super) fn block(
         &mut self,
         order: BlockOrder,
-        requests: &[TimedRequest; 2],
+        plan: &Plan,
+        forced: Option<usize>,
+        deck: &mut Deck,
         numbers: &[usize],
         checker: &mut Checker,
-    ) -> Result<Vec<(Arm, Slot)>, ExaminationFailure> {
-        let mut taken: Vec<(Arm, Slot)> = Vec::new();
+    ) -> Result<TakenBlock, ExaminationFailure> {
+        let mut taken = TakenBlock {
+            slots: Vec::new(),
+            heated: Vec::new(),
+            fresh: [Vec::new(), Vec::new()],
+        };
+        let mut requests: [Option<TimedRequest>; 2] = [None, None];
+        let mut openings: [Option<TimedRequest>; 2] = [None, None];
         let mut results: [Option<(Arm, Vec<Output>)>; 2] = [None, None];
         for arm in order.arms() {
-            let place = taken.iter().filter(|(other, _)| *other == arm).count();
-            let (slot, checked) = self.turn(arm, &requests[place], numbers, checker)?;
-            taken.push((arm, slot));
+            let place = taken.slots.iter().filter(|(other, _)| *other == arm).count();
+            if let Some(seconds) = self.load {
+                let opening = openings[place].get_or_insert_with(|| plan.deal(deck)).clone();
+                taken.fresh[place].clone_from(&opening.fresh);
+                let load = LoadPlan {
+                    seconds,
+                    checking: plan.checking,
+                };
+                let heated = self.heat(arm, &load, opening, || plan.deal(deck), numbers, checker)?;
+                taken.heated.push((arm, heated));
+            }
+            let share = if forced == Some(place) { 1.0 } else { plan.checking };
+            let request = requests[place].get_or_insert_with(|| plan.deal_slot(deck, share));
+            if self.load.is_none() {
+                taken.fresh[place].clone_from(&request.fresh);
+            }
+            let (slot, checked) = self.turn(arm, request, numbers, checker)?;
+            taken.slots.push((arm, slot));
             match results[place].take() {
                 None => results[place] = Some((arm, checked)),
                 Some((first, before)) => compare(checker, first, &before, &checked)?,
             }
         }
         Ok(taken)
+    }
+
+    /// Puts a side under load.
+    fn heat(
+        &mut self,
+        arm: Arm,
+        load: &LoadPlan,
+        opening: TimedRequest,
+        deal: impl FnMut() -> TimedRequest,
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<Heated, ExaminationFailure> {
+        let begun = Instant::now();
+        let turn = |request: &TimedRequest| Ok(self.turn(arm, request, numbers, checker)?.0);
+        let heated = heat(load, opening, &mut rng(), deal, turn)?;
+        self.spent.heating += begun.elapsed().as_secs_f64();
+        Ok(heated)
+    }
+
+    /// Reads the state of the device after a slot, before its results are asked for.
+    fn read_device(&mut self, arm: Arm) {
+        if let Some(reading) = self.workshop.read_device() {
+            let sides = [&mut self.baseline, &mut self.candidate];
+            let strangers = strangers(reading.processes.as_deref(), sides);
+            self.readings.note(arm, &reading, strangers);
+        }
     }
 
     /// One side's turn: the request, and the results that are asked for.
@@ -109,15 +173,21 @@ impl Pair<'_> {
         let set = |call: usize| numbers[request.copies[call] % numbers.len()];
         if side.is_held() {
             let (slot, outputs) = side.step(request, set, checker)?;
+            if request.is_slot {
+                self.read_device(arm);
+            }
             for (call, output) in request.checks.iter().zip(&outputs) {
                 checker.check(arm, set(*call), output)?;
             }
             return Ok((slot, outputs));
         }
         let slot = side.time(&request.copies)?;
+        if request.is_slot {
+            self.read_device(arm);
+        }
         let mut outputs = Vec::new();
         for call in &request.checks {
-            outputs.push(checker.take(side, *call, set(*call))?.0);
+            outputs.push(checker.take(self.side(arm), *call, set(*call))?.0);
         }
         Ok((slot, outputs))
     }

@@ -50,6 +50,7 @@ pub fn compare_predicted(
     Ok(Ok(Comparison {
         assessment: assess(&pairs, &setting.criteria)?,
         cases,
+        regime: None,
         looks: Vec::new(),
         seed: 0,
         conduct: None,

@@ -1,0 +1,186 @@
+//! Whether a side does in the load before its slots what it does in the slots.
+//!
+//! In the sustained regime a side gains by being cool. A worker that guesses which requests heat could rest between their
+//! calls, or make each call longer. Then it makes fewer calls in the same time than in its slots, which the coordinator's
+//! clock shows; or its calls take a smaller share of the time, which its reports show. The two sides may differ in both,
+//! so each is compared with itself only.
+
+use gauntlet_stats::{Arm, median};
+
+use super::CaseConduct;
+use super::case::{of, place};
+use crate::comparison::heating::Heated;
+use crate::comparison::slot::Slot;
+use crate::evidence::{HeatedCase, HeatedSide, Suspicion};
+
+/// The least that a side has to do in the load, over what it does in its slots. The same requests in the same minute
+/// differ by a few percent; a side that rests for less than a quarter of the load stays almost as hot.
+const LEAST_DILIGENCE: f64 = 0.75;
+
+impl CaseConduct {
+    /// Notes the load before each of the slots, both in the order taken.
+    pub fn note_heating(&mut self, heated: &[(Arm, Heated)], slots: &[(Arm, Slot)]) {
+        let side = |arm| {
+            let loads = of(heated, arm);
+            let both: Vec<(&Heated, Slot)> = loads.iter().zip(of(slots, arm)).collect();
+            HeatedSide {
+                start: median_of(&both, |load, _| load.first.typical),
+                end: median_of(&both, |load, _| load.last),
+                share: median_of(&both, |load, _| load.sum / load.elapsed),
+                diligence: median_of(&both, diligence),
+            }
+        };
+        self.heated = (!heated.is_empty()).then(|| [side(Arm::Baseline), side(Arm::Candidate)]);
+    }
+}
+
+/// How busy a side was in a load, over how busy it was in the slot after it.
+fn diligence(load: &Heated, slot: &Slot) -> f64 {
+    let calls = (load.calls as f64 / load.exchanges) / (slot.calls() as f64 / slot.effort.exchange);
+    let share = (load.sum / load.exchanges) / (slot.sum / slot.effort.exchange);
+    calls.min(share)
+}
+
+fn median_of(both: &[(&Heated, Slot)], figure: impl Fn(&Heated, &Slot) -> f64) -> f64 {
+    median(
+        &both
+            .iter()
+            .map(|(load, slot)| figure(load, slot))
+            .collect::<Vec<_>>(),
+    )
+}
+
+/// The load of a case, each figure the median over pairs; none where calls are isolated.
+pub fn summary(case: &str, pairs: &[CaseConduct]) -> Option<HeatedCase> {
+    let [baseline, candidate] = over_pairs(pairs)?;
+    Some(HeatedCase {
+        case: case.to_owned(),
+        baseline,
+        candidate,
+    })
+}
+
+fn over_pairs(pairs: &[CaseConduct]) -> Option<[HeatedSide; 2]> {
+    let each: Vec<&[HeatedSide; 2]> = pairs.iter().filter_map(|pair| pair.heated.as_ref()).collect();
+    let side = |side: usize| {
+        let over = |figure: fn(&HeatedSide) -> f64| {
+            median(&each.iter().map(|both| figure(&both[side])).collect::<Vec<_>>())
+        };
+        HeatedSide {
+            start: over(|one| one.start),
+            end: over(|one| one.end),
+            share: over(|one| one.share),
+            diligence: over(|one| one.diligence),
+        }
+    };
+    (!each.is_empty()).then(|| [side(0), side(1)])
+}
+
+/// Suspicion of a side that rests in the load of a case, the candidate first.
+pub fn rests(cases: &[Vec<CaseConduct>]) -> Option<Suspicion> {
+    let each: Vec<[HeatedSide; 2]> = cases.iter().filter_map(|pairs| over_pairs(pairs)).collect();
+    [Arm::Candidate, Arm::Baseline].into_iter().find_map(|arm| {
+        let least = each
+            .iter()
+            .map(|both| both[place(arm)].diligence)
+            .reduce(f64::min)?;
+        (least < LEAST_DILIGENCE).then_some(Suspicion::Rests {
+            candidate: arm == Arm::Candidate,
+            share: least,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::comparison::side::Effort;
+
+    const CALL: f64 = 1e-3;
+
+    fn slot(call: f64, exchange: f64) -> Slot {
+        let effort = Effort {
+            exchange,
+            cpu: None,
+            waited: None,
+        };
+        Slot::of(vec![call; 20], effort)
+    }
+
+    /// A load of 25 requests of 20 calls, each of which takes `call` seconds by the report, and after which the side does
+    /// nothing for `rest` seconds.
+    fn load(call: f64, rest: f64) -> Heated {
+        let first = slot(0.95 * call, 20.0 * (0.95 * call + rest));
+        Heated {
+            last: call,
+            calls: 500,
+            sum: 500.0 * call,
+            exchanges: 500.0 * (call + rest) + 1e-3,
+            elapsed: 500.0 * (call + rest) + 2e-3,
+            first,
+        }
+    }
+
+    /// Four pairs whose baseline is honest, with twelve slots each of calls of `CALL` and `CALL / 2` seconds.
+    fn pairs(candidate: impl Fn(usize) -> Heated) -> Vec<CaseConduct> {
+        let pair = |process| {
+            let mut conduct = CaseConduct::new(process, true);
+            let turns = (0..12).map(|turn| match turn % 2 {
+                0 => (Arm::Baseline, load(CALL, 0.0), slot(CALL, 20.1 * CALL)),
+                _ => (Arm::Candidate, candidate(turn), slot(CALL / 2.0, 10.1 * CALL)),
+            });
+            let (heated, slots): (Vec<_>, Vec<_>) = turns
+                .map(|(arm, heated, slot)| ((arm, heated), (arm, slot)))
+                .unzip();
+            conduct.note_heating(&heated, &slots);
+            conduct
+        };
+        (0..4).map(pair).collect()
+    }
+
+    #[test]
+    fn a_side_that_works_in_the_load_as_in_its_slots_is_honest() {
+        let honest = pairs(|_| load(CALL / 2.0, 0.0));
+        assert_eq!(rests(std::slice::from_ref(&honest)), None);
+        let HeatedCase { candidate, .. } = summary("one", &honest).unwrap();
+        assert!((candidate.end / candidate.start - 1.0 / 0.95).abs() < 1e-9);
+        assert!((0.98..1.0).contains(&candidate.share), "{candidate:?}");
+        // Calls that a falling clock makes longer in the course of the load are honest too, and so is a rare stall.
+        let stalls = |turn: usize| load(CALL / 2.0, if turn == 5 { CALL } else { 0.0 });
+        assert_eq!(rests(&[pairs(stalls)]), None);
+        assert_eq!(summary("one", &[CaseConduct::new(0, true)]), None);
+    }
+
+    #[test]
+    fn a_side_that_rests_between_the_calls_of_a_load_is_suspected() {
+        let told = rests(&[
+            pairs(|_| load(CALL / 2.0, 0.0)),
+            pairs(|_| load(CALL / 2.0, CALL / 2.0)),
+        ]);
+        assert!(
+            matches!(told, Some(Suspicion::Rests { candidate: true, share }) if (0.45..0.55).contains(&share)),
+            "{told:?}"
+        );
+        assert!(told.unwrap().accuses());
+    }
+
+    #[test]
+    fn calls_that_are_longer_in_a_load_do_not_hide_a_rest() {
+        // It rests within what it reports as calls.
+        let told = rests(&[pairs(|_| load(CALL, 0.0))]);
+        assert!(
+            matches!(told, Some(Suspicion::Rests { candidate: true, share }) if share < 0.55),
+            "{told:?}"
+        );
+        // It makes as many calls a second, and they are of less work.
+        let idles = |_: usize| Heated {
+            sum: 500.0 * CALL / 8.0,
+            ..load(CALL / 2.0, 0.0)
+        };
+        let told = rests(&[pairs(idles)]);
+        assert!(
+            matches!(told, Some(Suspicion::Rests { candidate: true, share }) if share < 0.3),
+            "{told:?}"
+        );
+    }
+}

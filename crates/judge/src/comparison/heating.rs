@@ -1,0 +1,212 @@
+//! The load before a slot in the sustained regime: ordinary requests to one side, back to back, until it has been under
+//! load for long enough that the device's clock is the one that its power limit and its heat leave.
+//!
+//! Lengths and operands are drawn as for slots, and results are asked for after requests that cannot be told from the
+//! others, so a worker does not know whether a request heats or is timed. The end is drawn too, since a worker can count
+//! the time since its last pause. A result takes time in which the device idles, so the load begins anew after one.
+
+use std::time::Instant;
+
+use rand::{Rng, RngExt};
+
+use super::requests::{TimedRequest, draw_checks};
+use super::slot::Slot;
+use crate::runner::ExaminationFailure;
+
+/// A load lasts up to this many times its least duration.
+const LONGEST: f64 = 1.5;
+
+/// A result is asked for in this share of the loads whose slots would be asked for one. The load begins anew then, with
+/// the same chance of another result, so it must be well under 1 for loads to end.
+const CHECKED: f64 = 0.5;
+
+/// How a side is loaded before a slot.
+#[derive(Debug, Clone, Copy)]
+pub struct LoadPlan {
+    /// The least load, in seconds.
+    pub seconds: f64,
+    /// The probability that results of a slot are asked for.
+    pub checking: f64,
+}
+
+/// What a load showed.
+#[derive(Debug, Clone)]
+pub struct Heated {
+    /// The first request, which follows on a pause as a slot does in the isolated regime.
+    pub first: Slot,
+    /// The typical call of the last request, in seconds.
+    pub last: f64,
+    /// How many calls.
+    pub calls: usize,
+    /// Seconds of all calls, by the worker's reports.
+    pub sum: f64,
+    /// Seconds of all requests, by the coordinator's clock.
+    pub exchanges: f64,
+    /// Seconds from the start to the end of the load, without the time that results took.
+    pub elapsed: f64,
+}
+
+impl Heated {
+    fn beginning_with(first: Slot) -> Self {
+        Self {
+            first,
+            last: 0.0,
+            calls: 0,
+            sum: 0.0,
+            exchanges: 0.0,
+            elapsed: 0.0,
+        }
+    }
+
+    fn add(&mut self, slot: &Slot) {
+        self.last = slot.typical;
+        self.calls += slot.calls();
+        self.sum += slot.sum;
+        self.exchanges += slot.effort.exchange;
+    }
+}
+
+/// When a stretch of load ends, and when a result is asked for, in seconds from its start.
+struct Stretch {
+    begun: Instant,
+    end: f64,
+    check: Option<f64>,
+}
+
+impl Stretch {
+    fn begin(plan: &LoadPlan, rng: &mut impl Rng) -> Self {
+        let end = plan.seconds * rng.random_range(1.0..=LONGEST);
+        let check = rng.random_bool(CHECKED * plan.checking);
+        Self {
+            begun: Instant::now(),
+            end,
+            check: check.then(|| rng.random_range(0.0..end)),
+        }
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.begun.elapsed().as_secs_f64()
+    }
+}
+
+/// Loads a side. `opening` is the first request, without checks; `deal` makes further ones, and `turn` sends a request and
+/// checks the results that it asks for.
+pub fn heat(
+    plan: &LoadPlan,
+    opening: TimedRequest,
+    rng: &mut impl Rng,
+    mut deal: impl FnMut() -> TimedRequest,
+    mut turn: impl FnMut(&TimedRequest) -> Result<Slot, ExaminationFailure>,
+) -> Result<Heated, ExaminationFailure> {
+    let mut so_far: Option<Heated> = None;
+    let mut request = opening;
+    let mut stretch = Stretch::begin(plan, rng);
+    loop {
+        let before = stretch.elapsed();
+        let is_checked = stretch.check.is_some_and(|check| before >= check);
+        if is_checked {
+            request.checks = draw_checks(request.copies.len(), 1.0, rng);
+        }
+        let slot = turn(&request)?;
+        let heated = so_far.get_or_insert_with(|| Heated::beginning_with(slot.clone()));
+        heated.add(&slot);
+        if is_checked {
+            heated.elapsed += before + slot.effort.exchange;
+            stretch = Stretch::begin(plan, rng);
+        } else if stretch.elapsed() >= stretch.end {
+            heated.elapsed += stretch.elapsed();
+            return Ok(heated.clone());
+        }
+        request = deal();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    use super::*;
+    use crate::comparison::side::Effort;
+
+    const REQUEST: Duration = Duration::from_millis(2);
+
+    fn request() -> TimedRequest {
+        TimedRequest {
+            copies: vec![0; 4],
+            fresh: Vec::new(),
+            checks: Vec::new(),
+            is_slot: false,
+        }
+    }
+
+    /// A slot of four calls that were as long as the request.
+    fn slot(exchange: f64) -> Slot {
+        let effort = Effort {
+            exchange,
+            cpu: None,
+            waited: None,
+        };
+        Slot::of(vec![exchange / 5.0; 4], effort)
+    }
+
+    /// Loads a side for at least 20 ms; a result takes 30 ms. Also returns the numbers of the requests whose results were
+    /// asked for, of all.
+    fn loaded(checking: f64, seed: u64) -> (Heated, Vec<usize>, usize) {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let plan = LoadPlan {
+            seconds: 20e-3,
+            checking,
+        };
+        let mut checked = Vec::new();
+        let mut requests = 0;
+        let heated = heat(&plan, request(), &mut rng, request, |request| {
+            let begun = Instant::now();
+            std::thread::sleep(REQUEST);
+            let exchange = begun.elapsed().as_secs_f64();
+            if !request.checks.is_empty() {
+                checked.push(requests);
+                std::thread::sleep(Duration::from_millis(30));
+            }
+            requests += 1;
+            Ok(slot(exchange))
+        });
+        (heated.unwrap(), checked, requests)
+    }
+
+    #[test]
+    fn a_side_is_under_load_for_a_time_drawn_anew() {
+        for seed in 0..4 {
+            let (heated, checked, requests) = loaded(0.0, seed);
+            assert!(checked.is_empty());
+            assert_eq!(heated.calls, 4 * requests);
+            assert!(
+                heated.elapsed >= 20e-3 && heated.exchanges <= heated.elapsed,
+                "{heated:?}"
+            );
+            // A fifth of each request is not in any call.
+            assert!((heated.sum / heated.exchanges - 0.8).abs() < 1e-9);
+            assert!((heated.first.sum - 0.8 * heated.first.effort.exchange).abs() < 1e-9);
+        }
+    }
+
+    #[test]
+    fn a_load_begins_anew_after_a_result() {
+        let mut was_checked = false;
+        for seed in 0..12 {
+            let (heated, checked, requests) = loaded(1.0, seed);
+            was_checked |= !checked.is_empty();
+            // The whole load follows on the last result, and the time that results took is not part of it.
+            let after = requests - checked.last().map_or(0, |last| last + 1);
+            assert!(after >= 1, "{checked:?} of {requests}");
+            assert!(heated.elapsed >= 20e-3);
+            assert!(
+                heated.exchanges > 0.8 * heated.elapsed,
+                "a pause was counted as load: {heated:?}"
+            );
+        }
+        assert!(was_checked);
+    }
+}

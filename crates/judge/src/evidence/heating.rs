@@ -1,0 +1,95 @@
+//! The load that comes before timed requests in the sustained regime.
+
+use gauntlet_stats::{median, percent};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The load before the slots of both sides.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Heating {
+    /// The least load before each slot, in seconds by the coordinator's clock.
+    pub seconds: f64,
+    /// Each case.
+    pub cases: Vec<HeatedCase>,
+}
+
+/// The load before the slots of one case: medians over pairs of processes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct HeatedCase {
+    /// The case.
+    pub case: String,
+    /// The baseline's load.
+    pub baseline: HeatedSide,
+    /// The candidate's load.
+    pub candidate: HeatedSide,
+}
+
+/// The load of one side: medians over its slots.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct HeatedSide {
+    /// The typical call of the first request of a load, in seconds: a call after a pause.
+    pub start: f64,
+    /// The typical call of the last request of a load, in seconds.
+    pub end: f64,
+    /// The share of the load's time, by the coordinator's clock, in which calls ran by the worker's reports.
+    pub share: f64,
+    /// How busy the side was in the load, over how busy it was in the slot that followed: the smaller one of two ratios,
+    /// of calls a second by the coordinator's clock, and of the share of requests in which calls ran.
+    pub diligence: f64,
+}
+
+impl Heating {
+    /// In a sentence.
+    pub fn sentence(&self) -> String {
+        let over_cases = |figure: &dyn Fn(&HeatedSide) -> f64| {
+            let of = |side: fn(&HeatedCase) -> &HeatedSide| {
+                median(
+                    &self
+                        .cases
+                        .iter()
+                        .map(|case| figure(side(case)))
+                        .collect::<Vec<_>>(),
+                )
+            };
+            [of(|case| &case.baseline), of(|case| &case.candidate)]
+        };
+        let slowed = over_cases(&|side| side.end / side.start - 1.0).map(percent);
+        let share = over_cases(&|side| side.share).map(|share| format!("{:.0} %", 100.0 * share));
+        format!(
+            "each slot followed on at least {} s of load, in which calls ran for {} of the time (baseline) and {} \
+             (candidate); from the start of a load to its end a call's time changed by {} and {}",
+            self.seconds, share[0], share[1], slowed[0], slowed[1]
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_said_with_what_it_cost() {
+        let side = |slowed: f64, share: f64| HeatedSide {
+            start: 1e-3,
+            end: 1e-3 * slowed,
+            share,
+            diligence: 1.0,
+        };
+        let heating = Heating {
+            seconds: 0.5,
+            cases: vec![HeatedCase {
+                case: "one".to_owned(),
+                baseline: side(1.06, 0.93),
+                candidate: side(0.998, 0.88),
+            }],
+        };
+        assert_eq!(
+            heating.sentence(),
+            "each slot followed on at least 0.5 s of load, in which calls ran for 93 % of the time (baseline) and 88 % \
+             (candidate); from the start of a load to its end a call's time changed by +6.0 % and −0.2 %"
+        );
+    }
+}

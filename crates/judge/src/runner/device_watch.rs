@@ -1,0 +1,98 @@
+//! Reading the state of the device that workers compute on. The program that has the device's management library
+//! implements [`DeviceWatch`], so that the judge does not depend on it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// Reads the state of a device.
+pub trait DeviceWatch: fmt::Debug + Send + Sync {
+    /// The state now; none if it cannot be read.
+    fn read(&self) -> Option<DeviceReading>;
+}
+
+/// The state of a device at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DeviceReading {
+    /// Clock of the multiprocessors, in MHz.
+    pub clock: f64,
+    /// Power, in watts.
+    pub power: f64,
+    /// Temperature, in degrees Celsius.
+    pub temperature: f64,
+    /// Reasons why the clock is held back, such as `power limit`; empty if nothing holds it back.
+    pub throttling: Vec<String>,
+    /// The ids of the processes that compute on the device; none if they cannot be read.
+    pub processes: Option<Vec<u32>>,
+}
+
+/// A reading that takes longer is slow: it would lengthen the pause after a slot by as much.
+const SLOW: Duration = Duration::from_millis(5);
+
+/// After this many slow readings the device is not read any more. One may be an accident of a busy machine.
+const MOST_SLOW: usize = 3;
+
+/// A watch that gives up if its readings take long. The first one may be slow, since it may have to start a library.
+#[derive(Debug)]
+pub struct ClockedWatch {
+    watch: Arc<dyn DeviceWatch>,
+    was_read: AtomicBool,
+    slow: AtomicUsize,
+}
+
+impl ClockedWatch {
+    /// A watch that has not been read.
+    pub fn new(watch: Arc<dyn DeviceWatch>) -> Self {
+        Self {
+            watch,
+            was_read: AtomicBool::new(false),
+            slow: AtomicUsize::new(0),
+        }
+    }
+
+    /// The state now; none if it cannot be read, or if too many readings were slow.
+    pub fn read(&self) -> Option<DeviceReading> {
+        if self.slow.load(Ordering::Relaxed) >= MOST_SLOW {
+            return None;
+        }
+        let start = Instant::now();
+        let reading = self.watch.read();
+        let was_read = self.was_read.swap(true, Ordering::Relaxed);
+        if was_read && start.elapsed() > SLOW {
+            self.slow.fetch_add(1, Ordering::Relaxed);
+        }
+        reading
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Takes(Duration);
+
+    impl DeviceWatch for Takes {
+        fn read(&self) -> Option<DeviceReading> {
+            std::thread::sleep(self.0);
+            Some(DeviceReading {
+                clock: 1980.0,
+                power: 300.0,
+                temperature: 50.0,
+                throttling: Vec::new(),
+                processes: None,
+            })
+        }
+    }
+
+    #[test]
+    fn a_device_that_takes_long_to_read_is_not_read_any_more() {
+        let slow = ClockedWatch::new(Arc::new(Takes(2 * SLOW)));
+        let answers: Vec<bool> = (0..6).map(|_| slow.read().is_some()).collect();
+        // The first slow reading is not counted, and three more are borne.
+        assert_eq!(answers, [true, true, true, true, false, false]);
+        let quick = ClockedWatch::new(Arc::new(Takes(Duration::ZERO)));
+        assert!((0..6).all(|_| quick.read().is_some()));
+    }
+}
