@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_side_that_works_in_the_load_as_in_its_slots_is_honest() {
         let honest = pairs(|_| load(CALL / 2.0, 0.0));
-        assert_eq!(rests(&[honest.clone()]), None);
+        assert_eq!(rests(std::slice::from_ref(&honest)), None);
         let HeatedCase { candidate, .. } = summary("one", &honest).unwrap();
         assert!((candidate.end / candidate.start - 1.0 / 0.95).abs() < 1e-9);
         assert!((0.98..1.0).contains(&candidate.share), "{candidate:?}");
