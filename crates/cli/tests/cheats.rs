@@ -62,9 +62,8 @@ fn tried_by_name(names: Vec<String>, kernels: Option<On>) -> Vec<CheatReport> {
     .unwrap()
 }
 
-#[track_caller]
-fn all_end_as_they_should(kind: Kind) {
-    none_is_at_fault(tried(|cheat| cheat.kind == kind && !cheat.needs_quiet()));
+fn of_kind(kind: Kind) -> impl Fn(&Cheat) -> bool {
+    move |cheat| cheat.kind == kind && !cheat.needs_quiet()
 }
 
 #[track_caller]
@@ -87,29 +86,31 @@ fn none_is_at_fault(reports: Vec<CheatReport>) {
 
 #[test]
 fn cheats_by_results_are_caught() {
-    all_end_as_they_should(Kind::Results);
+    // They would find the files and processes of the trials beside theirs.
+    let looks_around = |cheat: &Cheat| cheat.name.starts_with("steals-");
+    let is_wanted = of_kind(Kind::Results);
+    none_is_at_fault(tried(|cheat| is_wanted(cheat) && looks_around(cheat)));
+    none_is_at_fault(tried_together(|cheat| is_wanted(cheat) && !looks_around(cheat)));
 }
 
 #[test]
 fn cheats_by_times_that_cannot_be_are_caught() {
-    all_end_as_they_should(Kind::Times);
+    none_is_at_fault(tried_together(of_kind(Kind::Times)));
 }
 
 #[test]
 fn cheats_that_do_less_in_trials_are_caught() {
-    all_end_as_they_should(Kind::Deferred);
+    none_is_at_fault(tried(of_kind(Kind::Deferred)));
 }
 
 #[test]
 fn cheats_on_the_protocol_are_caught() {
-    none_is_at_fault(tried_together(|cheat| {
-        cheat.kind == Kind::Protocol && !cheat.needs_quiet()
-    }));
+    none_is_at_fault(tried_together(of_kind(Kind::Protocol)));
 }
 
 #[test]
 fn cheats_by_processes_are_caught() {
-    all_end_as_they_should(Kind::Processes);
+    none_is_at_fault(tried(of_kind(Kind::Processes)));
 }
 
 #[test]
