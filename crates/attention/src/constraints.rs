@@ -6,10 +6,12 @@ mod mma_sync;
 mod sm100a;
 mod sm90a;
 mod sm90a_kernels;
+mod unified;
+mod words;
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::{by_mma_sync, multiplied_bytes};
-use gauntlet_tiles::constraints::{Rules, blackwell, cpu, gpu as every_gpu};
+use gauntlet_tiles::constraints::{Rules, cpu, gpu as every_gpu};
 
 use crate::AttentionFamily;
 
@@ -22,19 +24,19 @@ const SM90A: Rules<AttentionFamily> = &[
     gpu::RULES,
     gpu::FUSED,
     sm90a::RULES,
+    unified::RULES,
     sm90a_kernels::RULES,
     every_gpu::rules(),
 ];
 const SM100A: Rules<AttentionFamily> = &[
     common::RULES,
     gpu::RULES,
-    gpu::FUSED,
     sm100a::RULES,
-    blackwell::rules(),
+    unified::RULES,
     every_gpu::rules(),
 ];
 
-/// The rules of an instruction set.
+/// The rules on a GPU of this instruction set.
 pub(crate) fn rules(arch: Arch) -> Rules<AttentionFamily> {
     match arch {
         Arch::Cpu => CPU,
@@ -44,13 +46,9 @@ pub(crate) fn rules(arch: Arch) -> Rules<AttentionFamily> {
     }
 }
 
-/// The instruction that multiplies without storing its scores in shared memory, if there is one.
+/// The instruction of a GPU that multiplies without storing its scores in shared memory, if the schedule uses it.
 fn fused(situation: &Situation) -> Option<&'static str> {
-    match situation.arch() {
-        Arch::Sm90a if !by_mma_sync(situation.schedule, Arch::Sm90a) => Some("wgmma"),
-        Arch::Sm100a => Some("tcgen05.mma"),
-        Arch::Cpu | Arch::Sm80 | Arch::Sm89 | Arch::Sm90a => None,
-    }
+    (!by_mma_sync(situation.schedule, situation.arch())).then_some("wgmma")
 }
 
 /// Products that one instruction sums: 32 bytes of operands.

@@ -6,7 +6,7 @@ mod tiles;
 
 use gauntlet_device::{Arch, Gpu};
 use gauntlet_operations::resources::{
-    HopperAttention, by_mma_sync, converts_beforehand, head_sets, multiplied_bytes, multiplied_value_bytes,
+    HopperAttention, by_mma_sync, head_sets, multiplied_bytes, multiplied_value_bytes,
 };
 use gauntlet_operations::{Attention, AttentionFormat, Operation, Schedule};
 use gauntlet_simulate::cpu::{Primitives, Rates, Work};
@@ -115,18 +115,10 @@ impl gauntlet_simulate::Model for Model {
             _ => gpu.fp16_rate.get(),
         };
         if by_mma_sync(schedule, machine.arch) {
-            rate * machine.mma_sync_share()
+            rate * machine.mma_sync_share
         } else {
             rate
         }
-    }
-
-    fn converted_beforehand(&self, schedule: &Schedule, arch: Arch) -> Option<(f64, f64)> {
-        let attention = &self.attention;
-        let rows = attention.query_rows() + 2 * attention.key_rows();
-        let values = (rows * attention.head_size) as f64;
-        converts_beforehand(schedule, &self.operation, arch)
-            .then(|| (values, attention.format.bytes() as f64))
     }
 
     fn step(&self, kind: &Kind, setting: &Setting) -> Step {

@@ -11,7 +11,7 @@ use gauntlet_simulate::Problem;
 use gauntlet_task::{
     Coverage, DEEP, FULL_BELOW, Fault, Grid, InputKind, Rightness, SMALLEST, Sizes, Task, WrittenSizes,
 };
-use gauntlet_tiles::constraints::Rules;
+use gauntlet_tiles::constraints::{Rules, Situation};
 use gauntlet_tiles::{TiledFamily, TiledSizes, up_to};
 use schemars::{Schema, SchemaGenerator};
 
@@ -81,8 +81,8 @@ impl TiledFamily for AttentionFamily {
         crate::problem(sizes)
     }
 
-    fn rules(arch: Arch) -> Rules<Self> {
-        constraints::rules(arch)
+    fn rules(situation: &Situation<Self>) -> Rules<Self> {
+        constraints::rules(situation.device.arch)
     }
 
     fn fixed_depth(sizes: &Attention) -> Option<usize> {
@@ -167,7 +167,7 @@ impl TiledFamily for AttentionFamily {
         let splits: &[usize] = match device.arch {
             Arch::Cpu => &[1, 2],
             // Few queries have fewer tiles than a GPU has multiprocessors.
-            Arch::Sm80 | Arch::Sm89 | Arch::Sm90a if queries <= MOST_SPLIT_QUERIES => &[1, 2, 4, 8, 16],
+            _ if queries <= MOST_SPLIT_QUERIES => &[1, 2, 4, 8, 16],
             _ => &[1, 2, 4],
         };
         let (rows, columns, stages): (&[usize], &[usize], &[usize]) = match device.arch {
@@ -175,24 +175,29 @@ impl TiledFamily for AttentionFamily {
             // The values that the sm_90a kernels support; one stage is useful there too, where all keys are in shared
             // memory together.
             Arch::Sm90a => (&[64, 128, 192, 256], &[64, 128, 256], &[1, 2, 3, 4]),
-            Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => {
-                (&[64, 128, 256], &[16, 32, 64, 128, 256], &[2, 3, 4, 6, 8])
-            }
+            // The values that the unified kernel supports.
+            Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => (&[64, 128], &[64, 128], &[1, 2, 3, 4, 6, 8]),
         };
         let (mut rows, columns) = (
             up_to(rows, queries),
             up_to(columns, most(|sequence| sequence.keys)),
         );
-        if matches!(device.arch, Arch::Sm80 | Arch::Sm89 | Arch::Sm90a) && rows_of_few <= FEW_QUERIES {
+        if device.arch != Arch::Cpu && rows_of_few <= FEW_QUERIES {
             rows.insert(0, FEW_QUERIES);
         }
         let of_rows = |&m: &usize| columns.iter().map(move |&n| [m, n, sizes.head_size]);
         let tiles: Vec<[usize; 3]> = rows.iter().flat_map(of_rows).collect();
         let clusters = match device.arch {
-            Arch::Cpu | Arch::Sm80 | Arch::Sm89 => vec![[1, 1]],
+            Arch::Cpu | Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => vec![[1, 1]],
             // On sm_90a, keys that are all in shared memory are split over the blocks of a cluster.
             Arch::Sm90a => vec![[1, 1], [1, 2], [1, 4]],
-            Arch::Sm100a => vec![[1, 1], [2, 1]],
+        };
+        // Only Hopper has kernels with roles and with other orders; see the constraints.
+        let (roles, orders) = match device.arch {
+            Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => {
+                (vec![Roles::Unified.to_value()], vec![Order::PerTile.to_value()])
+            }
+            Arch::Cpu | Arch::Sm90a => (all::<Roles>(), all::<Order>()),
         };
         let arithmetic = match device.arch {
             Arch::Cpu => vec![Arithmetic::default().to_value()],
@@ -202,8 +207,8 @@ impl TiledFamily for AttentionFamily {
             .with("tile", tiles)
             .with("stages", stages.to_vec())
             .with("epilogue", all::<Epilogue>())
-            .with("roles", all::<Roles>())
-            .with("order", all::<Order>())
+            .with("roles", roles)
+            .with("order", orders)
             .with("lookup", [Lookup::Precomputed.name()])
             .with("setup", [Setup::Once.name()])
             .with("split-k", splits.to_vec())

@@ -1,22 +1,22 @@
 //! Schedules of attention written out as tile programs, one module an instruction set.
 
 mod mma_sync;
-mod sm100a;
 mod sm90a;
 
 use gauntlet_device::Arch;
+use gauntlet_operations::resources::kernel_arch;
 use gauntlet_operations::{Attention, Operation, Schedule};
 use gauntlet_task::program::{Product, TileProgram};
 use gauntlet_tiles::program::{multiply, panels, softmax_in_registers};
 
-/// The schedule written out for these sizes on this instruction set; `operation` has the same sizes.
+/// The schedule written out for these sizes on a GPU of this instruction set; `operation` has the same sizes.
 pub(crate) fn program(
     schedule: &Schedule,
     attention: &Attention,
     operation: &Operation,
     arch: Arch,
 ) -> TileProgram {
-    match arch {
+    match kernel_arch(operation, arch) {
         Arch::Cpu => panels(schedule, true, |panels| {
             vec![
                 multiply(Product::Scores, panels),
@@ -24,8 +24,7 @@ pub(crate) fn program(
                 multiply(Product::Values, panels),
             ]
         }),
-        Arch::Sm80 | Arch::Sm89 => mma_sync::program(schedule, attention, operation, arch),
-        Arch::Sm90a => sm90a::program(schedule, attention, operation),
-        Arch::Sm100a => sm100a::program(schedule, operation),
+        arch @ (Arch::Sm80 | Arch::Sm89 | Arch::Sm100a) => mma_sync::program(schedule, attention, arch),
+        Arch::Sm90a => sm90a::program(schedule, attention),
     }
 }

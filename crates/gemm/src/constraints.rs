@@ -1,6 +1,7 @@
 //! The constraints of grouped GEMM on each instruction set.
 
 mod common;
+mod common_kernels;
 mod mma_sync;
 mod sm100a;
 mod sm90a;
@@ -15,16 +16,19 @@ type Situation<'a> = gauntlet_tiles::constraints::Situation<'a, GemmFamily>;
 
 const CPU: Rules<GemmFamily> = &[common::RULES, cpu::sides(), PANELS, cpu::rules()];
 const MMA_SYNC: Rules<GemmFamily> = &[common::RULES, mma_sync::RULES, gpu::rules()];
+const COMMON_KERNELS: Rules<GemmFamily> = &[common::RULES, common_kernels::RULES, gpu::rules()];
 const SM90A: Rules<GemmFamily> = &[common::RULES, sm90a::RULES, gpu::rules()];
 const SM100A: Rules<GemmFamily> = &[common::RULES, sm100a::RULES, blackwell::rules(), gpu::rules()];
 
-/// The rules of an instruction set.
-pub(crate) fn rules(arch: Arch) -> Rules<GemmFamily> {
-    match arch {
+/// The rules of these sizes on this device. On sm_100a, tokens that its own kernel does not multiply have the rules of the
+/// kernels that do.
+pub(crate) fn rules(situation: &Situation) -> Rules<GemmFamily> {
+    match situation.device.arch {
         Arch::Cpu => CPU,
         Arch::Sm80 | Arch::Sm89 => MMA_SYNC,
         Arch::Sm90a => SM90A,
-        Arch::Sm100a => SM100A,
+        Arch::Sm100a if situation.arch() == Arch::Sm100a => SM100A,
+        Arch::Sm100a => COMMON_KERNELS,
     }
 }
 

@@ -6,7 +6,7 @@ mod tiles;
 
 use gauntlet_device::{Arch, Gpu};
 use gauntlet_operations::resources::{converts_beforehand, is_narrow, is_unified, weights};
-use gauntlet_operations::{Form, GroupedGemm, Operation, Schedule};
+use gauntlet_operations::{Form, GroupedGemm, Operation, Schedule, TokenFormat};
 use gauntlet_simulate::cpu::{Primitives, Rates, Work};
 use gauntlet_simulate::gpu::{Bundle, Kind, Machine, Results, Setting, Step};
 use gauntlet_simulate::tiles::Class;
@@ -38,6 +38,16 @@ struct Gemm {
     operation: Operation,
 }
 
+impl Gemm {
+    /// Bytes of a value of a token, with its share of a scale if it has one.
+    fn token_bytes(&self) -> f64 {
+        match self.gemm.tokens {
+            TokenFormat::Nvfp4 => PACKED,
+            floats => floats.row_bytes(1) as f64,
+        }
+    }
+}
+
 impl Model for Gemm {
     fn program(&self, schedule: &Schedule, arch: Arch) -> TileProgram {
         program::program(schedule, &self.gemm, &self.operation, arch)
@@ -53,7 +63,8 @@ impl Model for Gemm {
         groups
             .map(|shape| {
                 let (m, n, k) = (shape.m as f64, shape.n as f64, shape.k as f64);
-                (m + weights(&self.gemm) as f64 * n) * k * PACKED + m * n * output
+                let weights = weights(&self.gemm) as f64 * n * k * PACKED;
+                m * k * self.token_bytes() + weights + m * n * output
             })
             .sum()
     }
@@ -91,12 +102,17 @@ impl Model for Gemm {
     }
 
     fn product_rate(&self, gpu: &Gpu) -> f64 {
-        gpu.fp4_rate.as_ref().unwrap_or(&gpu.fp16_rate).get()
+        match self.gemm.tokens {
+            TokenFormat::Nvfp4 => gpu.fp4_rate.as_ref().unwrap_or(&gpu.fp16_rate).get(),
+            TokenFormat::F16 | TokenFormat::Bf16 | TokenFormat::F32 => gpu.fp16_rate.get(),
+        }
     }
 
     fn scheduled_rate(&self, schedule: &Schedule, machine: &Machine, _gpu: &Gpu) -> f64 {
-        if is_unified(schedule, machine.arch) {
-            machine.product_rate * machine.mma_sync_share()
+        let by_mma_sync =
+            is_unified(schedule, machine.arch) || matches!(machine.arch, Arch::Sm80 | Arch::Sm89);
+        if by_mma_sync {
+            machine.product_rate * machine.mma_sync_share
         } else {
             machine.product_rate
         }
@@ -104,7 +120,7 @@ impl Model for Gemm {
 
     fn converted_beforehand(&self, schedule: &Schedule, arch: Arch) -> Option<(f64, f64)> {
         let tokens = self.gemm.groups.iter().map(|shape| (shape.m * shape.k) as f64);
-        converts_beforehand(schedule, &self.operation, arch).then(|| (tokens.sum(), PACKED))
+        converts_beforehand(schedule, &self.operation, arch).then(|| (tokens.sum(), self.token_bytes()))
     }
 
     fn step(&self, kind: &Kind, setting: &Setting) -> Step {

@@ -1,6 +1,7 @@
 //! The grouped GEMM task's implementation of the judge's interface.
 
 use gauntlet_device::{Arch, Device};
+use gauntlet_operations::resources::kernel_arch;
 use gauntlet_operations::{
     Choice, Epilogue, Form, GemmShape, GroupedGemm, Inputs, Lookup, Maps, Operation, Order, Packing, Roles,
     Schedule, Setup,
@@ -8,7 +9,7 @@ use gauntlet_operations::{
 use gauntlet_parameters::{Space, Table, Value};
 use gauntlet_simulate::Problem;
 use gauntlet_task::{Coverage, DEEP, Fault, Grid, InputKind, Rightness, SMALLEST, Sizes, Task, WrittenSizes};
-use gauntlet_tiles::constraints::Rules;
+use gauntlet_tiles::constraints::{Rules, Situation};
 use gauntlet_tiles::{TiledFamily, TiledSizes};
 use schemars::{Schema, SchemaGenerator};
 
@@ -82,8 +83,8 @@ impl TiledFamily for GemmFamily {
         crate::problem(sizes)
     }
 
-    fn rules(arch: Arch) -> Rules<Self> {
-        constraints::rules(arch)
+    fn rules(situation: &Situation<Self>) -> Rules<Self> {
+        constraints::rules(situation)
     }
 
     fn generate(sizes: &GroupedGemm, kind: InputKind, seed: u64) -> Inputs {
@@ -174,7 +175,8 @@ impl TiledFamily for GemmFamily {
         } else {
             &[128, 256]
         };
-        let clusters: &[[usize; 2]] = match device.arch {
+        let operation = Operation::GroupedGemm(sizes.clone());
+        let clusters: &[[usize; 2]] = match kernel_arch(&operation, device.arch) {
             Arch::Cpu | Arch::Sm80 | Arch::Sm89 => &[[1, 1]],
             Arch::Sm90a | Arch::Sm100a => &[[1, 1], [2, 1]],
         };

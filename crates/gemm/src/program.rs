@@ -4,7 +4,7 @@ mod sm100a;
 mod sm90a;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{accumulators, is_unified};
+use gauntlet_operations::resources::{accumulators, is_unified, kernel_arch};
 use gauntlet_operations::{GroupedGemm, Operation, Roles, Schedule};
 use gauntlet_task::program::{Guard, Product, TileProgram};
 use gauntlet_tiles::program::{Buffers, Pipeline, convert, multiply, panels, warps_for_sums};
@@ -12,17 +12,17 @@ use gauntlet_tiles::program::{Buffers, Pipeline, convert, multiply, panels, warp
 /// Warps of a block of the unified kernel.
 const UNIFIED_WARPS: usize = 4;
 
-/// The schedule written out for these sizes on this instruction set; `operation` has the same sizes.
+/// The schedule written out for these sizes on a GPU of this instruction set; `operation` has the same sizes.
 pub(crate) fn program(
     schedule: &Schedule,
     gemm: &GroupedGemm,
     operation: &Operation,
     arch: Arch,
 ) -> TileProgram {
-    match arch {
+    match kernel_arch(operation, arch) {
         Arch::Cpu => panels(schedule, false, |panels| vec![multiply(Product::Gemm, panels)]),
-        Arch::Sm80 | Arch::Sm89 => mma_sync(schedule, operation, arch),
-        Arch::Sm90a if is_unified(schedule, arch) => mma_sync(schedule, operation, arch),
+        arch @ (Arch::Sm80 | Arch::Sm89) => mma_sync(schedule, operation, arch),
+        arch @ Arch::Sm90a if is_unified(schedule, arch) => mma_sync(schedule, operation, arch),
         Arch::Sm90a => sm90a::program(schedule, gemm),
         Arch::Sm100a => sm100a::program(schedule, operation),
     }

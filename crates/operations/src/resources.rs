@@ -2,7 +2,9 @@
 
 mod attention;
 
-use crate::{Cluster, Epilogue, Form, GroupedGemm, Operation, Order, Packing, Roles, Schedule, Tile};
+use crate::{
+    Cluster, Epilogue, Form, GroupedGemm, Operation, Order, Packing, Roles, Schedule, Tile, TokenFormat,
+};
 use gauntlet_device::Arch;
 
 pub use attention::{
@@ -25,6 +27,23 @@ const SUM: usize = 4;
 const SWAPPED_SCALE_SLOTS: usize = 4;
 /// Bytes of that kernel's barriers.
 const BARRIERS: usize = 1024;
+
+/// The newest instruction set whose kernels run on every newer GPU too: `mma.sync`, also of e4m3, and copies by threads.
+pub const COMMON_KERNELS: Arch = Arch::Sm89;
+
+/// The instruction set of the kernels that compute a problem on a GPU of `arch`. Blackwell's native kernel multiplies NVFP4
+/// tokens alone; attention and all other tokens take the [kernels that run on every newer GPU](COMMON_KERNELS). Plans, tile
+/// programs, resources and costs are chosen by the result, not by the GPU's own instruction set.
+pub fn kernel_arch(problem: &Operation, arch: Arch) -> Arch {
+    let is_native = match problem {
+        Operation::GroupedGemm(gemm) => gemm.tokens == TokenFormat::Nvfp4,
+        Operation::Attention(_) => false,
+    };
+    match arch {
+        Arch::Sm100a if !is_native => COMMON_KERNELS,
+        arch => arch,
+    }
+}
 
 /// Weight matrices a tile multiplies with: two in the dual form and one otherwise.
 pub fn weights(gemm: &GroupedGemm) -> usize {
@@ -51,15 +70,12 @@ pub fn is_unified(schedule: &Schedule, arch: Arch) -> bool {
 }
 
 /// Whether a separate kernel converts operands to fp16 once, because copies bring them directly to where the matrix unit
-/// reads them: tokens of a swapped GEMM on sm_90a, unless weights are in steps, and of the unified kernel, and 8-bit attention by
-/// `tcgen05` in fp16. (On sm_90a the blocks of attention convert their operands themselves.)
+/// reads them: tokens of a swapped GEMM on sm_90a, unless weights are in steps, and of the unified kernel. (The blocks of
+/// attention convert their operands themselves.)
 pub fn converts_beforehand(schedule: &Schedule, problem: &Operation, arch: Arch) -> bool {
-    match (problem, arch) {
+    match (problem, kernel_arch(problem, arch)) {
         (Operation::GroupedGemm(_), Arch::Sm90a) => schedule.swap_ab && schedule.packing != Packing::Steps,
-        (Operation::GroupedGemm(_), Arch::Sm80 | Arch::Sm89) => is_unified(schedule, arch),
-        (Operation::Attention(attention), Arch::Sm100a) => {
-            attention.format.bytes() < multiplied_bytes(schedule, attention)
-        }
+        (Operation::GroupedGemm(_), arch @ (Arch::Sm80 | Arch::Sm89)) => is_unified(schedule, arch),
         _ => false,
     }
 }
@@ -93,6 +109,7 @@ pub fn fewest_steps(schedule: &Schedule, problem: &Operation) -> usize {
 /// have slots of their own. Without swap-AB, fp16 weights lie beside the packed ones, in [`block_bytes`]. Tiles with
 /// few tokens ([`is_narrow`]) use `mma.sync`. A CPU keeps dequantised `f32` panels.
 pub fn stage_bytes(schedule: &Schedule, problem: &Operation, arch: Arch) -> usize {
+    let arch = kernel_arch(problem, arch);
     match problem {
         Operation::GroupedGemm(gemm) => gemm_stage_bytes(schedule, gemm, arch),
         Operation::Attention(attention) => attention::stage_bytes(schedule, attention, arch),
@@ -102,6 +119,7 @@ pub fn stage_bytes(schedule: &Schedule, problem: &Operation, arch: Arch) -> usiz
 /// Bytes of all buffers of one block: stages, the queries of attention with scores that lie there, and the staged
 /// results. On a CPU those of one thread: a row panel and `stages` column panels.
 pub fn block_bytes(schedule: &Schedule, problem: &Operation, arch: Arch) -> usize {
+    let arch = kernel_arch(problem, arch);
     match problem {
         Operation::GroupedGemm(gemm) => gemm_block_bytes(schedule, gemm, arch),
         Operation::Attention(attention) => attention::block_bytes(schedule, attention, arch),
@@ -117,13 +135,13 @@ pub fn accumulators(schedule: &Schedule, problem: &Operation) -> usize {
     }
 }
 
-/// Columns of tensor memory that the accumulators of one tile take.
+/// Columns of tensor memory that the accumulators of one tile take; none in attention, which multiplies without it.
 pub fn accumulator_columns(schedule: &Schedule, problem: &Operation) -> usize {
-    let Tile { m, n, k } = schedule.tile;
+    let Tile { m, n, .. } = schedule.tile;
     let blocks = m.div_ceil(pair(schedule.cluster, Arch::Sm100a)).div_ceil(128);
     match problem {
         Operation::GroupedGemm(gemm) => blocks * n * weights(gemm),
-        Operation::Attention(_) => blocks * (n + k),
+        Operation::Attention(_) => 0,
     }
 }
 
@@ -149,7 +167,7 @@ pub fn tensor_memory_columns(schedule: &Schedule, problem: &Operation) -> usize 
 pub const TENSOR_MEMORY_COLUMNS: usize = 512;
 
 /// Tiles whose accumulators tensor memory holds at once: two where a block has several tiles, whose results can leave while
-/// the next tile is multiplied, and there is room. Not in attention, where the warps that store are those of the softmax.
+/// the next tile is multiplied, and there is room.
 pub fn tile_sums(schedule: &Schedule, problem: &Operation) -> usize {
     let twice = tensor_memory_columns(schedule, problem) + accumulator_columns(schedule, problem);
     let overlaps = schedule.order != Order::PerTile && schedule.roles == Roles::Specialised;
@@ -198,7 +216,12 @@ fn gemm_stage_bytes(schedule: &Schedule, gemm: &GroupedGemm, arch: Arch) -> usiz
         Arch::Sm90a if !schedule.swap_ab => {
             (row_sets * m + column_sets * n) * (k.div_ceil(2) + k.div_ceil(16).max(SCALE_COPY))
         }
-        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a => (row_sets * m + column_sets * n) * packed_bytes(k),
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a if schedule.swap_ab => {
+            row_sets * m * packed_bytes(k) + column_sets * n * token_bytes(gemm, k)
+        }
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a => {
+            row_sets * m * token_bytes(gemm, k) + column_sets * n * packed_bytes(k)
+        }
         Arch::Sm100a => {
             let pair = pair(schedule.cluster, arch);
             let values = (row_sets * m + column_sets * n) * k.div_ceil(2) / pair;
@@ -225,6 +248,15 @@ fn operand_sets(schedule: &Schedule, gemm: &GroupedGemm) -> (usize, usize) {
         (weights(gemm), 1)
     } else {
         (1, weights(gemm))
+    }
+}
+
+/// Bytes of `k` values of a token, as `mma.sync` finds them in shared memory: 16-bit floats have no scales.
+fn token_bytes(gemm: &GroupedGemm, k: usize) -> usize {
+    if gemm.tokens.is_half() {
+        gemm.tokens.row_bytes(k)
+    } else {
+        packed_bytes(k)
     }
 }
 

@@ -55,8 +55,10 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// The same for the instructions that a schedule uses.
     fn scheduled_rate(&self, schedule: &Schedule, machine: &Machine, gpu: &Gpu) -> f64;
 
-    /// Values that a separate kernel converts to fp16 beforehand, and the bytes of each before that.
-    fn converted_beforehand(&self, schedule: &Schedule, arch: Arch) -> Option<(f64, f64)>;
+    /// Values that a separate kernel converts to fp16 beforehand, and the bytes of each before that; none if no kernel does.
+    fn converted_beforehand(&self, _schedule: &Schedule, _arch: Arch) -> Option<(f64, f64)> {
+        None
+    }
 
     /// One step of a tile on a GPU.
     fn step(&self, kind: &Kind, setting: &Setting) -> Step;

@@ -18,6 +18,7 @@ mod remedy;
 pub mod wgmma;
 
 use gauntlet_device::{Arch, Device, Gpu};
+use gauntlet_operations::resources::kernel_arch;
 use gauntlet_operations::{Operation, Schedule};
 use gauntlet_task::Violation;
 
@@ -114,9 +115,9 @@ impl<'a, F: TiledFamily> Situation<'a, F> {
         self.device.gpu.as_ref()
     }
 
-    /// The instruction set.
+    /// The instruction set of the kernels that compute the operation on the device.
     pub fn arch(&self) -> Arch {
-        self.device.arch
+        kernel_arch(self.operation, self.device.arch)
     }
 
     /// Whether two blocks share one `tcgen05` instruction.
@@ -125,7 +126,7 @@ impl<'a, F: TiledFamily> Situation<'a, F> {
     }
 
     fn broken(&self) -> impl Iterator<Item = (&'static Rule<F>, String)> {
-        let rules = F::rules(self.arch()).iter().copied().flatten();
+        let rules = F::rules(self).iter().copied().flatten();
         rules.filter_map(|rule| (rule.broken)(self).map(|text| (rule, text)))
     }
 

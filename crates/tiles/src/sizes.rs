@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::path::Path;
 
-use gauntlet_device::{Arch, Device};
+use gauntlet_device::Device;
 use gauntlet_formats::{TensorFileError, TensorSpec};
 use gauntlet_operations::{Inputs, Operation, Schedule, StorageError};
 use gauntlet_parameters::{Parameters, Space};
@@ -17,7 +17,7 @@ use gauntlet_task::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::constraints::{Rules, accepts, check};
+use crate::constraints::{Rules, Situation, accepts, check};
 
 /// The parts that each family of tiled kernels provides.
 pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
@@ -33,8 +33,8 @@ pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
     /// Its sizes as an operation, with the tile programs and costs of its kernels.
     fn problem(sizes: &Self::Sizes) -> Problem;
 
-    /// The constraints of an instruction set.
-    fn rules(arch: Arch) -> Rules<Self>;
+    /// The constraints of these sizes on this device.
+    fn rules(situation: &Situation<Self>) -> Rules<Self>;
 
     /// The depth that every tile has, if it follows from the sizes.
     fn fixed_depth(_sizes: &Self::Sizes) -> Option<usize> {

@@ -53,9 +53,8 @@ fn maps(situation: &Situation) -> Option<String> {
 }
 
 fn split(situation: &Situation) -> Option<String> {
-    let has_empty_parts = matches!(situation.arch(), Arch::Sm80 | Arch::Sm89 | Arch::Sm90a);
-    if has_empty_parts {
-        return None; // parts without keys are empty
+    if situation.arch() != Arch::Cpu {
+        return None; // The CUDA kernels take parts without keys.
     }
     let schedule = situation.schedule;
     let steps = fewest_steps(schedule, situation.operation).max(1);

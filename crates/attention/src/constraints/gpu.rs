@@ -27,12 +27,12 @@ pub(super) const RULES: &[Rule<AttentionFamily>] = rules! {
 const PARTS: &str =
     "the CUDA kernels, without roles: parts of a tile's keys are merged from registers to the output";
 
-/// Requirements of kernels whose scores never leave the registers or the memory of the matrix unit.
+/// Requirements of kernels whose scores never leave the registers.
 pub(super) const FUSED: &[Rule<AttentionFamily>] = rules! {
-    [SCORES, ROLES], "the CUDA kernels: wgmma and tcgen05 keep scores where they compute them", fused_scores;
-    [VALUES, ROLES], "the CUDA kernels: wgmma and tcgen05 multiply the values too", fused_values;
+    [SCORES, ROLES], "the CUDA kernels: wgmma keeps scores where it computes them", fused_scores;
+    [VALUES, ROLES], "the CUDA kernels: wgmma multiplies the values too", fused_values;
     [LAYOUT, ROLES],
-        "PTX ISA, matrix descriptors of wgmma and tcgen05: rows of a tile 64 or 128 bytes wide are swizzled",
+        "PTX ISA, matrix descriptors of wgmma: rows of a tile 64 or 128 bytes wide are swizzled",
         fused_layout;
 };
 

@@ -1,4 +1,5 @@
-//! sm_80 and sm_89: `mma.sync`, operands converted in registers.
+//! sm_80 and sm_89: `mma.sync`, operands converted in registers. These are rules of the instructions, wider than those of the CUDA
+//! kernels: records hold the schedules of other authors' kernels for these GPUs, which are judged by the same rules.
 
 use gauntlet_device::Arch;
 use gauntlet_operations::Arithmetic;

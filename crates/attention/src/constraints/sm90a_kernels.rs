@@ -1,8 +1,7 @@
-//! sm_90a: what attention's three kernels take. Which one computes is up to roles and queries of a tile.
+//! sm_90a: what attention's kernels with roles take, and which parts of keys each of the three has. Which one computes is up
+//! to roles and queries of a tile.
 
-use gauntlet_operations::resources::{
-    FEW_QUERIES, HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups,
-};
+use gauntlet_operations::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
 use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Order};
 use gauntlet_tiles::constraints::{
     ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, Rule, SPLIT_K, STAGES, TILE_M, TILE_N,
@@ -10,10 +9,9 @@ use gauntlet_tiles::constraints::{
 use gauntlet_tiles::rules;
 
 use super::Situation;
+use super::words::listed;
 use crate::AttentionFamily;
 
-const UNIFIED: &str =
-    "the CUDA kernels, without roles: a warp owns 16 queries, and its products are mma.sync.m16n8k16";
 const PRODUCTS: &str =
     "the CUDA kernels: a warp group owns 64 queries, and products exist for these numbers of keys";
 const RINGS: &str = "the CUDA kernels: the next scores begin before this step's values are done; where there is one \
@@ -30,9 +28,8 @@ const RESIDENT: &str =
 const DEPTHS: [usize; 2] = [32, 16];
 
 pub(super) const RULES: &[Rule<AttentionFamily>] = rules! {
-    [TILE_M], "the CUDA kernels: a warp owns 16 queries without roles, a warp group 64 with roles", queries;
+    [TILE_M], "the CUDA kernels: with roles, a warp group owns 64 queries", queries;
     [TILE_M, ARITHMETIC], REGISTERS, registers;
-    [TILE_N], UNIFIED, |s| keys(s, HopperAttention::Unified, &[64, 128]);
     [TILE_N], PRODUCTS, |s| keys(s, HopperAttention::Specialised, &[64, 128]);
     [TILE_N], PRODUCTS, |s| keys(s, HopperAttention::Resident, &[64, 128, 256]);
     [STAGES, ROLES], RINGS, stages;
@@ -57,27 +54,11 @@ fn name(kernel: HopperAttention) -> &'static str {
     }
 }
 
-/// `1, 2 or 4`.
-fn listed(numbers: &[usize]) -> String {
-    let names: Vec<_> = numbers.iter().map(usize::to_string).collect();
-    match names.split_last() {
-        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
-        _ => names.concat(),
-    }
-}
-
 fn queries(situation: &Situation) -> Option<String> {
-    let allowed: &[usize] = match kernel(situation) {
-        HopperAttention::Unified => &[FEW_QUERIES, 64, 128],
-        HopperAttention::Specialised | HopperAttention::Resident => &[64, 128, 192, 256],
-    };
-    (!allowed.contains(&situation.schedule.tile.m)).then(|| {
-        format!(
-            "{} attention on sm_90a takes M of {}",
-            situation.schedule.roles,
-            listed(allowed)
-        )
-    })
+    let allowed = [64, 128, 192, 256];
+    let has_roles = kernel(situation) != HopperAttention::Unified;
+    (has_roles && !allowed.contains(&situation.schedule.tile.m))
+        .then(|| format!("specialised attention on sm_90a takes M of {}", listed(&allowed)))
 }
 
 fn keys(situation: &Situation, of: HopperAttention, allowed: &[usize]) -> Option<String> {
@@ -135,8 +116,13 @@ fn order(situation: &Situation) -> Option<String> {
     match kernel(situation) {
         HopperAttention::Specialised => (order == Order::Dynamic)
             .then(|| "specialised attention on sm_90a has no counter of tiles".to_owned()),
-        kernel => (order != Order::PerTile)
-            .then(|| format!("a block of {} on sm_90a computes one tile", name(kernel))),
+        HopperAttention::Resident => (order != Order::PerTile).then(|| {
+            format!(
+                "a block of {} on sm_90a computes one tile",
+                name(HopperAttention::Resident)
+            )
+        }),
+        HopperAttention::Unified => None,
     }
 }
 

@@ -1,8 +1,7 @@
 //! One step of attention on a GPU.
 
-use gauntlet_device::Arch;
 use gauntlet_operations::resources::{
-    by_mma_sync, converts_beforehand, multiplied_bytes, multiplied_value_bytes, operands_made_ready,
+    by_mma_sync, multiplied_bytes, multiplied_value_bytes, operands_made_ready,
 };
 use gauntlet_operations::{Attention, Exponential, Layout, Scores, Values};
 use gauntlet_simulate::gpu::{Conversion, Kind, Read, Setting, Shape, Step, assumed};
@@ -43,7 +42,7 @@ pub(super) fn step(attention: &Attention, kind: &Kind, setting: &Setting) -> Ste
         depth: keys,
         bytes: value_bytes,
         times: 1.0,
-        rows_shared: setting.machine.arch == Arch::Sm100a,
+        rows_shared: false,
         fragments: of_values,
     };
     let by_matrix_unit = schedule.values == Values::Matrix;
@@ -76,17 +75,7 @@ pub(super) fn step(attention: &Attention, kind: &Kind, setting: &Setting) -> Ste
 
 /// Keys with values, and the queries of a tile.
 fn reads(attention: &Attention, kind: &Kind, setting: &Setting) -> ([Read; 2], Read) {
-    // Operands converted beforehand are fp16.
-    let is_half = converts_beforehand(
-        setting.schedule,
-        setting.problem.operation(),
-        setting.machine.arch,
-    );
-    let element = if is_half {
-        HALF
-    } else {
-        attention.format.bytes() as f64
-    };
+    let element = attention.format.bytes() as f64;
     let bytes = 2.0 * kind.depth * attention.head_size as f64 * element;
     let keys_and_values = Read {
         bytes,
@@ -108,22 +97,16 @@ fn reads(attention: &Attention, kind: &Kind, setting: &Setting) -> ([Read; 2], R
 /// block has converted them, `mma.sync` takes both from registers.
 fn converted(attention: &Attention, kind: &Kind, setting: &Setting) -> [f64; 2] {
     let schedule = setting.schedule;
-    match setting.machine.arch {
-        Arch::Sm100a | Arch::Cpu => [0.0; 2],
-        Arch::Sm90a if !by_mma_sync(schedule, Arch::Sm90a) => {
-            let operands = operands_made_ready(schedule, attention) as f64;
-            [0.0, operands * kind.depth * attention.head_size as f64]
-        }
-        arch => {
-            let wider = attention.format.bytes() < multiplied_bytes(schedule, attention);
-            let values = if by_mma_sync(schedule, arch) && wider {
-                2.0 * kind.depth * attention.head_size as f64
-            } else {
-                0.0
-            };
-            [values * fragment_copies(setting), 0.0]
-        }
+    if !by_mma_sync(schedule, setting.machine.arch) {
+        let operands = operands_made_ready(schedule, attention) as f64;
+        return [0.0, operands * kind.depth * attention.head_size as f64];
     }
+    let values = if attention.format.bytes() < multiplied_bytes(schedule, attention) {
+        2.0 * kind.depth * attention.head_size as f64
+    } else {
+        0.0
+    };
+    [values * fragment_copies(setting), 0.0]
 }
 
 /// Bytes of a step's scores into and out of shared memory, and of its weights into it.
@@ -184,11 +167,8 @@ fn fragments(attention: &Attention, setting: &Setting) -> [f64; 2] {
     [operand, operand + weights]
 }
 
-/// How often the warps of `mma.sync` convert a step's keys and values and read them from shared memory: on sm_90a each
-/// warp owns its rows and reads all keys and values.
+/// How often the warps of `mma.sync` convert a step's keys and values and read them from shared memory: each warp owns its
+/// rows and reads all keys and values.
 fn fragment_copies(setting: &Setting) -> f64 {
-    match setting.machine.arch {
-        Arch::Sm90a => (setting.schedule.tile.m as f64 / WARP_ROWS).max(1.0),
-        Arch::Sm80 | Arch::Sm89 | Arch::Sm100a | Arch::Cpu => assumed::FRAGMENT_COPIES,
-    }
+    (setting.schedule.tile.m as f64 / WARP_ROWS).max(1.0)
 }

@@ -1,24 +1,18 @@
-//! `mma.sync` on sm_80 and sm_89, and on sm_90a without roles.
+//! `mma.sync`: all of attention but that with roles on sm_90a.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{accumulators, key_warps, multiplied_bytes, multiplied_value_bytes};
-use gauntlet_operations::{Attention, Operation, Roles, Schedule, Scores};
+use gauntlet_operations::resources::{key_warps, multiplied_bytes, multiplied_value_bytes};
+use gauntlet_operations::{Attention, Roles, Schedule, Scores};
 use gauntlet_task::program::Action::{Multiply, Softmax};
 use gauntlet_task::program::{Action, BufferIndex, Contents, Filled, Guard, Product, TileProgram};
 use gauntlet_tiles::program::{
     Buffers, Pipeline, convert, multiply, multiplying_warps, softmax_in_registers, synchronise,
-    warps_for_sums,
 };
 
-/// Queries that a warp of sm_90a owns.
+/// Queries that a warp owns.
 const QUERIES_OF_A_WARP: usize = 16;
 
-pub(super) fn program(
-    schedule: &Schedule,
-    attention: &Attention,
-    operation: &Operation,
-    arch: Arch,
-) -> TileProgram {
+pub(super) fn program(schedule: &Schedule, attention: &Attention, arch: Arch) -> TileProgram {
     let is_unified = schedule.roles == Roles::Unified;
     let guard = if is_unified { Guard::Block } else { Guard::Barriers };
     let mut buffers = Buffers::default();
@@ -35,7 +29,7 @@ pub(super) fn program(
     let convert = converts(schedule, attention, arch).then(|| convert(operands, None));
     let products = softmax.products(operands, synchronise(schedule));
     let pipeline = Pipeline {
-        warps: warps(schedule, operation, arch),
+        warps: multiplying_warps(schedule.tile.m / QUERIES_OF_A_WARP),
         operands,
         queries,
         staging,
@@ -46,14 +40,6 @@ pub(super) fn program(
         merges,
     };
     pipeline.program(buffers, schedule)
-}
-
-/// Warps that multiply.
-fn warps(schedule: &Schedule, operation: &Operation, arch: Arch) -> usize {
-    match arch {
-        Arch::Sm90a => multiplying_warps(schedule.tile.m / QUERIES_OF_A_WARP),
-        _ => warps_for_sums(accumulators(schedule, operation)),
-    }
 }
 
 /// Where attention's softmax finds the scores and leaves the weights.

@@ -3,7 +3,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::{HopperAttention, operands_made_ready, warp_groups};
-use gauntlet_operations::{Attention, Operation, Schedule};
+use gauntlet_operations::{Attention, Schedule};
 use gauntlet_task::program::Action::{AwaitProducts, SynchroniseRole};
 use gauntlet_task::program::{
     BufferIndex, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement, TileProgram,
@@ -25,10 +25,10 @@ const GROUP: usize = 4;
 /// Warp groups that share out the keys of the resident kernel, each with room of its own.
 const RESIDENT_GROUPS: usize = 2;
 
-pub(super) fn program(schedule: &Schedule, attention: &Attention, operation: &Operation) -> TileProgram {
+pub(super) fn program(schedule: &Schedule, attention: &Attention) -> TileProgram {
     let is_made_ready = operands_made_ready(schedule, attention) > 0;
     match (HopperAttention::of(schedule), is_made_ready) {
-        (HopperAttention::Unified, _) => mma_sync::program(schedule, attention, operation, Arch::Sm90a),
+        (HopperAttention::Unified, _) => mma_sync::program(schedule, attention, Arch::Sm90a),
         (HopperAttention::Specialised, false) => copied(schedule, attention),
         (HopperAttention::Specialised, true) => converted(schedule, attention),
         (HopperAttention::Resident, _) => resident(schedule, attention, is_made_ready),

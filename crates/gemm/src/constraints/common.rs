@@ -68,7 +68,9 @@ fn maps(situation: &Situation) -> Option<String> {
     }
     let why = match situation.arch() {
         Arch::Cpu => "a CPU has no tensor maps",
-        Arch::Sm80 | Arch::Sm89 => "tensor maps begin with sm_90",
+        Arch::Sm80 | Arch::Sm89 => {
+            "tensor maps begin with sm_90; kernels that also run on older GPUs make none"
+        }
         Arch::Sm90a => "the kernels for Hopper read maps that the host has made",
         Arch::Sm100a => return None,
     };

@@ -1,4 +1,5 @@
-//! sm_80 and sm_89: `mma.sync`, operands dequantised to fp16 in registers.
+//! sm_80 and sm_89: `mma.sync`, operands dequantised to fp16 in registers. These are rules of the instructions, wider than those
+//! of the CUDA kernels: rounds begin with the same baseline on every device, and records hold other authors' kernels.
 
 use gauntlet_tiles::constraints::gpu::{REGISTERS, depth, registers};
 use gauntlet_tiles::constraints::mma_sync::{SHAPE, columns, rows};

@@ -76,7 +76,7 @@ impl Gemm {
 
     /// Values that a step converts in registers, and into shared memory. `wgmma` takes rows from registers and columns from
     /// shared memory. `mma.sync` takes both from registers. The unified kernel converts weights alone: tokens were converted
-    /// beforehand, and a warp has its rows to itself.
+    /// beforehand, and a warp has its rows to itself. 16-bit tokens are multiplied as they are.
     fn converted(&self, kind: &Kind, setting: &Setting) -> [f64; 2] {
         let (m, n) = (setting.schedule.tile.m as f64, setting.schedule.tile.n as f64);
         let (row_sets, column_sets) = self.sets(setting.schedule);
@@ -85,7 +85,9 @@ impl Gemm {
             arch if is_unified(setting.schedule, arch) => [row_sets * m * kind.depth, 0.0],
             Arch::Sm90a => [row_sets * m * kind.depth, column_sets * n * kind.depth],
             Arch::Sm80 | Arch::Sm89 => {
-                let values = (row_sets * m + column_sets * n) * kind.depth;
+                let is_half = self.gemm.tokens.is_half() && setting.schedule.swap_ab;
+                let columns = if is_half { 0.0 } else { column_sets * n };
+                let values = (row_sets * m + columns) * kind.depth;
                 [values * assumed::FRAGMENT_COPIES, 0.0]
             }
         }
@@ -99,15 +101,20 @@ impl Gemm {
             setting.problem.operation(),
             setting.machine.arch,
         );
-        let rows = row_sets * kind.rows * kind.depth / pair;
+        let (row_value, column_value) = if setting.schedule.swap_ab {
+            (PACKED, self.token_bytes())
+        } else {
+            (self.token_bytes(), PACKED)
+        };
+        let row_bytes = row_sets * kind.rows * kind.depth / pair * row_value;
         let columns = column_sets * kind.columns * kind.depth / pair;
-        let column_bytes = columns * if fp16 { HALF } else { PACKED };
+        let column_bytes = columns * if fp16 { HALF } else { column_value };
         [
             Read {
-                bytes: rows * PACKED,
+                bytes: row_bytes,
                 shared_by: setting.bundle.columns as f64,
                 from_memory: kind.rows_from_memory,
-                boxes: row_sets * setting.boxes(rows * PACKED / row_sets) + row_sets,
+                boxes: row_sets * setting.boxes(row_bytes / row_sets) + row_sets,
             },
             Read {
                 bytes: column_bytes,

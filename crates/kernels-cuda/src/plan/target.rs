@@ -3,7 +3,8 @@
 use std::fmt;
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::{Operation, TokenFormat};
+use gauntlet_operations::Operation;
+use gauntlet_operations::resources::{COMMON_KERNELS, kernel_arch};
 
 /// What a plan depends on of the GPU that it is for: the instruction set, and the sizes of its multiprocessors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Target {
 pub enum Code {
     /// An instruction set for which there are kernels.
     Arch(Arch),
-    /// The compute capability, major and minor, of a GPU newer than Hopper whose own instructions no kernel uses: it runs the
+    /// The compute capability, major and minor, of a GPU newer than Hopper. No kernel uses its own instructions; it runs the
     /// kernels that need nothing of Hopper.
     Newer(u32, u32),
 }
@@ -33,7 +34,7 @@ impl Code {
     pub fn arch(self) -> Arch {
         match self {
             Self::Arch(arch) => arch,
-            Self::Newer(..) => COMMON,
+            Self::Newer(..) => COMMON_KERNELS,
         }
     }
 }
@@ -53,9 +54,6 @@ impl fmt::Display for Code {
         }
     }
 }
-
-/// The newest instruction set whose kernels are built for every newer GPU too: `mma.sync`, also of e4m3, and copies by threads.
-pub(crate) const COMMON: Arch = Arch::Sm89;
 
 /// Bytes of shared memory that a multiprocessor keeps for itself of each block (CUDA C++ Programming Guide, technical
 /// specifications of compute capabilities 8.0 to 9.0).
@@ -97,16 +95,16 @@ impl Target {
     /// What a problem is planned for on this GPU. Blackwell's native kernel multiplies NVFP4 tokens by weights whose scales lie
     /// as its matrix unit takes them; attention and GEMMs of 16-bit tokens take kernels that need nothing of Hopper.
     pub fn for_problem(self, problem: &Operation) -> Self {
-        match problem {
-            Operation::GroupedGemm(gemm) if gemm.tokens == TokenFormat::Nvfp4 => self,
-            Operation::GroupedGemm(_) | Operation::Attention(_) => self.for_common_kernels(),
+        Self {
+            arch: kernel_arch(problem, self.arch),
+            ..self
         }
     }
 
     /// The same GPU; if it is a Blackwell, for the kernels that need nothing of Hopper.
     pub fn for_common_kernels(self) -> Self {
         let arch = match self.arch {
-            Arch::Sm100a => COMMON,
+            Arch::Sm100a => COMMON_KERNELS,
             arch => arch,
         };
         Self { arch, ..self }

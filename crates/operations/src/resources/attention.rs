@@ -49,13 +49,13 @@ impl HopperAttention {
     }
 }
 
-/// Whether attention is multiplied by `mma.sync`, which takes its operands from registers: always before sm_90a, and on
-/// sm_90a without roles; `wgmma` and `tcgen05` are used with roles.
+/// Whether attention is multiplied by `mma.sync`, which takes its operands from registers: always but on sm_90a, where
+/// kernels with roles use `wgmma`.
 pub fn by_mma_sync(schedule: &Schedule, arch: Arch) -> bool {
     match arch {
-        Arch::Sm80 | Arch::Sm89 => true,
+        Arch::Sm80 | Arch::Sm89 | Arch::Sm100a => true,
         Arch::Sm90a => HopperAttention::of(schedule) == HopperAttention::Unified,
-        Arch::Sm100a | Arch::Cpu => false,
+        Arch::Cpu => false,
     }
 }
 
@@ -190,7 +190,7 @@ pub fn multiplied_bytes(schedule: &Schedule, attention: &Attention) -> usize {
 pub fn multiplied_value_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
     match (arch, HopperAttention::of(schedule)) {
         (Arch::Sm90a, HopperAttention::Specialised)
-        | (Arch::Sm80 | Arch::Sm89 | Arch::Sm90a, HopperAttention::Unified) => HALF,
+        | (Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a, HopperAttention::Unified) => HALF,
         _ => multiplied_bytes(schedule, attention),
     }
 }
@@ -232,11 +232,7 @@ pub(super) fn block_bytes(schedule: &Schedule, attention: &Attention, arch: Arch
 fn staged_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
     let queries = schedule.tile.m;
     let output = match schedule.epilogue {
-        Epilogue::Staged => {
-            queries.div_ceil(super::pair(schedule.cluster, arch))
-                * attention.head_size
-                * attention.output.bytes()
-        }
+        Epilogue::Staged => queries * attention.head_size * attention.output.bytes(),
         Epilogue::Direct => 0,
     };
     let computed = queries * attention.head_size * element_bytes(schedule, attention, arch)
@@ -306,7 +302,7 @@ fn score_bytes(schedule: &Schedule) -> usize {
 fn element_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
     match arch {
         Arch::Cpu => SUM,
-        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a if by_mma_sync(schedule, arch) => attention.format.bytes(),
-        Arch::Sm80 | Arch::Sm89 | Arch::Sm90a | Arch::Sm100a => multiplied_bytes(schedule, attention),
+        _ if by_mma_sync(schedule, arch) => attention.format.bytes(),
+        _ => multiplied_bytes(schedule, attention),
     }
 }

@@ -16,18 +16,9 @@ enum Superfluous {
     /// sm_100a, unified: the warp that loads and multiplies has waited for the sums of the previous tile, and so for
     /// all of that tile's products.
     FirstWarpAwaitedTheTile,
-    /// sm_100a, unified attention: the warp that multiplies has waited for the probabilities of the previous step,
-    /// which every warp publishes after its softmax; and a product's signal covers all earlier products.
-    FirstWarpAwaitedTheSoftmax,
     /// All warps of the block meet after the last use of the slot anyway: in the epilogue, or in each step's
     /// conversion.
     BlockMeets,
-    /// sm_100a, attention with specialised roles: the softmax stores a tile before it publishes the next tile's
-    /// probabilities.
-    SoftmaxStores,
-    /// sm_100a, attention with specialised roles: a step's probabilities come after the product of its scores, and that
-    /// comes after its operands.
-    ProbabilitiesComeLast,
     /// Attention with specialised roles, with no more slots for operands than for scores or probabilities: a step's
     /// operands are not loaded before the values whose completion the safeguard would await are multiplied.
     OperandsComeLate,
@@ -35,7 +26,7 @@ enum Superfluous {
     CopiesComeInOrder,
 }
 
-fn superfluous(shipped: &Shipped, role: &str, operation: &Action, place: Place) -> Option<Superfluous> {
+fn superfluous(shipped: &Shipped, operation: &Action, place: Place) -> Option<Superfluous> {
     use Superfluous::*;
     let schedule = &shipped.schedule;
     let contents = |buffer: usize| shipped.program.buffers[buffer].contents;
@@ -49,19 +40,9 @@ fn superfluous(shipped: &Shipped, role: &str, operation: &Action, place: Place) 
         _ => None,
     };
     match (shipped.arch, schedule.roles, shipped.attention) {
-        (Arch::Sm100a, Roles::Unified, attention) => match acquired? {
+        (Arch::Sm100a, Roles::Unified, false) => match acquired? {
             Contents::Operands if place == Place::Prologue => Some(FirstWarpAwaitedTheTile),
-            Contents::Queries => Some(FirstWarpAwaitedTheTile),
-            Contents::Scores | Contents::Probabilities => Some(FirstWarpAwaitedTheSoftmax),
-            Contents::Accumulators if attention => Some(FirstWarpAwaitedTheSoftmax),
             Contents::Accumulators if staged => Some(BlockMeets),
-            _ => None,
-        },
-        (Arch::Sm100a, Roles::Specialised, true) => match (role, acquired, awaited) {
-            ("values", Some(Contents::Accumulators), _) => Some(SoftmaxStores),
-            ("values", _, Some(Contents::Operands)) => Some(ProbabilitiesComeLast),
-            ("scores", Some(Contents::Scores), _) if schedule.stages <= 2 => Some(OperandsComeLate),
-            ("softmax", Some(Contents::Probabilities), _) if schedule.stages == 1 => Some(OperandsComeLate),
             _ => None,
         },
         (Arch::Sm90a, Roles::Unified, false) => match acquired? {
@@ -101,7 +82,7 @@ fn without_any_one_safeguard_a_flaw_is_found() {
                 "{} {} without {operation:?} of {role}",
                 shipped.arch, shipped.schedule
             );
-            let reason = superfluous(&shipped, role, &operation, place);
+            let reason = superfluous(&shipped, &operation, place);
             match prove(&program) {
                 Err(flaw) => {
                     assert_eq!(reason, None, "found in {what}: {flaw}");

@@ -2,7 +2,7 @@
 
 use crate::Problem;
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::resources::{accumulators, block_bytes, tensor_memory_columns};
+use gauntlet_operations::resources::{accumulators, block_bytes, kernel_arch, tensor_memory_columns};
 use gauntlet_operations::{Order, Schedule};
 use gauntlet_task::program::{Action, Statement};
 
@@ -52,7 +52,8 @@ impl Occupancy {
     /// The occupancy of a schedule on a GPU; `None` on other devices.
     pub fn of(problem: &Problem, schedule: &Schedule, device: &Device) -> Option<Self> {
         let gpu = device.gpu.as_ref()?;
-        let program = problem.model().program(schedule, device.arch);
+        let arch = kernel_arch(problem.operation(), device.arch);
+        let program = problem.model().program(schedule, arch);
         let warps: usize = program.roles.iter().map(|role| role.warps).sum();
         let multiplying: usize = program
             .roles
@@ -60,26 +61,26 @@ impl Occupancy {
             .filter(|role| multiplies(&role.body))
             .map(|role| role.warps)
             .sum();
-        let blackwell = device.arch == Arch::Sm100a;
+        let blackwell = arch == Arch::Sm100a;
         let sums = if blackwell {
             0
         } else {
             accumulators(schedule, problem.operation())
         };
-        let converting = problem.model().converting_registers(schedule, device.arch);
+        let converting = problem.model().converting_registers(schedule, arch);
         let base = converting.unwrap_or(BASE_REGISTERS);
         let registers = (sums as f64 / (32 * multiplying.max(1)) as f64 + base)
             .min(gpu.registers_thread.get())
             .ceil();
         // Roles that only load or store give registers away (`setmaxnreg`) if the architecture supports it.
         let of_block = 32.0
-            * match device.arch {
+            * match arch {
                 Arch::Sm90a | Arch::Sm100a => {
                     multiplying as f64 * registers + (warps - multiplying) as f64 * BASE_REGISTERS
                 }
                 _ => warps as f64 * registers,
             };
-        let shared_memory = block_bytes(schedule, problem.operation(), device.arch);
+        let shared_memory = block_bytes(schedule, problem.operation(), arch);
         let tensor_memory = if blackwell {
             tensor_memory_columns(schedule, problem.operation())
                 .max(FEWEST_COLUMNS)

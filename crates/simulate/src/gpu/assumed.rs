@@ -46,6 +46,14 @@ pub const SOFTMAX_INSTRUCTIONS: f64 = 4.0;
 /// H100s (Luo et al., 2024).
 pub const MMA_SYNC_SHARE: f64 = 0.63;
 
+/// The same on a B200, as a share of `tcgen05`'s rate. No measurement was found. The model assumes that `mma.sync` is as fast there
+/// as on Hopper, per clock and multiprocessor; the fp16 and fp8 rates of a B200 are twice those of Hopper.
+pub const MMA_SYNC_SHARE_OF_BLACKWELL: f64 = MMA_SYNC_SHARE / 2.0;
+
+/// Cycles from the end of a product's time in the unit to its result, for `mma.sync` on a GPU whose description has the figure
+/// of another instruction. From an H100, m16n8k16: 25.1 cycles to the result and 6.26 to the next of the same warp.
+pub const MMA_SYNC_LATENCY: f64 = 19.0;
+
 /// Instructions per multiply-add in a product by fused multiply-adds: the multiply-add itself, and half a load or
 /// conversion, if each operand that is read serves four multiply-adds on average.
 pub const SCALAR_INSTRUCTIONS: f64 = 1.5;

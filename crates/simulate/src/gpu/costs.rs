@@ -33,7 +33,7 @@ pub struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// Bulk copies that bring so many bytes.
+    /// The number of bulk copies that move this many bytes.
     pub fn boxes(&self, bytes: f64) -> f64 {
         (bytes / self.machine.box_bytes).ceil().max(1.0)
     }

@@ -5,6 +5,7 @@
 
 use gauntlet_device::{Arch, Device, Dimension, Figure};
 use gauntlet_operations::Schedule;
+use gauntlet_operations::resources::kernel_arch;
 
 use super::assumed;
 use crate::Problem;
@@ -13,7 +14,7 @@ use crate::estimate::MissingFigure;
 /// Rates and latencies of one multiprocessor, and of the resources that all share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Machine {
-    /// The instruction set.
+    /// The instruction set of the kernels that compute the problem.
     pub arch: Arch,
     /// Clock under load, in Hz.
     pub clock: f64,
@@ -45,6 +46,8 @@ pub struct Machine {
     pub shared_rate: f64,
     /// Floating-point operations a cycle in the format that is multiplied.
     pub product_rate: f64,
+    /// The share of the matrix unit's rate that `mma.sync` reaches.
+    pub mma_sync_share: f64,
     /// Cycles from the end of a product's time in the unit to its result; the second is of a product that spans two blocks.
     pub product_latency: [f64; 2],
     /// Cycles that a batch of products takes besides the products.
@@ -95,16 +98,26 @@ impl Machine {
         let processors = device.processors.get().max(1.0);
         let load_latency =
             load_latency(device, clock).ok_or_else(|| missing("latency of memory, or gpu.pipeline.copy"))?;
-        let copy = gpu.pipeline.copy.as_ref();
+        let arch = kernel_arch(problem.operation(), device.arch);
+        // A description is about the GPU's own instructions: bulk copies, and products of its own matrix unit. Kernels for an
+        // older instruction set use neither.
+        let is_own = arch == device.arch;
+        let copy = gpu.pipeline.copy.as_ref().filter(|_| is_own);
         let products = gpu.pipeline.products.as_ref();
         let products = products.ok_or_else(|| missing("gpu.pipeline.products"))?;
         let copy_rate = copy.map_or(assumed::CACHE_RATE, |copy| copy.rate.get());
-        let latency = products.latency.get();
+        let (product_latency, batch) = if is_own {
+            let latency = products.latency.get();
+            let of_a_pair = get_or(&products.pair_latency, latency);
+            ([latency, of_a_pair], get_or(&products.batch, 0.0))
+        } else {
+            ([assumed::MMA_SYNC_LATENCY; 2], 0.0)
+        };
         let pipeline = &gpu.pipeline;
         let stores = pipeline.stores.as_ref();
         let cycles = |time: f64| time * clock;
         Ok(Self {
-            arch: device.arch,
+            arch,
             clock,
             boost: frequency.get().max(clock),
             processors: processors as usize,
@@ -122,8 +135,9 @@ impl Machine {
             load_latency,
             shared_rate: gpu.shared_memory_rate.get(),
             product_rate: problem.model().product_rate(gpu),
-            product_latency: [latency, get_or(&products.pair_latency, latency)],
-            batch: get_or(&products.batch, 0.0),
+            mma_sync_share: mma_sync_share(device.arch),
+            product_latency,
+            batch,
             exponential_rate: gpu.exp_rate.get(),
             tensor_memory_rate: get_or(&pipeline.tensor_memory_read, f64::INFINITY),
             counter: cycles(get_or(&pipeline.counter, 0.0)),
@@ -162,13 +176,14 @@ impl Machine {
             ..self
         }
     }
+}
 
-    /// The share of the matrix unit's rate that `mma.sync` reaches.
-    pub fn mma_sync_share(&self) -> f64 {
-        match self.arch {
-            Arch::Sm90a => assumed::MMA_SYNC_SHARE,
-            _ => 1.0,
-        }
+/// The share of a GPU's rate of products that `mma.sync` reaches.
+fn mma_sync_share(arch: Arch) -> f64 {
+    match arch {
+        Arch::Sm90a => assumed::MMA_SYNC_SHARE,
+        Arch::Sm100a => assumed::MMA_SYNC_SHARE_OF_BLACKWELL,
+        Arch::Cpu | Arch::Sm80 | Arch::Sm89 => 1.0,
     }
 }
 

@@ -39,7 +39,7 @@ impl<'a> Plan<'a> {
         device: &Device,
     ) -> Result<Self, MissingFigure> {
         let machine = Machine::of(device, problem)?.scheduled(problem, schedule, device);
-        let bundle = Bundle::of(schedule, device.arch);
+        let bundle = Bundle::of(schedule, machine.arch);
         let clusters = (machine.processors / bundle.processors()).max(1);
         let resident = match schedule.order {
             Order::PerTile => {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod attention;
+mod blackwell;
 mod counts;
 mod engine;
 mod measured;

@@ -7,7 +7,7 @@ use super::{EPILOGUE, Rule, STAGES, Situation, TILE_M, TILE_N};
 use crate::TiledFamily;
 
 /// The source of rules about shapes.
-pub const SHAPE: &str = "PTX ISA, tcgen05.mma: matrix shapes of .kind::mxf4nvf4 and .kind::f16/f8f6f4";
+pub const SHAPE: &str = "PTX ISA, tcgen05.mma: matrix shapes of .kind::mxf4nvf4";
 
 /// Room in tensor memory, and rows of results.
 pub const fn rules<F: TiledFamily>() -> &'static [Rule<F>] {

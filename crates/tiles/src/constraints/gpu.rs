@@ -43,9 +43,8 @@ fn cluster<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
         Arch::Sm90a | Arch::Sm100a if blocks > PORTABLE_CLUSTER => Some(format!(
             "{blocks} blocks are more than the {PORTABLE_CLUSTER} a cluster may portably have"
         )),
-        Arch::Sm80 | Arch::Sm89 if blocks > 1 => Some(format!(
-            "{} has no clusters; they begin with sm_90",
-            situation.arch()
+        arch @ (Arch::Sm80 | Arch::Sm89) if blocks > 1 => Some(format!(
+            "kernels for {arch} have no clusters; they begin with sm_90"
         )),
         _ => None,
     }
@@ -53,8 +52,12 @@ fn cluster<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
 
 /// Depth of a tile, in steps of `step`, of the instruction `unit`.
 pub fn depth<F: TiledFamily>(situation: &Situation<F>, unit: &str, step: usize) -> Option<String> {
-    (!situation.schedule.tile.k.is_multiple_of(step))
-        .then(|| format!("{unit} on {} sums {step} products at a time", situation.arch()))
+    (!situation.schedule.tile.k.is_multiple_of(step)).then(|| {
+        format!(
+            "{unit} on {} sums {step} products at a time",
+            situation.device.arch
+        )
+    })
 }
 
 /// Sums of a tile in the registers of a multiprocessor.

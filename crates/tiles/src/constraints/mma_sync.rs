@@ -11,7 +11,7 @@ pub fn rows<F: TiledFamily>(situation: &Situation<F>) -> Option<String> {
     (!situation.schedule.tile.m.is_multiple_of(16)).then(|| {
         format!(
             "mma.sync on {} works on 16 rows, and a tile is made of whole ones",
-            situation.arch()
+            situation.device.arch
         )
     })
 }
@@ -21,7 +21,7 @@ pub fn columns<F: TiledFamily>(situation: &Situation<F>, step: usize, of: &str) 
     (!situation.schedule.tile.n.is_multiple_of(step)).then(|| {
         format!(
             "mma.sync on {} works on {step} {of}, and a tile is made of whole ones",
-            situation.arch()
+            situation.device.arch
         )
     })
 }

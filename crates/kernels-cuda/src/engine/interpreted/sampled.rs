@@ -30,7 +30,8 @@ use crate::shipped::{Shipped, shipped};
 
 const ARCH: Arch = Arch::Sm100a;
 
-/// Multiprocessors: nearly the 148 of a B200, and so many that all parts of a tile fall to neighbouring blocks or pairs.
+/// The number of multiprocessors: close to the 148 of a B200, and chosen so that all parts of a tile go to neighbouring blocks or
+/// pairs.
 const PROCESSORS: u32 = 144;
 
 /// Blocks, or pairs, that run in the dynamic order.

@@ -38,7 +38,7 @@ fn specialised(tile: [usize; 3], stages: usize) -> Schedule {
     }
 }
 
-/// The kinds of tiles on so many clusters, with their costs.
+/// The kinds of tiles when this many clusters run at a time, with their costs.
 fn tiles(problem: &Problem, schedule: &Schedule, machine: &Machine, clusters: usize) -> Vec<(Kind, Costs)> {
     let bundle = Bundle::of(schedule, machine.arch);
     let setting = Setting {
