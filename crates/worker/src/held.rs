@@ -199,7 +199,8 @@ impl WorkerProcess {
             let mut moving = None;
             let mut seen;
             (line, seen) = self.clocked_line(&asked)?;
-            if let Turn::Placed { .. } = self.turn(&asked, &line)? {
+            let mut turn = self.turn(&asked, &line)?;
+            if let Turn::Placed { .. } = turn {
                 let placed = seen;
                 (line, seen) = self.clocked_line(&asked)?;
                 let over = Instant::now();
@@ -208,6 +209,7 @@ impl WorkerProcess {
                 };
                 line = self.await_line(&asked, &[])?;
                 moving = Some(placed + over.elapsed().as_secs_f64());
+                turn = self.turn(&asked, &line)?;
                 if let Some(held) = self.held.as_mut().filter(|_| !call.operands.is_empty()) {
                     held.on_the_way = Some(call.set);
                 }
@@ -223,7 +225,7 @@ impl WorkerProcess {
             let Turn::Done {
                 call: seconds,
                 outputs: places,
-            } = self.turn(&asked, &line)?
+            } = turn
             else {
                 return Err(self.out_of_turn(&asked, &line));
             };
