@@ -1,5 +1,7 @@
 //! The task that is bound, its inputs, and the results of the last request.
 
+mod returned;
+
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Write;
@@ -10,9 +12,10 @@ use crate::device::Device;
 use crate::driver::{Driver, Handle};
 use crate::memory::{Block, Layout};
 use crate::python::{Failed, Object, Python};
-use crate::results::{Found, Library, Output, Tree};
-use crate::staging::{HostBlock, Operand};
+use crate::results::{Library, Output, Tree};
+use crate::staging::Staging;
 use crate::turns::Turns;
+use returned::Returned;
 
 /// Addresses of tensors on a GPU are multiples of this, as those that cudaMalloc gives.
 const ALIGNMENT: usize = 256;
@@ -38,10 +41,8 @@ pub struct Host {
     kept: Kept,
     /// Outputs on the host that are written in place and still hold this byte everywhere.
     filled: HashMap<u64, u8>,
-    /// What a coordinator writes that holds the worker, for each input; none for those that stay on the device.
-    operands: Vec<Option<Operand>>,
-    /// Where it reads outputs that lie on the device; none for those on the host.
-    read_from: Vec<Option<HostBlock>>,
+    /// The way of tensors between a GPU and a coordinator that holds the worker.
+    staging: Staging,
 }
 
 /// The results of the last request.
@@ -63,15 +64,6 @@ struct Call {
     in_place: Vec<u64>,
     /// The line that says where the inputs lie, for a coordinator that writes them.
     ready: Vec<u8>,
-}
-
-/// A tensor that a call returned.
-struct Returned {
-    own: Found,
-    /// The same tensor in row-major order where that is needed to copy it.
-    copied: Found,
-    /// What keeps both where they are.
-    _alive: [Object; 2],
 }
 
 fn gone(error: std::io::Error) -> Failed {
@@ -102,8 +94,7 @@ impl Host {
             pool: None,
             kept: Kept::default(),
             filled: HashMap::new(),
-            operands: Vec::new(),
-            read_from: Vec::new(),
+            staging: Staging::default(),
         })
     }
 
@@ -117,8 +108,7 @@ impl Host {
     pub fn load(&mut self, python: Python, files: &Object) -> Result<Object, Failed> {
         self.pristine.clear();
         self.filled.clear();
-        self.operands.clear();
-        self.read_from.clear();
+        self.staging = Staging::default();
         self.pool = None;
         for file in files.items()? {
             let mut blocks = Vec::new();
@@ -171,24 +161,22 @@ impl Host {
     /// on the device, and for the outputs that do; all files have inputs of the same lengths. Returns for each input the
     /// address where the coordinator writes it, or 0.
     pub fn hold(&mut self, python: Python, changing: &Object) -> Result<Object, Failed> {
-        self.operands.clear();
-        self.read_from.clear();
+        self.staging = Staging::default();
         let Some(driver) = self.driver(true).cloned() else {
             return Err(Failed::Because("the task has no device".to_owned()));
         };
-        let mut addresses = Vec::new();
-        let first = self.pristine.first().map(Vec::as_slice).unwrap_or_default();
-        for (block, changes) in first.iter().zip(changing.items()?) {
-            let operand = match block {
-                Block::Device(block) if changes.number()? != 0 => Some(Operand::like(&driver, block)?),
-                _ => None,
-            };
-            addresses.push(python.integer(operand.as_ref().map_or(0, |one| one.address() as i64))?);
-            self.operands.push(operand);
-        }
-        let on_host = |output: &Output| output.on_device.then(|| HostBlock::new(&driver, output.bytes()));
-        self.read_from = self.outputs.iter().map(on_host).collect();
-        python.tuple(addresses)
+        let changing: Vec<bool> = changing
+            .items()?
+            .iter()
+            .map(|changes| Ok(changes.number()? != 0))
+            .collect::<Result<_, Failed>>()?;
+        let inputs = self.pristine.first().map(Vec::as_slice).unwrap_or_default();
+        let on_device = |output: &Output| output.on_device.then(|| output.bytes());
+        let outputs = self.outputs.iter().map(on_device);
+        self.staging = Staging::new(&driver, inputs.iter().zip(changing), outputs)?;
+        let addresses = self.staging.addresses();
+        let addresses = addresses.map(|address| python.integer(address.unwrap_or(0) as i64));
+        python.tuple(addresses.collect::<Result<_, _>>()?)
     }
 
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
@@ -235,7 +223,8 @@ impl Host {
                 turns.ready(&call.ready).map_err(gone)?;
             }
             let revealed = Instant::now();
-            self.reveal(call)?;
+            // SAFETY: the worker gives addresses in the pool, each with room for its input.
+            unsafe { self.staging.reveal(&call.inputs) }?;
             self.settle(cold)?;
             if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
                 turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
@@ -248,7 +237,8 @@ impl Host {
             match &mut turns {
                 Some(turns) => {
                     let layouts = self.layouts(call, returned.as_deref());
-                    let places = self.brought_down(&layouts)?;
+                    // SAFETY: the tensors are alive, and those on the device have been brought into row-major order.
+                    let places = unsafe { self.staging.bring_down(&layouts) }?;
                     turns.done(seconds, &places).map_err(gone)?;
                 }
                 None => self.take(number, call, returned.as_deref())?,
@@ -303,37 +293,6 @@ impl Host {
             }
         }
         Ok(())
-    }
-
-    /// Copies what the coordinator has written to the addresses of the inputs on the device.
-    fn reveal(&self, call: &Call) -> Result<(), Failed> {
-        let operands = || self.operands.iter().zip(&call.inputs);
-        for operand in operands().filter_map(|(operand, _)| operand.as_ref()) {
-            operand.send()?;
-        }
-        for (operand, address) in operands() {
-            if let Some(operand) = operand {
-                // SAFETY: the worker gives an address in the pool, with room for the operand.
-                unsafe { operand.reveal(*address) }?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Copies outputs that lie on the device, in row-major order, to the host. Returns the place of each output there.
-    fn brought_down(&mut self, layouts: &[Layout]) -> Result<Vec<Vec<i64>>, Failed> {
-        let mut places = Vec::new();
-        for (index, layout) in layouts.iter().enumerate() {
-            places.push(match self.read_from.get_mut(index).and_then(Option::as_mut) {
-                Some(block) => {
-                    // SAFETY: the tensor is alive, in row-major order, and as long as the block.
-                    unsafe { block.take(layout.address) }?;
-                    vec![block.address() as i64]
-                }
-                None => layout.place(),
-            });
-        }
-        Ok(places)
     }
 
     /// Writes inputs on the host that the kernel has changed back to what they were.
@@ -392,28 +351,6 @@ impl Host {
         }
     }
 
-    /// The tensors that a call returned; none if it wrote all of its outputs in place.
-    fn returned_of(
-        &self,
-        python: Python,
-        number: usize,
-        call: &Call,
-        result: &Object,
-    ) -> Result<Option<Vec<Returned>>, Failed> {
-        let in_place =
-            result.is_none() && call.in_place.len() == self.outputs.len() && !self.outputs.is_empty();
-        if in_place {
-            return Ok(None);
-        }
-        match self.returned(result)? {
-            Some(returned) => Ok(Some(returned)),
-            None => {
-                let argument = python.tuple(vec![python.integer(number as i64)?, result.again()?])?;
-                Err(python.raise(&self.unfit, &argument))
-            }
-        }
-    }
-
     /// Where the outputs of a call lie.
     fn layouts(&self, call: &Call, returned: Option<&[Returned]>) -> Vec<Layout> {
         match returned {
@@ -434,72 +371,6 @@ impl Host {
             self.copy(number, index, layout)?;
         }
         self.kept.calls = number + 1;
-        Ok(())
-    }
-
-    /// Fills the memory of returned tensors, so that a later call that is given the same memory does not find the result in
-    /// it.
-    fn spoil_all(&self, returned: Option<&[Returned]>, poison: u8) -> Result<(), Failed> {
-        for (output, tensor) in self.outputs.iter().zip(returned.unwrap_or_default()) {
-            self.spoil(output, &tensor.own, poison)?;
-        }
-        Ok(())
-    }
-
-    /// The returned tensors in the order of the outputs; none if they do not fit.
-    fn returned(&self, result: &Object) -> Result<Option<Vec<Returned>>, Failed> {
-        let mut values: Vec<Option<Object>> = self.outputs.iter().map(|_| None).collect();
-        let mut fits = false;
-        for form in &self.results {
-            fits = fits || form.harvest(result, &mut values)?;
-        }
-        let mut returned = Vec::new();
-        for (output, value) in self.outputs.iter().zip(values) {
-            let Some(value) = value.filter(|_| fits) else {
-                return Ok(None);
-            };
-            let Some(tensor) = self.row_major(&value, output)? else {
-                return Ok(None);
-            };
-            returned.push(tensor);
-        }
-        Ok(Some(returned))
-    }
-
-    /// Where a returned tensor lies; none if it does not fit. A tensor on the device that is not in row-major order is
-    /// copied first.
-    fn row_major(&self, value: &Object, output: &Output) -> Result<Option<Returned>, Failed> {
-        let tensor = self.library.tensor(value, output)?;
-        let Some(own) = self.library.layout(&tensor, output)? else {
-            return Ok(None);
-        };
-        let copy = if own.layout.is_row_major() || !output.on_device {
-            tensor.again()?
-        } else {
-            self.library.row_major(&tensor)?
-        };
-        if let Some(device) = self.device.as_ref().filter(|_| output.on_device) {
-            device.synchronise()?;
-        }
-        Ok(self.library.layout(&copy, output)?.map(|copied| Returned {
-            own,
-            copied,
-            _alive: [tensor, copy],
-        }))
-    }
-
-    /// Fills the memory of a returned tensor if nothing else lies in between and it can be written to.
-    fn spoil(&self, output: &Output, found: &Found, byte: u8) -> Result<(), Failed> {
-        let layout = &found.layout;
-        if found.is_read_only || !layout.is_dense() {
-            return Ok(());
-        }
-        match &self.device {
-            Some(device) if output.on_device => device.fill(layout.address, byte, layout.bytes())?,
-            _ if output.on_device => {}
-            // SAFETY: the tensor is alive and may be written to, and its elements fill these bytes.
-            _ => unsafe { std::ptr::write_bytes(layout.address as *mut u8, byte, layout.bytes()) },
-        }
         Ok(())
     }
 

@@ -289,39 +289,61 @@ fn strided_tensors_are_gathered_in_row_major_order() {
 }
 
 #[test]
-fn an_operand_reaches_the_device_as_the_coordinator_wrote_it() {
-    use crate::staging::{HostBlock, Operand};
+fn operands_reach_the_device_as_the_coordinator_wrote_them_and_results_come_back() {
+    use crate::staging::Staging;
 
     let driver = Rc::new(driver());
     let loaded = [7_u8; 64];
-    let mut pristine = Block::new(Some(&driver), loaded.len()).unwrap();
-    // SAFETY: the array is as long as the block.
-    unsafe { pristine.take(0, loaded.as_ptr() as u64, loaded.len()) }.unwrap();
-    let Block::Device(pristine) = pristine else {
-        panic!()
+    let block = || {
+        let mut block = Block::new(Some(&driver), loaded.len()).unwrap();
+        // SAFETY: the array is as long as the block.
+        unsafe { block.take(0, loaded.as_ptr() as u64, loaded.len()) }.unwrap();
+        block
     };
-    let operand = Operand::like(&driver, &pristine).unwrap();
-    let mut target = [0_u8; 64];
-    let mut revealed = || {
-        operand.send().unwrap();
-        // SAFETY: the array is as long as the operand.
-        unsafe { operand.reveal(target.as_mut_ptr() as u64) }.unwrap();
-        target
-    };
-    assert_eq!(revealed(), loaded, "nothing else was written");
-    // SAFETY: the operand's memory on the host is as long as that, and only read by `send`.
-    unsafe { std::ptr::write_bytes(operand.address() as *mut u8, 9, loaded.len()) };
+    let inputs = [block(), block(), block()];
+    let changing = [true, false, true];
+    let outputs = [Some(64), None].into_iter();
+    let mut staging = Staging::new(&driver, inputs.iter().zip(changing), outputs).unwrap();
+    let written: Vec<Option<u64>> = staging.addresses().collect();
+    assert_eq!(
+        written.iter().map(Option::is_some).collect::<Vec<_>>(),
+        changing,
+        "constant inputs stay on the device"
+    );
+    let mut targets = [[0_u8; 64]; 3];
+    let addresses = targets.each_mut().map(|target| target.as_mut_ptr() as u64);
+    // SAFETY: each array is as long as its operand.
+    unsafe { staging.reveal(&addresses) }.unwrap();
+    assert_eq!(targets, [loaded, [0; 64], loaded], "nothing else was written");
+    for (place, byte) in [(0, 9), (2, 8)] {
+        let address = written[place].unwrap() as *mut u8;
+        // SAFETY: the operand's memory on the host is as long as that, and only read by `reveal`.
+        unsafe { std::ptr::write_bytes(address, byte, loaded.len()) };
+    }
     CALLS.with_borrow_mut(String::clear);
-    assert_eq!(revealed(), [9; 64]);
-    // Over the bus to where no kernel looks, then on the device.
-    assert_eq!(CALLS.with_borrow(String::clone), "uc");
-    drop(operand);
-    assert!(CALLS.with_borrow(|calls| calls.contains('o')), "it is unlocked");
+    // SAFETY: as above.
+    unsafe { staging.reveal(&addresses) }.unwrap();
+    assert_eq!(targets, [[9; 64], [0; 64], [8; 64]]);
+    // All come over the bus to where no kernel looks before the first is copied to where one does.
+    assert_eq!(CALLS.with_borrow(String::clone), "uucc");
 
-    let mut result = HostBlock::new(&driver, 64);
-    // SAFETY: the array is as long as the block.
-    unsafe { result.take(target.as_ptr() as u64) }.unwrap();
-    // SAFETY: the block is alive and 64 bytes long.
-    let read = unsafe { std::slice::from_raw_parts(result.address() as *const u8, 64) };
+    let layout = |target: &[u8; 64]| Layout {
+        address: target.as_ptr() as u64,
+        shape: vec![64],
+        strides: vec![1],
+        element: 1,
+    };
+    let layouts = [layout(&targets[0]), layout(&targets[2])];
+    // SAFETY: the arrays are alive and in row-major order.
+    let places = unsafe { staging.bring_down(&layouts) }.unwrap();
+    assert_eq!(
+        places[1],
+        [layouts[1].address as i64],
+        "one on the host stays there"
+    );
+    // SAFETY: the copy is alive and 64 bytes long.
+    let read = unsafe { std::slice::from_raw_parts(places[0][0] as *const u8, 64) };
     assert_eq!(read, [9; 64]);
+    drop(staging);
+    assert!(CALLS.with_borrow(|calls| calls.contains('o')), "it is unlocked");
 }

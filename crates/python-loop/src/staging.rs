@@ -8,10 +8,88 @@
 use std::rc::Rc;
 
 use crate::driver::{Driver, checked};
-use crate::memory::{Block, DeviceBlock};
+use crate::memory::{Block, DeviceBlock, Layout};
+
+/// The way of all tensors of a task. Empty if the coordinator does not hold the worker.
+#[derive(Default)]
+pub struct Staging {
+    /// For each input; none for those that stay on the device.
+    operands: Vec<Option<Operand>>,
+    /// For each output; none for those on the host.
+    results: Vec<Option<HostBlock>>,
+}
+
+impl Staging {
+    /// Room for these inputs, each with whether its values differ between calls, and for outputs of these lengths, none for
+    /// those on the host.
+    ///
+    /// # Errors
+    /// If there is no memory for them.
+    pub fn new<'b>(
+        driver: &Rc<Driver>,
+        inputs: impl Iterator<Item = (&'b Block, bool)>,
+        outputs: impl Iterator<Item = Option<usize>>,
+    ) -> Result<Self, String> {
+        let operand = |(block, changes): (&Block, bool)| match block {
+            Block::Device(block) if changes => Operand::like(driver, block).map(Some),
+            _ => Ok(None),
+        };
+        Ok(Self {
+            operands: inputs.map(operand).collect::<Result<_, _>>()?,
+            results: outputs
+                .map(|bytes| bytes.map(|bytes| HostBlock::new(driver, bytes)))
+                .collect(),
+        })
+    }
+
+    /// Where the coordinator writes each input; none for those that it does not.
+    pub fn addresses(&self) -> impl Iterator<Item = Option<u64>> {
+        let address = |operand: &Operand| operand.host.address();
+        self.operands
+            .iter()
+            .map(move |operand| operand.as_ref().map(address))
+    }
+
+    /// Copies what the coordinator has written to these addresses on the device, all at once after the last has come over
+    /// the bus.
+    ///
+    /// # Safety
+    /// Each address has room for its input, and nothing else uses it meanwhile.
+    pub unsafe fn reveal(&self, addresses: &[u64]) -> Result<(), String> {
+        for operand in self.operands.iter().flatten() {
+            operand.send()?;
+        }
+        for (operand, address) in self.operands.iter().zip(addresses) {
+            if let Some(operand) = operand {
+                // SAFETY: the caller vouches for the address.
+                unsafe { operand.reveal(*address) }?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies outputs that lie on the device to the host. Returns the place of each output there.
+    ///
+    /// # Safety
+    /// The outputs lie where the layouts say; those on the device are in row-major order.
+    pub unsafe fn bring_down(&mut self, outputs: &[Layout]) -> Result<Vec<Vec<i64>>, String> {
+        let mut places = Vec::new();
+        for (index, layout) in outputs.iter().enumerate() {
+            places.push(match self.results.get_mut(index).and_then(Option::as_mut) {
+                Some(block) => {
+                    // SAFETY: the caller vouches for the tensor, which is as long as the block.
+                    unsafe { block.take(layout.address) }?;
+                    vec![block.address() as i64]
+                }
+                None => layout.place(),
+            });
+        }
+        Ok(places)
+    }
+}
 
 /// Memory of the host between the coordinator and a GPU.
-pub struct HostBlock {
+struct HostBlock {
     driver: Rc<Driver>,
     bytes: Vec<u8>,
     /// Whether the driver has locked its pages.
@@ -20,7 +98,7 @@ pub struct HostBlock {
 
 impl HostBlock {
     /// A block of this many bytes. Its pages are locked where the driver allows it, which only makes copies faster.
-    pub fn new(driver: &Rc<Driver>, bytes: usize) -> Self {
+    fn new(driver: &Rc<Driver>, bytes: usize) -> Self {
         let mut bytes = vec![0_u8; bytes];
         // SAFETY: the memory belongs to this block, which unlocks it before it is freed.
         let status = unsafe { (driver.lock)(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
@@ -32,7 +110,7 @@ impl HostBlock {
     }
 
     /// Where it begins.
-    pub fn address(&self) -> u64 {
+    fn address(&self) -> u64 {
         self.bytes.as_ptr().expose_provenance() as u64
     }
 
@@ -40,7 +118,7 @@ impl HostBlock {
     ///
     /// # Safety
     /// As many bytes can be read there.
-    pub unsafe fn take(&mut self, address: u64) -> Result<(), String> {
+    unsafe fn take(&mut self, address: u64) -> Result<(), String> {
         if self.bytes.is_empty() {
             return Ok(());
         }
@@ -61,7 +139,7 @@ impl Drop for HostBlock {
 }
 
 /// An operand on its way to the GPU.
-pub struct Operand {
+struct Operand {
     host: HostBlock,
     /// Where the copy over the bus ends.
     hidden: Block,
@@ -72,7 +150,7 @@ impl Operand {
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub fn like(driver: &Rc<Driver>, pristine: &DeviceBlock) -> Result<Self, String> {
+    fn like(driver: &Rc<Driver>, pristine: &DeviceBlock) -> Result<Self, String> {
         let mut host = HostBlock::new(driver, pristine.bytes);
         // SAFETY: the block is as long as the memory of the host.
         unsafe { host.take(pristine.address) }?;
@@ -82,13 +160,8 @@ impl Operand {
         })
     }
 
-    /// Where the coordinator writes.
-    pub fn address(&self) -> u64 {
-        self.host.address()
-    }
-
     /// Copies what the coordinator has written to the GPU, to where no kernel looks.
-    pub fn send(&self) -> Result<(), String> {
+    fn send(&self) -> Result<(), String> {
         let Block::Device(hidden) = &self.hidden else {
             return Ok(());
         };
@@ -106,7 +179,7 @@ impl Operand {
     ///
     /// # Safety
     /// As many bytes can be written there, and nothing else uses them meanwhile.
-    pub unsafe fn reveal(&self, address: u64) -> Result<(), String> {
+    unsafe fn reveal(&self, address: u64) -> Result<(), String> {
         // SAFETY: the caller vouches for the target.
         unsafe { self.hidden.give(address) }
     }

@@ -15,6 +15,16 @@ pub enum Arm {
     Candidate,
 }
 
+impl Arm {
+    /// Its place where figures of both sides stand in an array, the baseline's first.
+    pub fn index(self) -> usize {
+        match self {
+            Self::Baseline => 0,
+            Self::Candidate => 1,
+        }
+    }
+}
+
 /// The order of the four runs of a block. Either order cancels a drift that is linear over the block, because both
 /// sides have the same mean position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

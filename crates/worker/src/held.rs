@@ -18,6 +18,7 @@ use nix::unistd::Pid;
 
 use crate::error::WorkerError;
 use crate::memory::{pieces, read, write};
+use crate::operand::Operand;
 use crate::process::{Asked, WorkerProcess};
 use crate::protocol::{Answer, Failure, FailureKind, Place, Request, Sample, Turn};
 
@@ -38,30 +39,6 @@ const MOST_WAITING: Duration = Duration::from_secs(5);
 /// Most threads stop within some ten microseconds, for which looking again and again is quicker than sleeping.
 const AT_ONCE: Duration = Duration::from_micros(200);
 const PAUSE: Duration = Duration::from_micros(100);
-
-/// An input that is written into a held worker's memory.
-#[derive(Debug, Clone)]
-pub struct Operand {
-    /// Its values.
-    pub tensor: Tensor,
-    /// Bytes between neighbours in each dimension of what the kernel is given; empty if it is row-major.
-    pub strides: Vec<i64>,
-}
-
-impl Operand {
-    /// Where to write it. A kernel that wants another layout has to bring its inputs into it while the clock runs: while the
-    /// coordinator writes, none does.
-    fn pieces(&self, place: &Place) -> io::Result<Vec<(u64, usize)>> {
-        let named = place.get(1..).unwrap_or_default();
-        if named.is_empty() || named == self.strides {
-            return pieces(place, &self.tensor.spec);
-        }
-        let name = &self.tensor.spec.name;
-        Err(io::Error::other(format!(
-            "`{name}` does not lie as the task lays it out"
-        )))
-    }
-}
 
 /// A call of a held worker.
 #[derive(Debug, Clone, Copy)]
@@ -215,7 +192,8 @@ impl WorkerProcess {
                 }
             }
             // Tensors lie on the GPU in all calls or in none.
-            if stepped.moving.len() != if moving.is_some() { stepped.seen.len() } else { 0 } {
+            let moved_before = moving.map_or(0, |_| stepped.seen.len());
+            if stepped.moving.len() != moved_before {
                 return Err(self.out_of_turn(&asked, &line));
             }
             // At once: whatever the worker has not finished must not be finished now.
@@ -410,24 +388,6 @@ mod tests {
         assert!(Held::tried(Pid::this(), probe()).is_ok());
         assert!(Held::tried(Pid::this(), address(b"somewhat")).is_err());
         assert!(Held::tried(Pid::this(), 8).is_err(), "no memory is mapped there");
-    }
-
-    #[test]
-    fn operands_are_written_in_the_layout_of_the_task_only() {
-        let spec = TensorSpec::new("x", gauntlet_formats::DataType::F32, [2, 3]);
-        let operand = |strides: &[i64]| Operand {
-            tensor: Tensor::filled(spec.clone(), 0),
-            strides: strides.to_vec(),
-        };
-        let of = |strides: &[i64], place: &[i64]| operand(strides).pieces(&place.to_vec());
-        assert_eq!(of(&[], &[64]).unwrap(), [(64, 24)]);
-        assert!(of(&[], &[64, 4, 8]).is_err(), "column by column");
-        assert!(of(&[], &[64, 0, 4]).is_err(), "each row over the one before");
-        assert_eq!(of(&[4, 8], &[64, 4, 8]).unwrap().len(), 6);
-        assert!(of(&[4, 8], &[64, 4, 0]).is_err());
-        assert!(of(&[], &[]).is_err(), "no address");
-        // What a library is given, whatever the task's own layout is.
-        assert_eq!(of(&[4, 8], &[64]).unwrap(), [(64, 24)]);
     }
 
     #[test]

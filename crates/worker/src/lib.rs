@@ -15,6 +15,7 @@ mod launch;
 mod leader;
 mod limits;
 mod memory;
+mod operand;
 mod pipes;
 #[cfg(target_os = "linux")]
 mod placement;
@@ -32,9 +33,10 @@ pub use census::Census;
 pub use children::end_all_workers;
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
 pub use error::WorkerError;
-pub use held::{Call, Operand, Stepped, probe};
+pub use held::{Call, Stepped, probe};
 pub use launch::WorkerCommand;
 pub use limits::Limits;
+pub use operand::Operand;
 #[cfg(target_os = "linux")]
 pub use placement::Placement;
 pub use process::{WorkerProcess, most_calls};

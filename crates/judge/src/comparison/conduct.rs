@@ -6,6 +6,7 @@ mod case;
 mod charge;
 mod heating;
 mod unaccounted;
+mod waiting;
 
 use std::collections::BTreeSet;
 
@@ -18,9 +19,10 @@ use super::device::Readings;
 use crate::evidence::{Around, Busy, Conduct, JudgeError, Preparation, Suspicion, Unaccounted};
 
 pub use case::CaseConduct;
-use case::{Waiting, Witness};
+use case::Witness;
 pub use charge::{charged, summary as charges};
 pub use heating::summary as heated;
+use waiting::Waiting;
 
 /// The share of its reports that a candidate may leave out, provided that is statistically certain. Equal to the size of
 /// a negligible effect.

@@ -14,10 +14,7 @@ impl Readings {
     /// Notes a reading after a slot of a side. `strangers` is the number of processes on the device that are not of either
     /// side, if that is known.
     pub fn note(&mut self, arm: Arm, reading: &DeviceReading, strangers: Option<usize>) {
-        let side = &mut self.0[match arm {
-            Arm::Baseline => 0,
-            Arm::Candidate => 1,
-        }];
+        let side = &mut self.0[arm.index()];
         let reasons = reading.throttling.iter().map(|reason| (reason.clone(), 1));
         let one = SideUse {
             slots: 1,

@@ -2,6 +2,7 @@
 //! both sides behave honestly while they are timed.
 
 mod conduct;
+mod dealing;
 mod device;
 mod heating;
 mod pair;

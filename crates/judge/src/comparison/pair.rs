@@ -205,7 +205,7 @@ impl<'a> Pair<'a> {
         // One after the other, since a worker may benchmark alternatives here. The order alternates: on an H100 the side that
         // built first in every pair was 0.8 % faster than its twin, by where its memory lay.
         for side in self.in_turn(0) {
-            let schedule = dealt.schedules[side.arm as usize];
+            let schedule = dealt.schedules[side.arm.index()];
             side.ask(Purpose::Build, 1, |worker| {
                 worker.build(&dealt.case.sizes, schedule)
             })?;
@@ -238,7 +238,7 @@ impl<'a> Pair<'a> {
                 let (_, seconds) = checker.take(self.side(arm), rng().random_range(0..last), 0)?;
                 fetching = fetching.max(seconds);
             }
-            calls[arm as usize] = warming.turn();
+            calls[arm.index()] = warming.turn();
             conduct.note_warm_up(arm, &warming);
         }
         self.baseline.begin_case();

@@ -10,6 +10,7 @@
 use gauntlet_stats::{Arm, Block, median, typical_call};
 
 use super::charge::{OfPair, Shares};
+use super::waiting::Waiting;
 use crate::comparison::device::Readings;
 use crate::comparison::side::{Accounts, Purpose};
 use crate::comparison::slot::Slot;
@@ -93,42 +94,6 @@ pub struct CaseConduct {
     pub(super) readings: Readings,
 }
 
-/// How long the threads of both sides waited for a processor while they were timed.
-#[derive(Debug, Clone, Default)]
-pub struct Waiting {
-    /// Seconds that they waited.
-    pub waited: f64,
-    /// Seconds that they ran.
-    pub ran: f64,
-    /// Pairs of slots timed side by side.
-    pub slots: usize,
-    /// Those in which neither side waited long, by their typical calls.
-    pub undisturbed: Vec<Block>,
-}
-
-/// A slot in which threads wait for more than this share of the time in which they could run is disturbed.
-const DISTURBED: f64 = 0.05;
-
-impl Waiting {
-    fn of(process: usize, [baseline, candidate]: [&[Slot]; 2]) -> Option<Self> {
-        let mut waiting = Self::default();
-        for (baseline, candidate) in baseline.iter().zip(candidate) {
-            let mut longest: f64 = 0.0;
-            for effort in [baseline.effort, candidate.effort] {
-                waiting.waited += effort.waited?;
-                waiting.ran += effort.cpu?;
-                longest = longest.max(effort.waiting()?);
-            }
-            waiting.slots += 1;
-            if longest <= DISTURBED {
-                let block = Block::new(process, vec![baseline.typical], vec![candidate.typical]);
-                waiting.undisturbed.push(block);
-            }
-        }
-        Some(waiting)
-    }
-}
-
 impl CaseConduct {
     /// An empty observation.
     pub fn new(process: usize, on_gpu: bool) -> Self {
@@ -160,14 +125,14 @@ impl CaseConduct {
 
     /// Notes how a side warmed up.
     pub fn note_warm_up(&mut self, arm: Arm, warming: &WarmingUp) {
-        let preparation = &mut self.preparation[place(arm)];
+        let preparation = &mut self.preparation[arm.index()];
         preparation.warm_up_calls = warming.calls() as f64;
         preparation.slowest_over_steady = warming.factor();
     }
 
     /// Notes what a side took to prepare after a load: the longest and largest counts.
     pub fn note_preparing(&mut self, arm: Arm, seconds: f64, bytes: u64) {
-        let preparation = &mut self.preparation[place(arm)];
+        let preparation = &mut self.preparation[arm.index()];
         preparation.seconds = preparation.seconds.max(seconds);
         preparation.bytes = preparation.bytes.max(bytes as f64);
     }
@@ -466,11 +431,4 @@ fn median_of(slots: &[Slot], figure: impl Fn(&Slot) -> f64) -> f64 {
 pub(super) fn of<T: Clone>(both: &[(Arm, T)], wanted: Arm) -> Vec<T> {
     let own = both.iter().filter(|(arm, _)| *arm == wanted);
     own.map(|(_, one)| one.clone()).collect()
-}
-
-pub(super) fn place(arm: Arm) -> usize {
-    match arm {
-        Arm::Baseline => 0,
-        Arm::Candidate => 1,
-    }
 }

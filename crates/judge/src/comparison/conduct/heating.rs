@@ -8,7 +8,7 @@
 use gauntlet_stats::{Arm, median};
 
 use super::CaseConduct;
-use super::case::{of, place};
+use super::case::of;
 use crate::comparison::heating::Heated;
 use crate::comparison::slot::Slot;
 use crate::evidence::{HeatedCase, HeatedSide, Suspicion};
@@ -82,7 +82,7 @@ pub fn rests(cases: &[Vec<CaseConduct>]) -> Option<Suspicion> {
     [Arm::Candidate, Arm::Baseline].into_iter().find_map(|arm| {
         let least = each
             .iter()
-            .map(|both| both[place(arm)].diligence)
+            .map(|both| both[arm.index()].diligence)
             .reduce(f64::min)?;
         (least < LEAST_DILIGENCE).then_some(Suspicion::Rests {
             candidate: arm == Arm::Candidate,

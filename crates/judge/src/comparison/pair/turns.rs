@@ -147,7 +147,8 @@ impl Pair<'_> {
     ) -> Result<Heated, ExaminationFailure> {
         let begun = Instant::now();
         let turn = |request: &TimedRequest| Ok(self.turn(arm, request, numbers, checker)?.0);
-        let heated = heat(load, opening, &mut rng(), deal, turn)?;
+        let clock = || begun.elapsed().as_secs_f64();
+        let heated = heat(load, opening, &mut rng(), clock, deal, turn)?;
         self.spent.heating += begun.elapsed().as_secs_f64();
         Ok(heated)
     }

@@ -126,3 +126,51 @@ fn kernels_that_find_new_values_a_little_colder_than_the_control_remember_nothin
     let remembering = |conduct: &mut CaseConduct| microseconds(conduct, [100e-6, 140e-6], |_| 0.0);
     assert!(matches!(judge(remembering), Some(Suspicion::Memory { factor }) if factor > 1.3));
 }
+
+/// The suspicion of a candidate that is twice as fast in slots, in two pairs: at the first look of a short comparison.
+fn first_look(change: impl Fn(usize, &mut CaseConduct)) -> Option<Suspicion> {
+    let pair = |process| {
+        let mut conduct = honest(process);
+        take_slots(&mut conduct, |jitter| slot(CALL / 2.0, CALL / 2.0, jitter));
+        change(process, &mut conduct);
+        conduct
+    };
+    let conducts: Vec<CaseConduct> = (0..2).map(pair).collect();
+    let blocks = (0..2).map(|process| Block::new(process, vec![CALL; 4], vec![CALL / 2.0; 4]));
+    let sample = Sample::from_blocks(&blocks.collect::<Vec<_>>()).unwrap();
+    let mut assessment = compare(&[("case".to_owned(), sample)], &Criteria::default(), 1, 0).unwrap();
+    assessment.decision = Decision::Adopt;
+    Conduct::judge(&[conducts], &assessment, &Criteria::default())
+        .unwrap()
+        .suspicion
+}
+
+#[test]
+fn a_gain_waits_for_calls_on_new_values() {
+    let alike = |_: usize, conduct: &mut CaseConduct| {
+        conduct.fresh = lone_calls(CALL, CALL / 2.0);
+        conduct.known = lone_calls(CALL, CALL / 2.0);
+    };
+    assert_eq!(first_look(alike), None);
+    // One pair shows it and the other does not, which is too little for an accusation.
+    let remembers = |process: usize, conduct: &mut CaseConduct| {
+        alike(process, conduct);
+        if process == 0 {
+            conduct.fresh = lone_calls(CALL, 1.5 * CALL);
+        }
+    };
+    let told = first_look(remembers);
+    assert!(
+        matches!(told, Some(Suspicion::Unfamiliar { memory: Some(memory), .. }) if memory > 1.5),
+        "{told:?}"
+    );
+    assert!(!told.unwrap().accuses());
+    let unseen = |_: usize, conduct: &mut CaseConduct| {
+        conduct.fresh.clear();
+        conduct.in_slots.clear();
+    };
+    assert!(matches!(
+        first_look(unseen),
+        Some(Suspicion::Unfamiliar { memory: None, .. })
+    ));
+}

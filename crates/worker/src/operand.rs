@@ -1,0 +1,57 @@
+//! An input that the coordinator writes into a held worker's memory.
+
+use std::io;
+
+use gauntlet_formats::Tensor;
+
+use crate::memory::pieces;
+use crate::protocol::Place;
+
+/// An input that is written into a held worker's memory.
+#[derive(Debug, Clone)]
+pub struct Operand {
+    /// Its values.
+    pub tensor: Tensor,
+    /// Bytes between neighbours in each dimension of what the kernel is given; empty if it is row-major.
+    pub strides: Vec<i64>,
+}
+
+impl Operand {
+    /// Where to write it. A kernel that wants another layout has to bring its inputs into it while the clock runs: while the
+    /// coordinator writes, none does.
+    pub(crate) fn pieces(&self, place: &Place) -> io::Result<Vec<(u64, usize)>> {
+        let named = place.get(1..).unwrap_or_default();
+        if named.is_empty() || named == self.strides {
+            return pieces(place, &self.tensor.spec);
+        }
+        let name = &self.tensor.spec.name;
+        Err(io::Error::other(format!(
+            "`{name}` does not lie as the task lays it out"
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_formats::{DataType, TensorSpec};
+
+    use super::*;
+
+    #[test]
+    fn operands_are_written_in_the_layout_of_the_task_only() {
+        let spec = TensorSpec::new("x", DataType::F32, [2, 3]);
+        let operand = |strides: &[i64]| Operand {
+            tensor: Tensor::filled(spec.clone(), 0),
+            strides: strides.to_vec(),
+        };
+        let of = |strides: &[i64], place: &[i64]| operand(strides).pieces(&place.to_vec());
+        assert_eq!(of(&[], &[64]).unwrap(), [(64, 24)]);
+        assert!(of(&[], &[64, 4, 8]).is_err(), "column by column");
+        assert!(of(&[], &[64, 0, 4]).is_err(), "each row over the one before");
+        assert_eq!(of(&[4, 8], &[64, 4, 8]).unwrap().len(), 6);
+        assert!(of(&[4, 8], &[64, 4, 0]).is_err());
+        assert!(of(&[], &[]).is_err(), "no address");
+        // What a library is given, whatever the task's own layout is.
+        assert_eq!(of(&[4, 8], &[64]).unwrap(), [(64, 24)]);
+    }
+}
