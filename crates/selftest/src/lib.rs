@@ -14,7 +14,7 @@ use thiserror::Error;
 /// Why a worker of the self-test cannot be served.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// None has this name.
+    /// No such worker has this name.
     #[error("there is no {what} `{name}`")]
     Unknown {
         /// A cheat, or an honest worker.

@@ -188,7 +188,8 @@ impl Side {
         Ok((slot, stepped.results.into_iter().map(Output).collect()))
     }
 
-    /// The ids of its processes, counted anew if `counted_anew`, which takes up to milliseconds.
+    /// The ids of the worker's processes. `counted_anew` first looks for processes that have started or ended since the last
+    /// count, which takes up to some milliseconds.
     pub fn processes(&mut self, counted_anew: bool) -> Vec<u32> {
         if counted_anew {
             let _counted = self.worker.census();

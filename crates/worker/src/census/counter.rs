@@ -1,7 +1,7 @@
 //! The processor time of a process and of all that it starts, by the system's performance events.
 //!
-//! A process that ignores the ends of its children (`SIGCHLD`) leaves their time to nobody: `/proc` tells it while they
-//! live and no longer. A counter that they inherit keeps it.
+//! If a process ignores `SIGCHLD`, the system drops the processor time of its children when they end: `/proc` shows it only
+//! while they live. A counter that the children inherit keeps it.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,17 +1,13 @@
 //! Checks that the constraint rules for attention accept exactly what the plans accept on Hopper and on Blackwell, where the
 //! kernels that need nothing of Hopper run, and before Hopper at least that.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
-
-use gauntlet_device::Device;
-use gauntlet_families::operations::accepts;
 use gauntlet_kernels_cuda::plan::{Source, Target, plan};
-use gauntlet_operations::resources::block_bytes;
 use gauntlet_operations::{
     Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Layout, Lookup, Operation, Order,
     OutputFormat, Roles, Scaling, Schedule, Scores, Sequence, Tile, Values,
 };
+
+use super::rules_beside_plans;
 
 fn problems() -> Vec<Operation> {
     let formats = [
@@ -44,7 +40,10 @@ fn problems() -> Vec<Operation> {
 
 /// Tiles, stages and splits that some kernel accepts and some that none does, with every value of the other parameters
 /// that have a rule.
-fn schedules(attention: &Attention) -> Vec<Schedule> {
+fn schedules(problem: &Operation) -> Vec<Schedule> {
+    let Operation::Attention(attention) = problem else {
+        return Vec::new();
+    };
     let mut schedules = Vec::new();
     for m in [16, 32, 64, 96, 128, 192, 256] {
         for n in [32, 64, 96, 128, 256] {
@@ -104,47 +103,16 @@ fn each<T: Choice>(schedules: Vec<Schedule>, with: impl Fn(&Schedule, T) -> Sche
     schedules.iter().flat_map(with_each).collect()
 }
 
-/// Checks that the rules of a device accept all that is planned for it, in the bytes that they count. Returns how many schedules
-/// each kernel takes, and the first schedule that the rules accept without a plan.
-fn rules_beside_plans(name: &str, problems: &[Operation]) -> (BTreeMap<Source, usize>, Option<String>) {
-    let device = Device::builtin(name).unwrap();
-    let target = Target::of(&device).unwrap();
-    let (mut kernels, mut wider) = (BTreeMap::new(), None);
-    for problem in problems {
-        let Operation::Attention(attention) = problem else {
-            continue;
-        };
-        for schedule in schedules(attention) {
-            let of = format!("{name}: {schedule}, {problem:?}");
-            let is_accepted = accepts(&schedule, problem, &device);
-            let planned = match plan(problem, &schedule, target) {
-                Ok(planned) => planned,
-                Err(error) if is_accepted => {
-                    wider.get_or_insert(format!("{of}: {error}"));
-                    continue;
-                }
-                Err(_) => continue,
-            };
-            assert!(is_accepted, "{of}");
-            let variant = planned.variant();
-            let counted = block_bytes(&schedule, problem, device.arch);
-            assert_eq!(variant.shared_bytes as usize, counted, "{of}");
-            *kernels.entry(variant.source).or_insert(0) += 1;
-        }
-    }
-    (kernels, wider)
-}
-
 #[test]
 fn rules_and_plans_accept_the_same_on_hopper() {
-    let (kernels, wider) = rules_beside_plans("h200", &problems());
+    let (kernels, wider) = rules_beside_plans("h200", &problems(), schedules);
     assert_eq!(wider, None);
     assert_eq!(kernels.len(), 3, "{kernels:?}");
 }
 
 #[test]
 fn rules_and_plans_accept_the_same_on_blackwell() {
-    let (kernels, wider) = rules_beside_plans("b200", &problems());
+    let (kernels, wider) = rules_beside_plans("b200", &problems(), schedules);
     assert_eq!(wider, None);
     assert!(kernels.keys().eq([&Source::AttentionUnified]), "{kernels:?}");
 }
@@ -154,7 +122,7 @@ fn rules_and_plans_accept_the_same_on_blackwell() {
 #[test]
 fn rules_accept_all_that_is_planned_before_hopper() {
     let some: Vec<_> = problems().into_iter().step_by(5).collect();
-    let [on_ada, on_ampere] = ["l4", "a100"].map(|name| rules_beside_plans(name, &some));
+    let [on_ada, on_ampere] = ["l4", "a100"].map(|name| rules_beside_plans(name, &some, schedules));
     for (kernels, wider) in [&on_ada, &on_ampere] {
         assert!(kernels.keys().eq([&Source::AttentionUnified]), "{kernels:?}");
         assert!(wider.is_some());

@@ -1,17 +1,13 @@
 //! Checks that the constraint rules for GEMMs of 16-bit tokens accept exactly what the plans accept on Blackwell, where the kernels
 //! that need nothing of Hopper run, and before Hopper at least that.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::collections::BTreeMap;
-
-use gauntlet_device::Device;
-use gauntlet_families::operations::accepts;
-use gauntlet_kernels_cuda::plan::{Source, Target, plan};
-use gauntlet_operations::resources::block_bytes;
+use gauntlet_kernels_cuda::plan::Source;
 use gauntlet_operations::{
     Choice, Cluster, Epilogue, Form, GemmShape, GroupedGemm, Lookup, Maps, Operation, Order, OutputFormat,
     Packing, Roles, Schedule, Tile, TokenFormat,
 };
+
+use super::rules_beside_plans;
 
 /// All are deep enough that each part of a split has a step: the rules refuse parts without one, and the plans do not.
 fn problems() -> Vec<Operation> {
@@ -88,37 +84,9 @@ fn schedules() -> Vec<Schedule> {
     all
 }
 
-/// Checks that the rules of a device accept all that is planned for it, in the bytes that they count. Returns how many schedules
-/// each kernel takes, and the first schedule that the rules accept without a plan.
-fn rules_beside_plans(name: &str) -> (BTreeMap<Source, usize>, Option<String>) {
-    let device = Device::builtin(name).unwrap();
-    let target = Target::of(&device).unwrap();
-    let (mut kernels, mut wider) = (BTreeMap::new(), None);
-    for problem in problems() {
-        for schedule in schedules() {
-            let of = format!("{name}: {schedule}, {problem:?}");
-            let is_accepted = accepts(&schedule, &problem, &device);
-            let planned = match plan(&problem, &schedule, target) {
-                Ok(planned) => planned,
-                Err(error) if is_accepted => {
-                    wider.get_or_insert(format!("{of}: {error}"));
-                    continue;
-                }
-                Err(_) => continue,
-            };
-            assert!(is_accepted, "{of}");
-            let variant = planned.variant();
-            let counted = block_bytes(&schedule, &problem, device.arch);
-            assert_eq!(variant.shared_bytes as usize, counted, "{of}");
-            *kernels.entry(variant.source).or_insert(0) += 1;
-        }
-    }
-    (kernels, wider)
-}
-
 #[test]
 fn rules_and_plans_accept_the_same_on_blackwell() {
-    let (kernels, wider) = rules_beside_plans("b200");
+    let (kernels, wider) = rules_beside_plans("b200", &problems(), |_| schedules());
     assert_eq!(wider, None);
     assert!(
         kernels.keys().eq([&Source::Narrow, &Source::Unified]),
@@ -130,7 +98,7 @@ fn rules_and_plans_accept_the_same_on_blackwell() {
 #[test]
 fn rules_accept_all_that_is_planned_before_hopper() {
     for name in ["l4", "a100"] {
-        let (kernels, wider) = rules_beside_plans(name);
+        let (kernels, wider) = rules_beside_plans(name, &problems(), |_| schedules());
         assert!(
             kernels.keys().eq([&Source::Narrow, &Source::Unified]),
             "{name}: {kernels:?}"
