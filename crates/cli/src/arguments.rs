@@ -2,6 +2,7 @@
 
 mod calibration;
 mod compile;
+mod contest;
 mod explain;
 mod kept;
 mod ledger;
@@ -12,6 +13,7 @@ mod tune;
 
 pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
+pub use contest::{Compare, Contest, Judge, Requirement};
 pub use explain::Explain;
 pub use kept::{CalibrationFile, JsonFile, LedgerFile};
 pub use ledger::{LedgerArguments, LedgerCommand};
@@ -24,7 +26,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use gauntlet_judge::{ExecutorKind, HostCost, Regime};
+use gauntlet_judge::{ExecutorKind, HostCost};
 use jiff::SignedDuration;
 
 /// A lab that optimises GPU kernels by evidence.
@@ -159,67 +161,6 @@ pub struct ReportFiles {
     pub junit: Option<PathBuf>,
 }
 
-/// `compare`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  gauntlet compare softmax.py:slow softmax.py:fast --task softmax.py
-  gauntlet compare builtin 'stages=2' --task group-gemm
-  gauntlet compare builtin 'command: python3 examples/worker/rms_norm.py' --task rms-norm --case prefill
-  gauntlet compare plain.toml tuned.toml --task dual-gemm --budget 60s
-  gauntlet compare builtin 'tile=64x64x256, order=dynamic' --require adopt
-  gauntlet compare builtin 'stages=4' --executor cuda --device h200
-  gauntlet compare --samples before.json after.json       what another benchmark program measured
-
-Exit codes:
-  0  both kernels are right and were compared; with --require, the verdict shows what is required
-  1  one of them is wrong; with --require, the verdict shows the contrary (for no-regression: a regression)
-  4  one of them is blocked, or the times are void; with --require, the verdict is inconclusive")]
-pub struct Compare {
-    /// A kernel: a Python function, such as softmax.py:fast; a function of a shared library, such as libsoftmax.so:fast; a
-    /// CUDA kernel, such as softmax.cu:fast; a solution of FlashInfer-Trace, such as solution.json; 'command: PROGRAM
-    /// ARGUMENTS', a worker of your own; `builtin`; parameters of the built-in one, such as 'stages=2', or a TOML file of
-    /// them; `dispatch:FILE` with a table from `gauntlet tune`.
-    pub baseline: String,
-    /// Another kernel. Parameters that are not named are as in the baseline.
-    #[arg(required_unless_present = "samples")]
-    pub candidate: Option<String>,
-    /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
-    /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
-    /// google-benchmark, criterion and CSV.
-    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime"])]
-    pub samples: bool,
-    /// With --samples of one process a side: the percentage within which the typical call of any other process would lie.
-    /// Without it such measurements decide nothing.
-    #[arg(long, value_name = "PERCENT", requires = "samples", value_parser = percentage)]
-    pub between_processes: Option<f64>,
-    /// What both are measured with, and how.
-    #[command(flatten)]
-    pub contest: Contest,
-}
-
-/// `judge`.
-#[derive(Debug, Args)]
-#[command(after_help = "\
-Examples:
-  gauntlet judge softmax.py:fast --task softmax.py --baseline softmax.py:slow
-  gauntlet judge 'stages=2' --task group-gemm --html report.html
-
-Exit codes:
-  0  both kernels are right and were compared; with --require, the verdict shows what is required
-  1  one is wrong, or a gate stopped the kernel before; with --require, the verdict shows the contrary
-  4  it or the baseline is blocked, or the times are void; with --require, the verdict is inconclusive")]
-pub struct Judge {
-    /// The kernel, in a form that `gauntlet compare` takes.
-    pub candidate: String,
-    /// The kernel that it is compared with; the built-in one, or the task's own baseline, if it is left out.
-    #[arg(long)]
-    pub baseline: Option<String>,
-    /// What both are measured with, and how.
-    #[command(flatten)]
-    pub contest: Contest,
-}
-
 /// `report`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -241,57 +182,6 @@ pub struct Report {
     /// Where the runs are.
     #[command(flatten)]
     pub ledger: LedgerFile,
-}
-
-/// What `compare` and `judge` share.
-#[derive(Debug, Args)]
-pub struct Contest {
-    /// The suite of a task, by name or file (see `gauntlet suites`).
-    #[arg(long, visible_alias = "suite", default_value = "group-gemm")]
-    pub task: String,
-    /// Only these of its benchmark cases.
-    #[arg(long = "case", value_name = "NAME")]
-    pub cases: Vec<String>,
-    /// Where it is measured.
-    #[command(flatten)]
-    pub measured: Measured,
-    /// Time for the comparison.
-    #[arg(long, value_name = "TIME", default_value = "120s", value_parser = positive_time)]
-    pub budget: SignedDuration,
-    /// At most this many pairs of processes, fixed before the first, with looks after a third, a half and all of
-    /// them. Without it twelve are planned, and an undecided comparison goes on while there is time.
-    #[arg(long, value_name = "N", value_parser = pairs)]
-    pub pairs: Option<usize>,
-    /// Let operands stay in the caches between calls.
-    #[arg(long)]
-    pub warm: bool,
-    /// In which state of the device calls are timed. A change can gain in one and nothing in the other.
-    #[arg(long, value_enum, default_value_t = RegimeName::Isolated)]
-    pub regime: RegimeName,
-    /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
-    #[arg(long, value_enum)]
-    pub require: Option<Requirement>,
-    /// Where results go besides the terminal.
-    #[command(flatten)]
-    pub files: ReportFiles,
-}
-
-/// A regime.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RegimeName {
-    /// Short requests with pauses between them: latency, at the clock of a cool device.
-    Isolated,
-    /// Each timed request follows at once on half a second of load or more: the clock that the power limit and heat leave.
-    Sustained,
-}
-
-impl From<RegimeName> for Regime {
-    fn from(name: RegimeName) -> Self {
-        match name {
-            RegimeName::Isolated => Self::Isolated,
-            RegimeName::Sustained => Self::Sustained,
-        }
-    }
 }
 
 /// `check`.
@@ -393,20 +283,6 @@ pub struct Doctor {
     /// Where the result goes as JSON.
     #[command(flatten)]
     pub json: JsonFile,
-}
-
-fn percentage(text: &str) -> Result<f64, String> {
-    match text.trim().trim_end_matches('%').trim_end().parse() {
-        Ok(percent) if percent > 0.0 && percent < 100.0 => Ok(percent),
-        _ => Err("give a percentage between 0 and 100, such as 2".to_owned()),
-    }
-}
-
-fn pairs(text: &str) -> Result<usize, String> {
-    match text.parse() {
-        Ok(pairs) if (6..=1000).contains(&pairs) => Ok(pairs),
-        _ => Err("give a whole number from 6 to 1000".to_owned()),
-    }
 }
 
 fn positive_time(text: &str) -> Result<SignedDuration, String> {
@@ -520,13 +396,4 @@ pub enum WorkerName {
     /// An odd but honest worker, for the lab to examine itself with.
     #[value(hide = true)]
     Zoo,
-}
-
-/// What a script may insist on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Requirement {
-    /// At least one candidate is measured to be faster than the baseline by the target, and adopted.
-    Adopt,
-    /// Every candidate is right and measured not to be slower: adopt, marginal or valid negative.
-    NoRegression,
 }
