@@ -6,7 +6,9 @@ divided by its calls. Case by case they take turns for several rounds, so that w
 What PyTorch offers is not the same arithmetic: bf16 operands take four times the bytes, and fp8 rounds them. GEMMs are
 timed with weights as they are and repacked beforehand.
 
-    python3 scripts/gpu-benchmarks/beside_torch.py --commit COMMIT --json FILE [--case NAME]… [--rounds 5]
+    python3 scripts/gpu-benchmarks/beside_torch.py --commit COMMIT --json FILE [--case NAME]… [--rounds 5] [--beside SCHEDULE]
+
+`--beside before-hopper` also times the kernels that GPUs before Hopper are given, in the same turns.
 
 The table goes to standard output, progress to standard error. Needs PyTorch 2.11 or so, and `benchmark`, built with
 `cargo build --release -p gauntlet-host-cuda --example benchmark`.
@@ -72,7 +74,7 @@ def state():
     return dict(zip(STATE.split(","), answer.stdout.strip().split(", "), strict=False))
 
 
-def compare(gauntlet, name, schedule, rounds):
+def compare(gauntlet, name, schedule, beside, rounds):
     """All times of a case on the operands that `gauntlet` has, round by round, in microseconds."""
     failed = {}
     problem = gauntlet.problems[name]
@@ -88,6 +90,8 @@ def compare(gauntlet, name, schedule, rounds):
         ours = {"gauntlet": schedule}
         if problem["family"] == "grouped-gemm":
             ours["repacked"] = REPACKED
+        if beside:
+            ours["beside"] = beside
         rows = {key: [] for key in ours}
         # Compiles, loads, and brings the clock up.
         for words in ours.values():
@@ -119,6 +123,8 @@ def summary(found):
     line = {"case": found["case"], "inputs": found["inputs"], "gauntlet_us": ours}
     if "repacked" in found:
         line["repacked_us"] = statistics.median(row["graph_us"] for row in found["repacked"])
+    if "beside" in found:
+        line["beside_us"] = statistics.median(row["graph_us"] for row in found["beside"])
     for kind in peers.kinds(found["problem"]):
         theirs = best(found, kind)
         line[f"{kind}_us"] = theirs
@@ -138,11 +144,11 @@ def table(lines):
         if found != kinds:
             kinds = found
             names = [f"{kind} µs" for kind in kinds] + [f"{kind}/ours" for kind in kinds]
-            text.append(f"{'case':28} {'inputs':12} {'ours µs':>9} {'repacked':>9}" + "".join(f" {name:>10}" for name in names) + f" {'host µs':>9}")
+            text.append(f"{'case':28} {'inputs':12} {'ours µs':>9} {'repacked':>9} {'beside':>9}" + "".join(f" {name:>10}" for name in names) + f" {'host µs':>9}")
         numbers = [number(line[f"{kind}_us"], 2) for kind in kinds]
         numbers += [number(line[f"{kind}_ratio"], 3) for kind in kinds]
         text.append(
-            f"{line['case']:28} {line['inputs']:12} {number(line['gauntlet_us'], 2):>9} {number(line.get('repacked_us'), 2):>9}"
+            f"{line['case']:28} {line['inputs']:12} {number(line['gauntlet_us'], 2):>9} {number(line.get('repacked_us'), 2):>9} {number(line.get('beside_us'), 2):>9}"
             + "".join(f" {value:>10}" for value in numbers)
             + f" {number(line['host_us'], 2):>9}"
         )
@@ -161,6 +167,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--case", action="append", default=[], help="a case or a family; may be given again")
     arguments.add_argument("--schedule", default="automatic", help="as benchmark takes it")
+    arguments.add_argument("--beside", help="a second schedule, which takes turns with the first")
     arguments.add_argument("--rounds", type=int, default=5)
     arguments.add_argument("--program", default="target/release/examples/benchmark")
     arguments.add_argument(
@@ -194,7 +201,7 @@ def main():
     for name in chosen(servers[0].problems, arguments.case):
         for gauntlet in servers:
             print(name, gauntlet.inputs, file=sys.stderr, flush=True)
-            results.append(compare(gauntlet, name, arguments.schedule, arguments.rounds))
+            results.append(compare(gauntlet, name, arguments.schedule, arguments.beside, arguments.rounds))
             lines.append(summary(results[-1]))
             # After each case, so that an end before the last one leaves the others.
             if arguments.json:
