@@ -63,9 +63,8 @@ impl LibraryHost {
         table.returns = options.returns.unwrap_or(table.returns);
         let place = match table.device {
             Target::Cpu => Place::Cpu(CpuPlace::default()),
-            // A function may wait for its own work, so its calls are not held back by a gate.
             Target::Cuda => {
-                let place = CudaPlace::new(options.ordinal, false).map_err(|error| LibraryError::NoGpu {
+                let place = CudaPlace::new(options.ordinal).map_err(|error| LibraryError::NoGpu {
                     path: path.to_owned(),
                     function: function.to_owned(),
                     message: error.to_string(),
@@ -146,13 +145,12 @@ impl Host for LibraryHost {
             "function".to_owned(),
             format!("{}:{}", self.path.display(), self.name),
         )]);
-        let (device, memory) = match &self.place {
-            // The function shares its process with this host, and could replace its code.
-            Place::Cpu(_) => ("host".to_owned(), Some(probe())),
+        let device = match &self.place {
+            Place::Cpu(_) => "host".to_owned(),
             Place::Cuda(place) => {
                 let device = place.context().device();
                 details.extend(device.properties());
-                (device.name.clone(), None)
+                device.name.clone()
             }
         };
         Description {
@@ -160,7 +158,8 @@ impl Host for LibraryHost {
             worker: format!("gauntlet library {}", env!("CARGO_PKG_VERSION")),
             device,
             details,
-            memory,
+            // The function shares its process with this host, and could replace its code.
+            memory: Some(probe()),
         }
     }
 
@@ -187,7 +186,7 @@ impl Host for LibraryHost {
         let (case, mut call, place) = self.called()?;
         match place {
             Place::Cpu(place) => place.step(planned, case, &mut call, turns),
-            Place::Cuda(_) => Err(bad_request("a worker on a GPU is not held, and does not step")),
+            Place::Cuda(place) => place.step(planned, case, &mut call, turns),
         }
     }
 }

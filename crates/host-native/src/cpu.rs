@@ -257,6 +257,7 @@ mod tests {
         assert_eq!((operands.copies(), operands.bytes()), (3, 100));
         let planned = Planned {
             operands: &operands,
+            load: 1,
             copies: &[0, 1, 1, 2, 0],
             poison: 0x5A,
             is_timed: true,

@@ -1,20 +1,26 @@
 //! Memory, clock and loop for kernels on a GPU.
 //!
-//! For each call, in this order: its inputs are copied from the host to addresses of this call, its outputs are
-//! poisoned, the level-2 cache is evicted unless the calls are to be warm, and the device is synchronised. Then the
-//! call is queued between two events behind a closed gate, the gate is opened, and the whole device is synchronised
-//! before its output is read and the next call's inputs exist. So nothing of one call can run in the time of another.
+//! For each call, in this order: its inputs are brought to addresses of this call, its outputs are poisoned, the level-2
+//! cache is evicted unless the calls are to be warm, and the device is synchronised. Then the call is launched between two
+//! events behind a gate, and the whole device is synchronised before its output is read and the next call's inputs
+//! exist. So nothing of one call can run in the time of another.
+//!
+//! Inputs come from the worker's own copies, or from a coordinator that holds the worker and writes them.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Instant;
 
 use gauntlet_formats::{Tensor, TensorSpec};
-use gauntlet_kernels_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, Gate, Stream};
+use gauntlet_kernels_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, Stream};
 use gauntlet_kernels_cuda::nvml::Monitor;
-use gauntlet_worker::protocol::{Failure, Sample};
+use gauntlet_worker::Turns;
+use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Turn};
 
 use crate::evict::Eviction;
+use crate::pause::Pause;
 use crate::service::{Addresses, Call, Planned, broken};
+use crate::staging::Staging;
 
 /// The exit code when the device becomes unusable for this process: EX_SOFTWARE of sysexits.h.
 const EXIT_CODE: i32 = 70;
@@ -28,13 +34,20 @@ const SHIFTS: usize = 64;
 /// Clock readings in a request: one reading may take longer than a small kernel.
 const CLOCKS: usize = 8;
 
+/// How often the time that an idle device needs to say so is taken when a worker starts. The longest counts.
+const IDLE_TRIALS: usize = 32;
+
 /// A GPU as a place for calls.
 pub struct CudaPlace {
     /// The memory of the last case, by tensor: inputs first. Two each, used in turn.
     slots: Vec<[DeviceMemory; 2]>,
     eviction: Eviction,
     events: [Event; 2],
-    gate: Option<Gate>,
+    pause: Pause,
+    /// Seconds that waiting for an idle device takes.
+    idle: f64,
+    /// The way of tensors from and to a coordinator that holds the worker, and the number of the load that it belongs to.
+    staging: Option<(usize, Staging)>,
     monitor: Option<Monitor>,
     stream: Stream,
     context: Context,
@@ -42,25 +55,32 @@ pub struct CudaPlace {
 }
 
 impl CudaPlace {
-    /// The GPU with this number. `gated` calls only queue work: behind a closed gate, a call that waits for its own work
-    /// would wait forever.
+    /// The GPU with this number.
     ///
     /// # Errors
     /// If there is no such GPU, or no driver.
-    pub fn new(ordinal: usize, gated: bool) -> Result<Self, DriverError> {
+    pub fn new(ordinal: usize) -> Result<Self, DriverError> {
         let device = Device::new(ordinal)?;
         let context = Context::new(&device)?;
         let stream = Stream::new(&context)?;
-        Ok(Self {
+        let mut place = Self {
             slots: Vec::new(),
             eviction: Eviction::new(&context, &stream)?,
             events: [Event::new(&context)?, Event::new(&context)?],
-            gate: gated.then(|| Gate::new(&context).ok()).flatten(),
+            pause: Pause::new(&context)?,
+            idle: 0.0,
+            staging: None,
             monitor: Monitor::new(&device).ok(),
             stream,
             context,
             calls: 0,
-        })
+        };
+        for _ in 0..IDLE_TRIALS {
+            let begun = Instant::now();
+            place.context.synchronise()?;
+            place.idle = place.idle.max(begun.elapsed().as_secs_f64());
+        }
+        Ok(place)
     }
 
     /// Its context.
@@ -86,15 +106,17 @@ impl CudaPlace {
     ) -> Result<Vec<Sample>, Failure> {
         self.allocate(planned.operands.copy(0), outputs)
             .map_err(driver_failure)?;
-        let cold =
-            planned.operands.copies() > 1 || planned.operands.bytes() >= self.context.device().l2_bytes;
+        let cold = self.is_cold(planned);
         let mut samples = Vec::with_capacity(planned.copies.len());
         let between = planned.copies.len().div_ceil(CLOCKS).max(1);
         let mut clock = None;
         for (index, copy) in planned.copies.iter().enumerate() {
             let inputs = planned.operands.copy(*copy);
             let addresses = self
-                .place(inputs, outputs, planned.poison, cold)
+                .spoil(planned.poison)
+                .and_then(|()| self.place(inputs.iter().enumerate()))
+                .and_then(|()| self.settle(cold))
+                .map(|()| self.addresses(inputs.len()))
                 .map_err(driver_failure)?;
             call.prepare(&addresses)?;
             let mut sample = self.timed(call)?;
@@ -110,23 +132,93 @@ impl CudaPlace {
         Ok(samples)
     }
 
+    /// Calls a kernel once for each planned copy, and takes turns with the coordinator, which writes the inputs that differ
+    /// between calls and reads the outputs.
+    ///
+    /// # Errors
+    /// If the device has too little memory, a call fails, or the coordinator is gone. An error that leaves the device unusable
+    /// ends the process.
+    pub fn step(
+        &mut self,
+        planned: &Planned<'_>,
+        case: &CaseRequest,
+        call: &mut dyn Call,
+        turns: &mut Turns,
+    ) -> Result<(), Failure> {
+        let gone = |error: std::io::Error| broken(format!("the coordinator does not answer: {error}"));
+        self.allocate(planned.operands.copy(0), &case.outputs)
+            .map_err(driver_failure)?;
+        let cold = self.is_cold(planned);
+        let mut staging = self.staging(planned, case).map_err(driver_failure)?;
+        let names = case.inputs.iter().map(|spec| &spec.name);
+        let named = names.zip(staging.addresses());
+        let ready = Turn::Ready {
+            inputs: named
+                .filter_map(|(name, address)| Some((name.clone(), vec![address? as i64])))
+                .collect(),
+        };
+        let ready = serde_json::to_vec(&ready).map_err(|error| broken(error.to_string()))?;
+        let comes: Vec<bool> = staging.addresses().map(|address| address.is_some()).collect();
+        for copy in planned.copies {
+            let inputs = planned.operands.copy(*copy);
+            let stay = inputs.iter().enumerate().filter(|(index, _)| !comes[*index]);
+            self.spoil(planned.poison)
+                .and_then(|()| self.place(stay))
+                .map_err(driver_failure)?;
+            call.prepare(&self.addresses(inputs.len()))?;
+            turns.ready(&ready).map_err(gone)?;
+            let revealed = Instant::now();
+            staging
+                .reveal(self.places(0..inputs.len()), &self.stream)
+                .and_then(|()| self.settle(cold))
+                .map_err(driver_failure)?;
+            turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
+            let seconds = self.timed(call)?.call;
+            turns.over(seconds).map_err(gone)?;
+            let places = staging
+                .bring_down(self.places(inputs.len()..self.slots.len()), &self.stream)
+                .map_err(driver_failure)?;
+            turns.done(seconds, &places).map_err(gone)?;
+            self.calls += 1;
+        }
+        self.staging = Some((planned.load, staging));
+        Ok(())
+    }
+
+    /// The way of the tensors. It stays the same from one load to the next, since the coordinator does not write again what
+    /// lies there already.
+    fn staging(&mut self, planned: &Planned<'_>, case: &CaseRequest) -> Result<Staging, DriverError> {
+        match self.staging.take() {
+            Some((load, staging)) if load == planned.load => Ok(staging),
+            _ => Staging::new(&self.context, case, planned.operands.copy(0)),
+        }
+    }
+
+    /// Whether calls find nothing in the cache.
+    fn is_cold(&self, planned: &Planned<'_>) -> bool {
+        planned.operands.copies() > 1 || planned.operands.bytes() >= self.context.device().l2_bytes
+    }
+
+    /// Times a call in seconds on the device, from an idle device to an idle device. If the device is still at work after
+    /// everything on the stream has ended, the rest was on another stream, and counts too.
     fn timed(&self, call: &mut dyn Call) -> Result<Sample, Failure> {
         let [begin, end] = &self.events;
-        let gate = self.gate.as_ref().map(|gate| gate.close(&self.stream));
-        let closed = gate.transpose().map_err(driver_failure)?;
+        self.pause.queue(&self.stream).map_err(driver_failure)?;
         let start = Instant::now();
         begin.record(&self.stream).map_err(driver_failure)?;
         let called = call.call();
         let recorded = end.record(&self.stream);
-        drop(closed);
+        let ended = recorded.and_then(|()| self.stream.synchronise());
+        let on_stream = start.elapsed().as_secs_f64();
         let synchronised = self.context.synchronise();
-        let seconds = start.elapsed().as_secs_f64();
+        let whole = start.elapsed().as_secs_f64();
         called?;
-        recorded.and(synchronised).map_err(driver_failure)?;
-        let kernel = end.since(begin).map_err(driver_failure)?;
+        ended.and(synchronised).map_err(driver_failure)?;
+        let kernel = end.since(begin).map_err(driver_failure)?.as_secs_f64();
+        let rest = whole - on_stream - 2.0 * self.idle;
         Ok(Sample {
-            call: seconds,
-            kernel: Some(kernel.as_secs_f64()),
+            call: kernel + rest.max(0.0),
+            kernel: Some(kernel),
             clock: None,
             phases: BTreeMap::new(),
         })
@@ -170,33 +262,50 @@ impl CudaPlace {
         &self.slots[tensor][self.calls % 2]
     }
 
-    /// Fills the memory of the current call and waits until it is filled.
-    fn place(
-        &self,
-        inputs: &[Tensor],
-        outputs: &[TensorSpec],
-        poison: u8,
-        cold: bool,
-    ) -> Result<Addresses, DriverError> {
-        let address = |tensor: usize| self.slot(tensor).address() + self.shift(tensor) as u64;
-        for (index, tensor) in inputs.iter().enumerate() {
-            // Of the last call but one, nothing stays.
-            self.slot(index).fill(poison, &self.stream)?;
-            self.stream.synchronise()?;
+    /// Fills the memory of the current call with a byte, so that nothing stays of the last call but one.
+    fn spoil(&self, poison: u8) -> Result<(), DriverError> {
+        for tensor in 0..self.slots.len() {
+            self.slot(tensor).fill(poison, &self.stream)?;
+        }
+        // Copies of inputs do not wait for the stream.
+        self.stream.synchronise()
+    }
+
+    /// Copies these inputs, each with its index, to the memory of the current call.
+    fn place<'t>(&self, inputs: impl Iterator<Item = (usize, &'t Tensor)>) -> Result<(), DriverError> {
+        for (index, tensor) in inputs {
             self.slot(index).overwrite(self.shift(index), &tensor.bytes)?;
         }
-        let all = inputs.len() + outputs.len();
-        for index in inputs.len()..all {
-            self.slot(index).fill(poison, &self.stream)?;
-        }
+        Ok(())
+    }
+
+    /// Lets the device finish everything before a call, with nothing in its cache if that is asked for.
+    fn settle(&self, cold: bool) -> Result<(), DriverError> {
         if cold {
+            // An eviction leaves lines that a kernel has set aside.
+            self.context.reset_persisting_cache()?;
             self.eviction.queue(&self.stream)?;
         }
-        self.context.synchronise()?;
-        Ok(Addresses {
-            inputs: (0..inputs.len()).map(address).collect(),
-            outputs: (inputs.len()..all).map(address).collect(),
-        })
+        self.context.synchronise()
+    }
+
+    /// Where tensors of the current call lie in their allocations.
+    fn places(&self, tensors: Range<usize>) -> impl Iterator<Item = (&DeviceMemory, usize)> {
+        tensors.map(|tensor| (self.slot(tensor), self.shift(tensor)))
+    }
+
+    /// The addresses of the current call's tensors, of which the first `inputs` are inputs.
+    fn addresses(&self, inputs: usize) -> Addresses {
+        let of = |tensors| {
+            let places = self.places(tensors);
+            places
+                .map(|(memory, begin)| memory.address() + begin as u64)
+                .collect()
+        };
+        Addresses {
+            inputs: of(0..inputs),
+            outputs: of(inputs..self.slots.len()),
+        }
     }
 
     /// Appends the outputs of the current call, which are the tensors from `first` on, to the results.

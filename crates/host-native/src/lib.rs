@@ -26,8 +26,10 @@ mod evict;
 mod expression;
 mod operands;
 mod parser;
+mod pause;
 mod scope;
 mod service;
+mod staging;
 
 pub use arguments::{Argument, ArgumentError, Bound, Passed};
 pub use cpu::CpuPlace;

@@ -38,6 +38,8 @@ pub trait Call {
 pub struct Planned<'a> {
     /// The operands.
     pub operands: &'a Operands,
+    /// The number of the load that brought them.
+    pub load: usize,
     /// The copy of the operands that each call computes on.
     pub copies: &'a [usize],
     /// The byte that fills outputs before each call.
@@ -80,6 +82,8 @@ pub struct HostService<H> {
     host: H,
     case: Option<CaseRequest>,
     operands: Option<Operands>,
+    /// How often operands were loaded.
+    loads: usize,
     /// The outputs of all calls of the last request, and how many calls it made.
     results: Vec<u8>,
     calls: usize,
@@ -92,6 +96,7 @@ impl<H: Host> HostService<H> {
             host,
             case: None,
             operands: None,
+            loads: 0,
             results: Vec::new(),
             calls: 0,
         }
@@ -104,6 +109,7 @@ impl<H: Host> HostService<H> {
         self.calls = 0;
         let planned = Planned {
             operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
+            load: self.loads,
             copies,
             poison,
             is_timed,
@@ -137,6 +143,7 @@ impl<H: Host> Service for HostService<H> {
         let operands = Operands::load(inputs, &case.inputs, copies)?;
         let bytes = operands.bytes() * copies;
         self.operands = Some(operands);
+        self.loads += 1;
         Ok(bytes as u64)
     }
 
@@ -165,6 +172,7 @@ impl<H: Host> Service for HostService<H> {
         self.calls = 0;
         let planned = Planned {
             operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
+            load: self.loads,
             copies,
             poison,
             is_timed: true,

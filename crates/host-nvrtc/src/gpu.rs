@@ -5,6 +5,7 @@ use gauntlet_kernels_cuda::compiler::{Compiler, Origin};
 use gauntlet_kernels_cuda::driver::{Dimensions, Function, Stream};
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
+use gauntlet_worker::{Turns, probe};
 
 use crate::compiled::{compiled, planned, resources};
 use crate::error::KernelError;
@@ -32,7 +33,7 @@ impl NvrtcHost {
     /// # Errors
     /// If there is no compiler, or no such GPU.
     pub fn new(file: KernelFile, ordinal: usize) -> Result<Self, KernelError> {
-        let place = CudaPlace::new(ordinal, true)?;
+        let place = CudaPlace::new(ordinal)?;
         let (major, minor) = place.context().device().compute_capability;
         // From 9.0 on, some instructions exist only in the variant of exactly one architecture.
         let suffix = if major >= 9 { "a" } else { "" };
@@ -112,6 +113,24 @@ impl NvrtcHost {
     }
 }
 
+impl NvrtcHost {
+    /// The case that was built, the launch that computes it, and where.
+    fn called(&mut self) -> Result<(&CaseRequest, KernelCall<'_>, &mut CudaPlace), Failure> {
+        let Some(Built { case, plan, function }) = &self.built else {
+            return Err(bad_request("nothing has been built; call build first"));
+        };
+        let place = &mut self.place;
+        let call = KernelCall {
+            function,
+            plan,
+            // SAFETY: the stream belongs to the place, which outlives the call.
+            stream: unsafe { Stream::borrowed(place.context(), place.stream().raw()) },
+            values: Vec::new(),
+        };
+        Ok((case, call, place))
+    }
+}
+
 impl Host for NvrtcHost {
     fn describe(&self) -> Description {
         let device = self.place.context().device();
@@ -127,7 +146,8 @@ impl Host for NvrtcHost {
             worker: format!("gauntlet nvrtc {}", env!("CARGO_PKG_VERSION")),
             device: device.name.clone(),
             details,
-            ..Description::default()
+            // The coordinator's clock sees of a held worker's call nothing but the call, as of a kernel in Python.
+            memory: Some(probe()),
         }
     }
 
@@ -139,19 +159,13 @@ impl Host for NvrtcHost {
     }
 
     fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure> {
-        let Some(Built { case, plan, function }) = &self.built else {
-            return Err(bad_request("nothing has been built; call build first"));
-        };
-        let context = self.place.context().clone();
-        // SAFETY: the stream belongs to the place, which outlives the call.
-        let stream = unsafe { Stream::borrowed(&context, self.place.stream().raw()) };
-        let mut call = KernelCall {
-            function,
-            plan,
-            stream,
-            values: Vec::new(),
-        };
-        self.place.compute(planned, &case.outputs, &mut call, results)
+        let (case, mut call, place) = self.called()?;
+        place.compute(planned, &case.outputs, &mut call, results)
+    }
+
+    fn step(&mut self, planned: &Planned<'_>, turns: &mut Turns) -> Result<(), Failure> {
+        let (case, mut call, place) = self.called()?;
+        place.step(planned, case, &mut call, turns)
     }
 }
 

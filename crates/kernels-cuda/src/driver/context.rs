@@ -63,6 +63,20 @@ impl Context {
         unsafe { call!(cuCtxSynchronize()) }
     }
 
+    /// Makes lines of the level-2 cache that a kernel has set aside to persist ordinary ones (CUDA C++ Programming Guide, "L2
+    /// set-aside"); devices before Ampere have none.
+    ///
+    /// # Errors
+    /// If the driver reports an error.
+    pub fn reset_persisting_cache(&self) -> Result<(), DriverError> {
+        if self.device().compute_capability < (8, 0) {
+            return Ok(());
+        }
+        self.make_current()?;
+        // SAFETY: a context is current.
+        unsafe { call!(cuCtxResetPersistingL2Cache()) }
+    }
+
     /// Free and total bytes of the device's memory.
     ///
     /// # Errors

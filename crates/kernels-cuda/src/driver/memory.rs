@@ -126,6 +126,33 @@ impl DeviceMemory {
         self.arrive()
     }
 
+    /// Copies all of another memory to this offset, in stream order.
+    ///
+    /// # Errors
+    /// If the driver reports an error.
+    ///
+    /// # Panics
+    /// If it does not fit.
+    pub fn receive(&self, begin: usize, from: &Self, stream: &Stream) -> Result<(), DriverError> {
+        assert!(
+            begin.checked_add(from.bytes).is_some_and(|end| end <= self.bytes),
+            "a copy fits its destination"
+        );
+        if from.bytes == 0 {
+            return Ok(());
+        }
+        self.context.make_current()?;
+        // SAFETY: at least this many bytes were allocated from this offset on, and as many at the source.
+        unsafe {
+            call!(cuMemcpyDtoDAsync_v2(
+                self.address + begin as u64,
+                from.address,
+                from.bytes,
+                stream.handle()
+            ))
+        }
+    }
+
     /// Copies `bytes` from this offset to the host, after all work of the stream.
     ///
     /// # Errors

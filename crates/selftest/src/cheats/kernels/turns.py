@@ -1,4 +1,4 @@
-"""Takes turns with the coordinator as the host's loop does, for kernels that replace it. Only on a CPU."""
+"""Takes turns with the coordinator as the host's loop does, for kernels that replace it."""
 
 import json
 import os
@@ -12,9 +12,19 @@ def say(pipes, line):
 
 
 def ready(tensors):
-    """The line before a call."""
+    """The line before a call, with where arrays of the host lie."""
     places = {name: [array.ctypes.data] for name, array in tensors.items()}
     return json.dumps({"inputs": places}).encode() + b"\n"
+
+
+def placed(seconds):
+    """The line after the operands were copied to a GPU."""
+    return json.dumps({"placed": seconds}).encode() + b"\n"
+
+
+def over(pipes, seconds):
+    """Says that a call on a GPU has ended, which is not answered."""
+    os.write(pipes[1], json.dumps({"over": seconds}).encode() + b"\n")
 
 
 def done(seconds, result):
