@@ -1,0 +1,57 @@
+//! A gate before each call on a GPU: work that is launched behind it starts without waiting for the host.
+//!
+//! The host cannot open it, since a function may wait for the device within its call and would wait forever. So the gate is
+//! a kernel that ends by itself, the same as the loop of Python kernels uses (`crates/python-loop/src/gate.rs` says why
+//! it fills the whole device). A gate that is a wait for a word of the host's memory took 14 µs on an H100 to let a kernel of
+//! 1 µs begin: `results/h100/device-times`.
+
+use gauntlet_kernels_cuda::driver::{Context, Dimensions, DriverError, Function, Stream};
+
+/// How long the gate is closed, in nanoseconds, as in `crates/python-loop/src/gate.rs`: a worker's times are compared with those
+/// of Python kernels.
+const CLOSED: u64 = 600_000;
+
+/// Threads of a block: every device's multiprocessor holds a multiple.
+const THREADS: u32 = 512;
+
+/// PTX, as the driver takes it: the text ends with a null byte.
+const CODE: &str = concat!(include_str!("../../python-loop/src/gate.ptx"), "\0");
+const ENTRY: &str = "gauntlet_gate";
+
+/// The kernel, for one device.
+#[derive(Debug)]
+pub(crate) struct Pause {
+    function: Function,
+    blocks: u32,
+}
+
+impl Pause {
+    /// The gate of a device.
+    ///
+    /// # Errors
+    /// If the driver does not take the kernel.
+    pub fn new(context: &Context) -> Result<Self, DriverError> {
+        let device = context.device();
+        Ok(Self {
+            function: Function::new(context, CODE.as_bytes(), ENTRY, ENTRY, THREADS, 0)?,
+            blocks: device.processors * (device.processor_threads / THREADS).max(1),
+        })
+    }
+
+    /// Closes the gate on a stream. It opens by itself.
+    ///
+    /// # Errors
+    /// If the kernel cannot be launched.
+    pub fn queue(&self, stream: &Stream) -> Result<(), DriverError> {
+        let dimensions = Dimensions {
+            grid: [self.blocks, 1, 1],
+            block: [THREADS, 1, 1],
+            cluster: [1, 1, 1],
+        };
+        // SAFETY: the kernel takes one number of eight bytes, and accesses no memory.
+        unsafe {
+            self.function
+                .launch_with(dimensions, &[&CLOSED.to_le_bytes()], stream)
+        }
+    }
+}
