@@ -22,7 +22,26 @@ pub fn power(found: &Power, width: usize) -> String {
     ];
     let rows = found.cells.iter().flat_map(rows).collect();
     let text = paragraph("", &introduction(found), 0, width);
-    text + "\n" + &table(&header, rows, 0, width)
+    let apart: String = found
+        .cells
+        .iter()
+        .map(|cell| paragraph("", &apart(cell), 0, width))
+        .collect();
+    text + "\n" + &table(&header, rows, 0, width) + "\n" + &apart
+}
+
+/// How often the lab showed a difference at all, whether or not it is as large as the target.
+fn apart(cell: &PowerCell) -> String {
+    let where_to = match cell.truth {
+        truth if truth > 0.0 => "above",
+        truth if truth < 0.0 => "below",
+        _ => "wrongly on one side of",
+    };
+    let Share { count, of, .. } = cell.apart;
+    format!(
+        "{}: Gauntlet's interval is {where_to} 0 in {count} of {of} comparisons.",
+        cell.effect
+    )
 }
 
 fn introduction(found: &Power) -> String {

@@ -21,6 +21,7 @@ use crate::characteristics::error::CharacteristicsError;
 use crate::characteristics::injected::{Injected, slowed};
 use crate::characteristics::live;
 use crate::characteristics::rule::{Rule, rivals};
+use crate::characteristics::share::Share;
 use crate::characteristics::tally::Tally;
 use crate::characteristics::trial::Calls;
 use whole_runs::{Sides, WholeRuns};
@@ -70,6 +71,21 @@ pub struct PowerRun {
     pub decisions: [Decision; RULES.len()],
 }
 
+impl PowerRun {
+    /// Whether the interval lies on one side of 0: that of the truth, or either where there is no difference.
+    fn is_apart(&self) -> bool {
+        let sides = |interval: &Interval| (interval.lower > 0.0, interval.upper < 0.0);
+        let (above, below) = self.interval.as_ref().map_or((false, false), sides);
+        if self.truth == 0.0 {
+            above || below
+        } else if self.truth > 0.0 {
+            above
+        } else {
+            below
+        }
+    }
+}
+
 /// All comparisons of one effect.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -80,6 +96,9 @@ pub struct PowerCell {
     pub truth: f64,
     /// The median of the seconds that the judge took.
     pub seconds: f64,
+    /// Comparisons whose interval lies on one side of 0: that of the truth, or either where there is no difference. This
+    /// is what other rules call significant; to adopt, the lab also wants the interval to be above the target.
+    pub apart: Share,
     /// The tally of each rule, in the order of [`RULES`].
     pub rules: Vec<Tally>,
 }
@@ -132,10 +151,12 @@ impl Power {
                 let said: Vec<Decision> = own.iter().map(|run| run.decisions[place]).collect();
                 Tally::new(rule, &said, *effect, &criteria)
             };
+            let apart = own.iter().filter(|run| run.is_apart()).count();
             (!own.is_empty()).then(|| PowerCell {
                 effect: *effect,
                 truth: own.iter().map(|run| run.truth).sum::<f64>() / own.len() as f64,
                 seconds: median(&seconds),
+                apart: Share::new(apart, own.len()),
                 rules: RULES.into_iter().enumerate().map(tally).collect(),
             })
         };
@@ -213,6 +234,8 @@ fn decisions(
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_stats::Origin;
+
     use super::*;
 
     fn run(effect: Effect, own: Decision, seconds: f64) -> PowerRun {
@@ -253,6 +276,34 @@ mod tests {
             .map(|tally| tally.found.unwrap().count)
             .collect();
         assert_eq!(found, [1, 2, 1, 1, 1]);
+    }
+
+    #[test]
+    fn an_interval_counts_on_the_side_of_the_truth() {
+        let apart = |truth: f64, lower: f64, upper: f64| {
+            let interval = Interval {
+                estimate: (lower + upper) / 2.0,
+                lower,
+                upper,
+                origin: Origin::Measured {
+                    confidence: 0.95,
+                    processes: 6,
+                },
+            };
+            let run = PowerRun {
+                truth,
+                interval: Some(interval),
+                ..run(Effect::NONE, Decision::Inconclusive, 1.0)
+            };
+            run.is_apart()
+        };
+        assert!(apart(0.03, 0.01, 0.05) && !apart(0.03, -0.01, 0.07) && !apart(0.03, -0.05, -0.01));
+        assert!(apart(-0.03, -0.05, -0.01) && !apart(-0.03, 0.01, 0.05));
+        assert!(apart(0.0, 0.01, 0.05) && apart(0.0, -0.05, -0.01) && !apart(0.0, -0.01, 0.01));
+        assert!(
+            !run(Effect::of(0.03), Decision::Inconclusive, 1.0).is_apart(),
+            "no interval"
+        );
     }
 
     #[test]
