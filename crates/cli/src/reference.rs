@@ -100,7 +100,8 @@ fn sentence(summary: &str) -> String {
 fn the_page_of_parameters_is_what_the_families_declare() {
     let mut page = String::from(
         "# Parameters of the built-in kernels\n\nA candidate names them as `stages = 3` in a file or \
-         `stages=3` on the command line; `gauntlet schedules` prints the same tables, and checks a choice against a device.\n",
+         `stages=3` on the command line; `gauntlet schedules` prints the same tables, and checks a choice against a device. \
+         [Contributing](../../CONTRIBUTING.md#adding-a-parameter) says how to add one.\n",
     );
     for task in TASKS {
         parameters_of(*task, &mut page);

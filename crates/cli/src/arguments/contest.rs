@@ -21,7 +21,7 @@ Examples:
 Exit codes:
   0  both kernels are right and were compared; with --require, the verdict shows what is required
   1  one of them is wrong; with --require, the verdict shows the contrary (for no-regression: a regression)
-  4  one of them is blocked, or the times are void; with --require, the verdict is inconclusive")]
+  4  one of them is blocked, for example because times are void; with --require, the verdict is inconclusive")]
 pub struct Compare {
     /// A kernel: a Python function, such as softmax.py:fast; a function of a shared library, such as libsoftmax.so:fast; a
     /// CUDA kernel, such as softmax.cu:fast; a solution of FlashInfer-Trace, such as solution.json; 'command: PROGRAM
@@ -55,7 +55,7 @@ Examples:
 Exit codes:
   0  both kernels are right and were compared; with --require, the verdict shows what is required
   1  one is wrong, or a gate stopped the kernel before; with --require, the verdict shows the contrary
-  4  it or the baseline is blocked, or the times are void; with --require, the verdict is inconclusive")]
+  4  it or the baseline is blocked, for example because times are void; with --require, the verdict is inconclusive")]
 pub struct Judge {
     /// The kernel, in a form that `gauntlet compare` takes.
     pub candidate: String,

@@ -231,7 +231,7 @@ fn on_the_protocol() -> Vec<Cheat> {
         Row::new(
             Kind::Protocol,
             "reports-an-infinite-time",
-            "reports a time that no number holds",
+            "reports a time that is too large for a number",
             Worker::Answers("\"call\":", "\"call\":1e999,\"was\":"),
         )
         .gains("a figure that spoils every mean")
