@@ -54,6 +54,10 @@ pub fn compared(report: &ComparisonReport, detail: Detail, width: usize) -> Stri
             text += &pairs(found, width);
         }
         text += &comparison(found, void, &report.criteria, width);
+        for charge in found.charged() {
+            let note = format!("{charge}; speed-ups include it, the times of calls do not");
+            text += &paragraph("note: ", &note, 6, width);
+        }
     }
     if let Some(found) = report.believed() {
         text += &paragraph("", &plainly(found, &report.criteria, report.names()), 2, width);

@@ -87,11 +87,8 @@ impl Comparison {
                 None => format!("; the smallest effect that could have been seen is {effect:.1} %"),
             });
         }
-        for charges in self.conduct.iter().flat_map(|conduct| &conduct.charges) {
-            let sides = [("baseline", charges.baseline), ("candidate", charges.candidate)];
-            for (side, charge) in sides.into_iter().filter(|(_, charge)| charge.total() > 0.0) {
-                sentence.push_str(&format!("; {}: the {side} is charged {charge}", charges.case));
-            }
+        for charge in self.charged() {
+            sentence.push_str(&format!("; {charge}"));
         }
         if let Some(declared) = &self.declared {
             sentence.push_str(&format!("; bounds declared, not measured: {declared}"));
@@ -103,6 +100,19 @@ impl Comparison {
             sentence.push_str(&format!("; {early}"));
         }
         sentence
+    }
+
+    /// What is added to the calls of a side, and in which case: a sentence for each.
+    pub fn charged(&self) -> impl Iterator<Item = String> {
+        let charges = self.conduct.iter().flat_map(|conduct| &conduct.charges);
+        let sides = charges.flat_map(|of| {
+            let case = &of.case;
+            [("baseline", of.baseline), ("candidate", of.candidate)]
+                .map(|(side, charge)| (case, side, charge))
+        });
+        sides
+            .filter(|(_, _, charge)| charge.total() > 0.0)
+            .map(|(case, side, charge)| format!("{case}: the {side} is charged {charge}"))
     }
 }
 

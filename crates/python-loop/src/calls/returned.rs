@@ -83,6 +83,10 @@ impl Host {
     pub(super) fn spoil_all(&self, returned: Option<&[Returned]>, poison: u8) -> Result<(), Failed> {
         for (output, tensor) in self.outputs.iter().zip(returned.unwrap_or_default()) {
             self.spoil(output, &tensor.own, poison)?;
+            // Torch gives the memory of a copy to the next tensor of its size.
+            if tensor.copied.layout.address != tensor.own.layout.address {
+                self.spoil(output, &tensor.copied, poison)?;
+            }
         }
         Ok(())
     }

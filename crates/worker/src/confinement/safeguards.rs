@@ -35,7 +35,7 @@ pub fn safeguards() -> Vec<Safeguard> {
     let limits = Limits::default();
     let mut safeguards = of_the_system();
     safeguards.push(Safeguard {
-        what: "kernels in Python and shared libraries held between requests",
+        what: "kernels in Python, CUDA C++ and shared libraries held between requests",
         standing: match Held::tried(Pid::this(), probe()) {
             Ok(_) => Standing::Active(
                 "stopped by SIGSTOP; their memory written and read by process_vm_writev and process_vm_readv"

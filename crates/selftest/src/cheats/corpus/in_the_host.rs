@@ -8,7 +8,7 @@ use super::kernels::{REPLAYS, WRONG, wrong};
 use super::{KEPT, Row};
 
 /// The safeguard that keeps operands from a kernel until a request comes.
-const HELD: &str = "kernels in Python and shared libraries held between requests";
+const HELD: &str = "kernels in Python, CUDA C++ and shared libraries held between requests";
 
 /// Kernels that change the host, with which Python lets them share a process. The coordinator holds the worker: it has no
 /// operands before a call, and no time after it.
