@@ -86,8 +86,8 @@ class Worker:
 
     def _open(self):
         """Imports the library of the task's tensors, and opens the device. Both take seconds, and the workers of a pair
-        are started side by side but build one after the other. What goes wrong here goes wrong again when a case is built,
-        and is told then."""
+        are started side by side but build one after the other. What goes wrong here goes wrong again when a case is
+        built, and is told then."""
         try:
             if self.opened != "cpu":
                 torch = tensors.import_torch()
