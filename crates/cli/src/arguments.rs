@@ -17,7 +17,7 @@ pub use contest::{Compare, Contest, Judge, Requirement};
 pub use explain::Explain;
 pub use kept::{CalibrationFile, JsonFile, LedgerFile};
 pub use ledger::{LedgerArguments, LedgerCommand};
-pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor};
+pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
 pub use native::NativeWorkerArguments;
 pub use selftest::Selftest;
 pub use tune::{Tune, TuneExecutor};
@@ -311,9 +311,9 @@ pub struct Worker {
     /// What only the workers of kernels take.
     #[command(flatten)]
     pub native: NativeWorkerArguments,
-    /// Where the tensors of a built-in task are (python): cpu or cuda.
+    /// What is imported before the kernel, and where the tensors of a built-in task are (python).
     #[arg(long, value_enum, default_value = "cpu")]
-    pub tensors: MeasuredExecutor,
+    pub tensors: WorkerTensors,
     /// amx, avx512, avx2, neon or portable; the best there is by default.
     #[arg(long, env = "GAUNTLET_SIMD")]
     pub simd: Option<String>,

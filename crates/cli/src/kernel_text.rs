@@ -18,7 +18,7 @@ use gauntlet_host_python::{KernelError, Solution, inspect};
 use gauntlet_judge::Candidate;
 use gauntlet_parameters::{Parameters, Table};
 
-use crate::arguments::MeasuredExecutor;
+use crate::arguments::WorkerTensors;
 use crate::commands::run::this_program;
 use crate::error::CliError;
 use crate::schedule_text;
@@ -122,7 +122,7 @@ pub fn candidate(
     text: &str,
     base: &Parameters,
     table: &Table,
-    executor: MeasuredExecutor,
+    tensors: WorkerTensors,
 ) -> Result<Candidate, CliError> {
     let mut candidate = Candidate::new(name, table.complete(base));
     if let Some(command) = text.trim().strip_prefix(COMMAND) {
@@ -136,11 +136,11 @@ pub fn candidate(
         })?;
         candidate.dispatch = Some(found);
     } else if let Some(file) = solution_file(text) {
-        candidate.command = Some(solution_worker(file, executor)?);
+        candidate.command = Some(solution_worker(file, tensors)?);
         candidate.hosted = true;
         candidate.schedule = Parameters::new();
     } else if let Some(kernel) = named(text) {
-        candidate.command = Some(worker(&kernel, executor)?);
+        candidate.command = Some(worker(&kernel, tensors)?);
         candidate.hosted = true;
         candidate.schedule = own_parameters(&kernel)?;
     } else {
@@ -166,21 +166,18 @@ pub fn solution(text: &str) -> Result<Option<Solution>, CliError> {
 }
 
 /// The command that serves a solution.
-fn solution_worker(file: &Path, executor: MeasuredExecutor) -> Result<Vec<PathBuf>, CliError> {
-    let on_gpu = executor == MeasuredExecutor::Cuda;
-    Solution::read_for(file, on_gpu)
+fn solution_worker(file: &Path, tensors: WorkerTensors) -> Result<Vec<PathBuf>, CliError> {
+    Solution::read_for(file, tensors == WorkerTensors::Cuda)
         .map_err(|error| CliError::bad_input(error.to_string(), error.remedy()))?;
     let mut command = this_program()?.words(["worker", Host::Python.name()]);
     command.push(std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
-    if on_gpu {
-        command.extend(["--tensors".into(), "cuda".into()]);
-    }
+    command.extend(opening(tensors));
     Ok(command)
 }
 
 /// The command that serves a kernel in a file.
-fn worker(kernel: &Named, executor: MeasuredExecutor) -> Result<Vec<PathBuf>, CliError> {
-    if kernel.host == Host::Nvrtc && executor == MeasuredExecutor::Cpu {
+fn worker(kernel: &Named, tensors: WorkerTensors) -> Result<Vec<PathBuf>, CliError> {
+    if kernel.host == Host::Nvrtc && tensors != WorkerTensors::Cuda {
         return Err(CliError::bad_input(
             format!(
                 "`{}` is a CUDA kernel, and the cpu executor measures on the CPU",
@@ -198,10 +195,20 @@ fn worker(kernel: &Named, executor: MeasuredExecutor) -> Result<Vec<PathBuf>, Cl
         (Host::Python, None) => command.push(kernel.whole.into()),
         (_, file) => command.push(existing(file.unwrap_or(Path::new("")), kernel)?),
     }
-    if kernel.host == Host::Python && executor == MeasuredExecutor::Cuda {
-        command.extend(["--tensors".into(), "cuda".into()]);
+    if kernel.host == Host::Python {
+        command.extend(opening(tensors));
     }
     Ok(command)
+}
+
+/// The arguments that tell a Python worker which libraries it imports at its start; none for numpy.
+fn opening(tensors: WorkerTensors) -> Vec<PathBuf> {
+    let name = match tensors {
+        WorkerTensors::Cpu => return Vec::new(),
+        WorkerTensors::Torch => "torch",
+        WorkerTensors::Cuda => "cuda",
+    };
+    vec!["--tensors".into(), name.into()]
 }
 
 /// The kernel with the absolute path of its file, because a worker runs in its own folder.

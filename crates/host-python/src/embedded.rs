@@ -37,12 +37,15 @@ const FILES: [(&str, &str); 7] = [
 /// The native loop.
 const LOOP: &[u8] = include_bytes!(env!("GAUNTLET_PYTHON_LOOP"));
 
-/// Where the tensors of a built-in task lie; the tasks of users say it themselves.
+/// Which libraries the worker imports before it answers its first request, and where the tensors of a built-in task lie;
+/// the tasks of users say the latter themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tensors {
-    /// On the host.
+    /// On the host; numpy is imported.
     Cpu,
-    /// On a GPU.
+    /// On the host; torch is imported too.
+    Torch,
+    /// On a GPU; torch is imported, and opens the GPU.
     Cuda,
 }
 
@@ -82,6 +85,7 @@ fn interpreted(folder: &Path, tensors: Tensors) -> Command {
         .arg(folder.join("loop.so"))
         .arg(match tensors {
             Tensors::Cpu => "cpu",
+            Tensors::Torch => "torch",
             Tensors::Cuda => "cuda",
         });
     command

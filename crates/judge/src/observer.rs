@@ -4,8 +4,8 @@ use gauntlet_stats::{Criteria, Interval};
 
 use crate::evidence::Finding;
 
-/// Receives events while they happen. Every method has an empty default.
-pub trait Observer {
+/// Receives events while they happen, from one thread or several. Every method has an empty default.
+pub trait Observer: Sync {
     /// A candidate enters a gate.
     fn gate_begins(&self, _candidate: &str, _gate: &str) {}
     /// The paired comparison of a candidate begins or continues.

@@ -9,6 +9,7 @@
 mod coverage;
 mod differences;
 pub mod dispatch;
+mod distance;
 mod expected;
 mod generate;
 mod measures;
@@ -27,6 +28,7 @@ pub use coverage::{Coverage, FULL_AT_A_GLANCE, FULL_BELOW};
 pub use dispatch::{
     DispatchEntry, DispatchError, DispatchEvidence, DispatchTable, Match, ModelChoice, SpeedupRange,
 };
+pub use distance::nrmse_between;
 pub use expected::{Expected, ExpectedPart, Grid, pieces};
 pub use generate::{InputKind, normal, outliers, stream};
 pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst, unwritten_between};

@@ -10,7 +10,7 @@ const LONG_SAMPLES: usize = 8;
 /// How long to wait for each kind of call before the worker counts as hung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// For `describe` and `stop`.
+    /// For `describe`, before whose answer a worker may import libraries and open its device, and for `stop`.
     pub describe: Duration,
     /// For `build`, which may compile, `prepare`, `calibrate`, and `trace`, which may build.
     pub build: Duration,
@@ -23,7 +23,7 @@ pub struct Timeouts {
 impl Default for Timeouts {
     fn default() -> Self {
         Self {
-            describe: Duration::from_secs(20),
+            describe: Duration::from_secs(60),
             build: Duration::from_secs(120),
             transfer: Duration::from_secs(120),
             compute: Duration::from_secs(60),

@@ -1,4 +1,6 @@
-"""The worker of a Python kernel: ``worker.py LOOP DEVICE FILE:FUNCTION [ROOT STYLE]``.
+"""The worker of a Python kernel: ``worker.py LOOP OPENED FILE:FUNCTION [ROOT STYLE]``.
+
+OPENED is what it imports and opens at its start: ``cpu`` (numpy), ``torch``, or ``cuda`` (torch and the GPU).
 
 ROOT and STYLE belong to a solution of FlashInfer-Trace: the folder of its sources, and whether the function writes to
 its last arguments (``destination``) or returns its results (``returned``).
@@ -16,7 +18,6 @@ import platform
 import shutil
 import sys
 import tempfile
-import threading
 from time import perf_counter
 
 PROTOCOL = 4
@@ -63,42 +64,42 @@ class Loop:
 
 
 def _open_gpu(torch):
-    """Opens the device for the calling thread. Making a tensor is not enough: if another thread has made one before,
-    torch takes memory that it has already, and CUDA makes the device's context current only to a thread that calls it.
-    """
+    """Makes the device's context, which takes a second."""
     torch.cuda.init()
     torch.empty(1, device="cuda")
     torch.cuda.synchronize()
 
 
-def _open_early():
-    """Imports torch and opens the device. What goes wrong here goes wrong again when a case is built, and is told then."""
-    try:
-        torch = tensors.import_torch()
-        if torch.cuda.is_available():
-            _open_gpu(torch)
-    except Exception:  # noqa: BLE001
-        pass
-
-
 class Worker:
     """Answers requests."""
 
-    def __init__(self, loop, device, text, solution=None, pipes=None):
-        self.loop, self.default_device, self.text, self.solution = loop, device, text, solution
+    def __init__(self, loop, opened, text, solution=None, pipes=None):
+        self.loop, self.opened, self.text, self.solution = loop, opened, text, solution
+        self.default_device = "cuda" if opened == "cuda" else "cpu"
         self.task = self.kernel = self.pool = None
         self.copies, self.pipes = [], pipes
         self.written_at = None
-        # Opening a GPU takes seconds. The workers of a pair start side by side, but build one after the other.
-        self.opening = threading.Thread(target=_open_early, daemon=True)
-        if device != "cpu":
-            self.opening.start()
 
     def shown(self, message):
         """A message with the files of a solution as the solution names them."""
         return message.replace(self.solution[0] + os.sep, "") if self.solution else message
 
+    def _open(self):
+        """Imports the library of the task's tensors, and opens the device. Both take seconds, and the workers of a pair
+        are started side by side but build one after the other. What goes wrong here goes wrong again when a case is
+        built, and is told then."""
+        try:
+            if self.opened != "cpu":
+                torch = tensors.import_torch()
+                if self.opened == "cuda" and torch.cuda.is_available():
+                    _open_gpu(torch)
+        except Exception:  # noqa: BLE001
+            pass
+
     def describe(self):
+        # Before the answer, after which a worker has nothing to do until it is asked to build: an import that went on
+        # meanwhile would disturb the build of the other side.
+        self._open()
         details = {"python": platform.python_version(), "numpy": np.__version__, "interpreter": sys.executable}
         return {
             "answer": "description",
@@ -111,8 +112,6 @@ class Worker:
 
     def build(self, case, parameters, artefacts=None):
         self.task, self.kernel, self.copies = None, None, []
-        if self.opening.is_alive():
-            self.opening.join()
         try:
             task = Task(case, self.default_device)
             self._bind(task)
@@ -358,11 +357,11 @@ CALLS = ("describe", "build", "load", "prepare", "run", "time", "step", "output"
 
 
 def main():
-    loop, device, text, *solution = sys.argv[1:]
+    loop, opened, text, *solution = sys.argv[1:]
     warm_allocator()
     requests, replies = private_streams()
     own_caches()
-    worker = Worker(Loop(loop), device, text, solution or None, (requests.fileno(), replies.fileno()))
+    worker = Worker(Loop(loop), opened, text, solution or None, (requests.fileno(), replies.fileno()))
     sys.argv[1:] = []
     call = None
     while call != "stop" and (line := requests.readline()):

@@ -30,6 +30,17 @@ pub enum MeasuredExecutor {
     Cuda,
 }
 
+/// What a worker of a Python kernel imports at its start, and where it puts the tensors of a built-in task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum WorkerTensors {
+    /// numpy; on the CPU.
+    Cpu,
+    /// torch too; on the CPU.
+    Torch,
+    /// torch, which opens the GPU; on the GPU.
+    Cuda,
+}
+
 /// What only the CUDA worker takes.
 #[derive(Debug, Args)]
 pub struct CudaWorkerArguments {

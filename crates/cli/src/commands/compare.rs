@@ -1,7 +1,7 @@
 //! `gauntlet compare`.
 
 use gauntlet_judge::gates::Right;
-use gauntlet_judge::session::examine;
+use gauntlet_judge::session::examine_both;
 use gauntlet_judge::{Observer, Verdict};
 use gauntlet_stats::Arm;
 
@@ -28,8 +28,12 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
 
 /// Examines whether both kernels are correct, because the speed of an incorrect one is irrelevant, and compares them.
 fn examined(contest: &Contest, observer: &dyn Observer) -> Result<Found, CliError> {
-    for (side, arm) in [Arm::Baseline, Arm::Candidate].into_iter().zip(&contest.arms) {
-        let finding = examine(&Right, &contest.examination(arm, observer))?;
+    let examinations = contest
+        .arms
+        .each_ref()
+        .map(|arm| contest.examination(arm, observer));
+    let findings = examine_both(&Right, examinations)?;
+    for (side, finding) in [Arm::Baseline, Arm::Candidate].into_iter().zip(findings) {
         if let Some((verdict, finding)) = finding.and_then(|finding| Some((finding.stops()?, finding))) {
             return Ok(Found {
                 side,

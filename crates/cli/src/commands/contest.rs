@@ -16,7 +16,7 @@ use gauntlet_stats::{Arm, Criteria};
 use gauntlet_task::Suite;
 use gauntlet_worker::protocol::Description;
 
-use crate::arguments::{self, MeasuredExecutor, Requirement};
+use crate::arguments::{self, MeasuredExecutor, Requirement, WorkerTensors};
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::run::version;
 use crate::commands::suites;
@@ -68,7 +68,8 @@ impl<'a> Contest<'a> {
             None if texts.iter().any(|text| kernel_text::is_cuda(text)) => MeasuredExecutor::Cuda,
             None => home(&suite),
         };
-        let read = |name, text, base: &Parameters| kernel_text::candidate(name, text, base, &table, measured);
+        let tensors = tensors(&suite, measured);
+        let read = |name, text, base: &Parameters| kernel_text::candidate(name, text, base, &table, tensors);
         let baseline = read("baseline", texts[0], &Parameters::new())?;
         let base = if baseline.command.is_some() {
             Parameters::new()
@@ -222,6 +223,18 @@ pub fn home(suite: &Suite) -> MeasuredExecutor {
         MeasuredExecutor::Cuda
     } else {
         MeasuredExecutor::Cpu
+    }
+}
+
+/// What workers of Python kernels import at their start: the libraries of the task's tensors.
+pub fn tensors(suite: &Suite, measured: MeasuredExecutor) -> WorkerTensors {
+    let is_torch = |sizes: serde_json::Value| sizes.get("library").is_some_and(|library| library == "torch");
+    match measured {
+        MeasuredExecutor::Cuda => WorkerTensors::Cuda,
+        MeasuredExecutor::Cpu if suite.benchmark.iter().any(|case| is_torch(case.sizes.record())) => {
+            WorkerTensors::Torch
+        }
+        MeasuredExecutor::Cpu => WorkerTensors::Cpu,
     }
 }
 

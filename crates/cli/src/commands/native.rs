@@ -120,9 +120,9 @@ fn takes_no_options(what: &str, arguments: &Check) -> Result<(), CliError> {
 
 fn function(target: &str, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
     takes_no_options("a Python function", arguments)?;
-    let executor = contest::home(suite);
+    let tensors = contest::tensors(suite, contest::home(suite));
     let none = Parameters::new();
-    let kernel = kernel_text::candidate("kernel", target, &none, &suite.parameters(), executor)?;
+    let kernel = kernel_text::candidate("kernel", target, &none, &suite.parameters(), tensors)?;
     let words = kernel.command.unwrap_or_default();
     let Some((program, rest)) = words.split_first() else {
         return Err(CliError::broken(format!("{target} has no worker")));

@@ -255,3 +255,63 @@ fn an_interpreter_that_does_not_work_is_named() {
     );
     assert!(told.contains("GAUNTLET_PYTHON"), "{told}");
 }
+
+/// Writes to the folder of its build whenever it has one, which only the build itself may.
+const WRITES: &str = r#"
+import os
+from kernels import norm
+
+if "GAUNTLET_ARTEFACTS" in os.environ:
+    with open(os.path.join(os.environ["GAUNTLET_ARTEFACTS"], "note"), "a") as note:
+        note.write("built")
+"#;
+
+#[test]
+fn a_kernel_that_cannot_do_with_reading_its_build_compiles_in_every_trial() {
+    let Some(place) = place() else { return };
+    place.write("writes.py", WRITES);
+    let arguments = [
+        "compare",
+        "kernels.py:norm",
+        "writes.py:norm",
+        "--task",
+        "suite.toml",
+    ];
+    let ran = place.run(&[&arguments[..], &["--budget", "1s", "--json", "out.json"]].concat());
+    let record = written(&place);
+    assert_eq!(record["comparison"]["spent"]["pairs"], 1, "{}\n{record}", ran.err);
+    let notice = "the pair is measured once more, and compiles by itself, as every pair from now on";
+    // Nothing keeps a worker from writing there on a system without Landlock.
+    let enforced = gauntlet_worker::safeguards().into_iter().any(|one| {
+        one.what == "writes only in its own folder"
+            && matches!(one.standing, gauntlet_worker::Standing::Active(_))
+    });
+    assert_eq!(ran.folded().contains(notice), enforced, "{}", ran.err);
+}
+
+#[test]
+fn torch_is_imported_before_a_worker_answers_and_before_its_kernel() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::Stdio;
+
+    let Some(place) = place() else { return };
+    place.write("modules/torch.py", "open('opened', 'w').close()\n");
+    for (tensors, opened) in [("cpu", false), ("torch", true)] {
+        let mut worker = place
+            .command(&["worker", "python", "nowhere.py:f", "--tensors", tensors])
+            .env("PYTHONPATH", place.path("modules"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut requests = worker.stdin.take().unwrap();
+        writeln!(requests, r#"{{"id":1,"call":"describe"}}"#).unwrap();
+        let mut answer = String::new();
+        let mut answers = BufReader::new(worker.stdout.take().unwrap());
+        answers.read_line(&mut answer).unwrap();
+        assert!(answer.contains(r#""device": "host""#), "{answer}");
+        assert_eq!(place.path("opened").exists(), opened, "{tensors}");
+        drop(requests);
+        worker.wait().unwrap();
+    }
+}

@@ -27,7 +27,7 @@ use super::side::{Purpose, Side};
 use super::slot::Slot;
 use super::warm_up::WarmingUp;
 use crate::evidence::{Candidate, Spent};
-use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets};
+use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets, side_by_side};
 use plan::{MOST_SAMPLES, Plan, SLOT, SLOT_ON_GPU, loads, samples_for};
 
 /// A case with the operands that a pair is given.
@@ -69,9 +69,8 @@ pub struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// Starts both processes in parallel, because driver start-up takes time. Runs on rayon's global pool, whose
-    /// threads never end: a worker is killed when the thread that started it ends, so a scoped thread would kill it
-    /// here.
+    /// Starts both processes side by side, because importing libraries and opening a device take seconds. Leaves rayon's
+    /// threads to those that make operands meanwhile.
     pub fn start(
         workshop: &'a Workshop,
         rules: &'a Rules,
@@ -83,7 +82,7 @@ impl<'a> Pair<'a> {
         let mut spent = Spent::default();
         let hosted = baseline.is_hosted() && candidate.is_hosted();
         let (baseline, candidate) = clocked(&mut spent.workers, || {
-            rayon::join(
+            side_by_side(
                 || Side::start(workshop, Arm::Baseline, baseline),
                 || Side::start(workshop, Arm::Candidate, candidate),
             )
@@ -110,6 +109,11 @@ impl<'a> Pair<'a> {
         })
     }
 
+    /// Seconds that starting both processes took.
+    pub fn starting(&self) -> f64 {
+        self.spent.workers
+    }
+
     /// The readers of fresh sets of operands.
     pub fn readers(&self) -> Readers {
         let sides = [&self.baseline, &self.candidate];
@@ -125,7 +129,7 @@ impl<'a> Pair<'a> {
             ..
         } = self;
         clocked(&mut spent.workers, || {
-            rayon::join(|| drop(baseline), || drop(candidate));
+            side_by_side(|| drop(baseline), || drop(candidate));
         });
         spent
     }

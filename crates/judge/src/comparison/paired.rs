@@ -1,11 +1,11 @@
 //! A comparison in progress. It is measured pair by pair, so that several candidates can share the time and spend it
 //! where it changes a verdict.
 
+mod builds;
+
 use std::time::{Duration, Instant};
 
-use gauntlet_stats::{
-    Arm, Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval,
-};
+use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
 use gauntlet_task::Case;
 use rayon::prelude::*;
 
@@ -17,7 +17,9 @@ use crate::evidence::{
     Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Setting, Spent, Suspicion,
 };
 use crate::observer::{Narrowing, Observer};
-use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, copies, last_level_cache};
+use crate::runner::{
+    ExaminationFailure, Operands, Readers, Workshop, copies, last_level_cache, side_by_side,
+};
 
 /// Sets of operands larger than this are generated one at a time: each occupies memory meanwhile, and the tensors of
 /// one set already use several threads.
@@ -296,17 +298,7 @@ impl<'a> PairedComparison<'a> {
     fn measure_pair(&mut self, observer: &dyn Observer) -> Result<(), ExaminationFailure> {
         let start = Instant::now();
         let measured = match self.try_pair(observer) {
-            Err(failure) if !self.forgiven => match failure.death() {
-                Some(error) => {
-                    self.forgiven = true;
-                    observer.notice(&format!(
-                        "{}: {error}; the pair is measured once more",
-                        self.candidate.name
-                    ));
-                    self.try_pair(observer)
-                }
-                None => Err(failure),
-            },
+            Err(failure) if !self.forgiven => self.once_more(failure, observer),
             other => other,
         };
         self.spent += start.elapsed();
@@ -321,51 +313,40 @@ impl<'a> PairedComparison<'a> {
         Ok(())
     }
 
-    /// Builds both sides' own programs once, side by side, on the operands that every trial warms up on.
-    fn build_once(&self, observer: &dyn Observer) -> Result<(), JudgeError> {
-        let build = |arm, candidate: &Candidate| {
-            self.workshop.build_once(arm, candidate, |worker| {
-                for one in &self.cases {
-                    let parameters = candidate.schedule_for(&one.case.sizes, &self.setting.device);
-                    worker.build(&one.case.sizes, parameters)?;
-                    worker.load(&[one.warm_up.operands.path()], 1)?;
-                    worker.prepare()?;
-                    worker.run(0)?;
-                }
-                Ok(())
-            })
-        };
-        let (baseline, candidate) = rayon::join(
-            || build(Arm::Baseline, &self.baseline),
-            || build(Arm::Candidate, &self.candidate),
-        );
-        for (build, side) in [(baseline, &self.baseline), (candidate, &self.candidate)] {
-            if let Some(notice) = build?.notice(&side.name) {
-                observer.notice(&notice);
-            }
-        }
-        Ok(())
-    }
-
     fn try_pair(&self, observer: &dyn Observer) -> Result<(Vec<Measured>, Spent), ExaminationFailure> {
-        self.build_once(observer)?;
+        self.build_once()?;
         let (rules, load) = (&self.setting.rules, self.setting.measurement.load());
-        let mut pair = Pair::start(
-            self.workshop,
-            rules,
-            self.pairs,
-            load,
-            &self.baseline,
-            &self.candidate,
-        )?;
-        let mut measured = Vec::new();
+        let stream = |index| self.pairs * self.cases.len() + index;
+        let start = || {
+            Pair::start(
+                self.workshop,
+                rules,
+                self.pairs,
+                load,
+                &self.baseline,
+                &self.candidate,
+            )
+        };
         let mut operands = 0.0;
+        // The workers' readers are known only when they have started, so the first case's operands are closed to them at first.
+        let (pair, first) = clocked(&mut operands, || {
+            side_by_side(start, || {
+                let first = self.cases.first();
+                first.map(|one| self.deal(one, stream(0), Readers::Coordinator))
+            })
+        });
+        let mut pair = pair?;
+        operands -= pair.starting();
+        let mut first = first.transpose()?;
+        let readers = pair.readers();
+        let mut measured = Vec::new();
         for (index, one) in self.cases.iter().enumerate() {
             observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
-            let stream = self.pairs * self.cases.len() + index;
-            let orders = block_orders(self.seed, stream, self.setting.measurement.blocks);
-            let readers = pair.readers();
-            let fresh = clocked(&mut operands, || self.deal(one, stream, readers))?;
+            let orders = block_orders(self.seed, stream(index), self.setting.measurement.blocks);
+            let fresh = clocked(&mut operands, || match first.take() {
+                Some(dealt) => self.opened(dealt, readers),
+                None => self.deal(one, stream(index), readers),
+            })?;
             let dealt = Dealt {
                 case: one.case,
                 warm_up: &one.warm_up,
@@ -382,6 +363,14 @@ impl<'a> PairedComparison<'a> {
             ..pair.end()
         };
         Ok((measured, spent))
+    }
+
+    /// These sets, where their readers can read them.
+    fn opened(&self, mut sets: Vec<OperandSet>, readers: Readers) -> Result<Vec<OperandSet>, JudgeError> {
+        for set in &mut sets {
+            set.operands.open_to(self.workshop, readers)?;
+        }
+        Ok(sets)
     }
 
     /// Makes fresh operands of a case, which share the values of its constant inputs, all sets in parallel unless they

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use gauntlet_stats::Arm;
-use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes};
+use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes, nrmse_between};
 use gauntlet_worker::Operand;
 
 use super::side::{Purpose, Side};
@@ -116,9 +116,9 @@ impl<'a> Checker<'a> {
     /// Compares all elements of the two sides' results of the same call, so that a candidate gains nothing by guessing
     /// which elements the oracle is asked for.
     pub fn compare(&self, baseline: &Output, candidate: &Output) -> Result<(), ExaminationFailure> {
-        let errors = ErrorMeasures::between(candidate, &Expected::of(baseline), self.rules.tolerance);
         let limit = TWO_ERRORS * self.rules.nrmse;
-        if errors.nrmse > limit {
+        if nrmse_between(candidate, baseline) > limit {
+            let errors = ErrorMeasures::between(candidate, &Expected::of(baseline), self.rules.tolerance);
             let fault = format!(
                 "it is not the baseline's result: NRMSE {:.2e} is over {limit:.2e}; {errors}",
                 errors.nrmse

@@ -14,23 +14,8 @@ pub enum Build {
     Kept,
     /// It was built before, made nothing, or has no program of its own.
     NotNeeded,
-    /// It failed.
+    /// It failed. It will fail in its trials too, where that is reported.
     Failed(WorkerError),
-    /// It works when it may write to the folder, and fails when it may only read it.
-    NeedsToWrite(WorkerError),
-}
-
-impl Build {
-    /// What the user should know, if anything. A program that fails will fail in its trials too, where it is reported.
-    pub fn notice(&self, side: &str) -> Option<String> {
-        match self {
-            Self::NeedsToWrite(error) => Some(format!(
-                "{side} compiles in every process: it does not work when it may only read what it compiled before \
-                 ({error})"
-            )),
-            Self::Kept | Self::NotNeeded | Self::Failed(_) => None,
-        }
-    }
 }
 
 /// A candidate's artefacts and their folder, which is removed when this is dropped.
@@ -135,11 +120,12 @@ mod tests {
         let candidate =
             candidate(r#"echo x > "$TRITON_CACHE_DIR/lock" || exit 1; echo "$TRITON_CACHE_DIR" > found"#);
         let built = build(&workshop, Arm::Candidate, &candidate);
-        assert!(matches!(built, Build::NeedsToWrite(_)), "{built:?}");
-        let notice = built.notice("candidate").unwrap();
+        assert!(matches!(built, Build::Kept), "{built:?}");
+        assert!(workshop.start_trial(Arm::Candidate, &candidate).is_err());
+        assert!(workshop.give_up_build(Arm::Candidate, &candidate));
         assert!(
-            notice.starts_with("candidate compiles in every process: it does not work when"),
-            "{notice}"
+            !workshop.give_up_build(Arm::Candidate, &candidate),
+            "it was given up"
         );
         let (worker, _) = workshop.start_trial(Arm::Candidate, &candidate).unwrap();
         let cache = std::fs::read_to_string(worker.folder().join("found")).unwrap();
@@ -165,6 +151,5 @@ mod tests {
         };
         let built = build(&workshop, Arm::Baseline, &broken);
         assert!(matches!(built, Build::Failed(_)), "{built:?}");
-        assert_eq!(built.notice("broken"), None);
     }
 }

@@ -31,12 +31,17 @@ impl ExaminationFailure {
 
     /// How a worker died, if that is the failure: a retry may succeed.
     pub fn death(&self) -> Option<&WorkerError> {
-        let (Self::Candidate(error) | Self::Baseline(error) | Self::Judge(JudgeError::Executor(error))) =
-            self
-        else {
-            return None;
-        };
-        Some(error).filter(|error| error.is_death())
+        self.worker_error().filter(|error| error.is_death())
+    }
+
+    /// How a worker failed, if that is the failure.
+    pub fn worker_error(&self) -> Option<&WorkerError> {
+        match self {
+            Self::Candidate(error) | Self::Baseline(error) | Self::Judge(JudgeError::Executor(error)) => {
+                Some(error)
+            }
+            _ => None,
+        }
     }
 }
 

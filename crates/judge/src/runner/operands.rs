@@ -57,6 +57,14 @@ impl Operands {
         Ok((inputs, Self { path, digest }))
     }
 
+    /// Puts the file where these readers can read it, if only the coordinator could so far.
+    pub fn open_to(&mut self, workshop: &Workshop, readers: Readers) -> Result<(), JudgeError> {
+        if readers == Readers::Workers {
+            self.path = workshop.open_to_workers(&self.path)?;
+        }
+        Ok(())
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path

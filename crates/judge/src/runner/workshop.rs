@@ -10,7 +10,7 @@ use gauntlet_formats::TensorSpec;
 use gauntlet_stats::Arm;
 use gauntlet_task::{Case, InputKind, Inputs, Output, Sizes};
 use gauntlet_worker::protocol::Description;
-use gauntlet_worker::{Artefacts, Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
 use tempfile::{TempDir, TempPath};
 
 use crate::evidence::{Candidate, JudgeError};
@@ -154,8 +154,9 @@ impl Workshop {
 
     /// Lets a candidate's own program fill a folder of its own with what it compiles, once, so that the processes of
     /// its trials need not compile. `use_it` makes a worker compile everything. The folder is given up if the program
-    /// then fails, puts nothing there, or cannot do with reading it only; trials then compile for themselves. The
-    /// built-in executor needs no such folder.
+    /// then fails or puts nothing there; trials then compile for themselves. The built-in executor needs no such folder.
+    /// Whether the program can do with only reading the folder shows in its first trial, see
+    /// [`give_up_build`](Self::give_up_build).
     ///
     /// # Errors
     /// If the folder cannot be made.
@@ -163,7 +164,7 @@ impl Workshop {
         &self,
         arm: Arm,
         candidate: &Candidate,
-        use_it: impl Fn(&mut WorkerProcess) -> Result<(), WorkerError>,
+        use_it: impl FnOnce(&mut WorkerProcess) -> Result<(), WorkerError>,
     ) -> Result<Build, JudgeError> {
         let Some(command) = own_command(candidate) else {
             return Ok(Build::NotNeeded);
@@ -172,25 +173,26 @@ impl Workshop {
             return Ok(Build::NotNeeded);
         }
         let built = Built::prepare(&self.workers_folder())?;
-        let uses = |artefacts: Artefacts| {
-            let command = WorkerCommand {
-                artefacts: Some(artefacts),
-                ..command.clone()
-            };
-            let (mut worker, _) = self.start_command(&command, self.timeouts)?;
-            use_it(&mut worker)
+        let command = WorkerCommand {
+            artefacts: Some(built.artefacts.clone()),
+            ..command
         };
-        let outcome = match uses(built.artefacts.clone()) {
+        let started = self.start_command(&command, self.timeouts);
+        let outcome = match started.and_then(|(mut worker, _)| use_it(&mut worker)) {
             Err(error) => Build::Failed(error),
             Ok(()) if !built.artefacts.hold_files() => Build::NotNeeded,
-            Ok(()) => match uses(built.artefacts.sealed()) {
-                Err(error) => Build::NeedsToWrite(error),
-                Ok(()) => Build::Kept,
-            },
+            Ok(()) => Build::Kept,
         };
         let kept = matches!(outcome, Build::Kept).then_some(built);
         self.built().insert(key(arm, candidate), kept);
         Ok(outcome)
+    }
+
+    /// Gives up what a candidate's program compiled, so that each of its trials compiles for itself. Returns whether
+    /// anything was kept.
+    pub fn give_up_build(&self, arm: Arm, candidate: &Candidate) -> bool {
+        let kept = self.built().get_mut(&key(arm, candidate)).and_then(Option::take);
+        kept.is_some()
     }
 
     fn built(&self) -> MutexGuard<'_, BTreeMap<String, Option<Built>>> {
@@ -256,6 +258,18 @@ impl Workshop {
         let path = folder.join(name);
         inputs.save(&path)?;
         Ok((inputs, path))
+    }
+
+    /// Moves a file of operands where all workers can read it; returns its new path.
+    pub fn open_to_workers(&self, path: &Path) -> Result<PathBuf, JudgeError> {
+        let name = path.file_name().unwrap_or_default();
+        let opened = self.folder.path().join(OPERANDS).join(name);
+        std::fs::rename(path, &opened).map_err(|source| JudgeError::Files {
+            what: "operands cannot be moved".to_owned(),
+            place: opened.display().to_string(),
+            source,
+        })?;
+        Ok(opened)
     }
 
     fn workers_folder(&self) -> PathBuf {

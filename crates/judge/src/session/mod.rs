@@ -11,8 +11,11 @@ use crate::gates::{
 };
 use crate::runner::ExaminationFailure;
 
+mod both;
 #[cfg(test)]
 mod tests;
+
+pub use both::examine_both;
 
 /// The gates in order: cheaper ones come first.
 pub const GATES: [&dyn Gate; 8] = [

@@ -1,5 +1,8 @@
 //! How far `worth it` relies on the model, and which side is at fault when a worker cannot serve at all.
 
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Criteria;
@@ -142,4 +145,72 @@ fn where_the_model_failed_its_test_or_was_never_tested_its_word_stops_nothing() 
             finding.reason
         );
     }
+}
+
+/// Stops the kernel `wrong`; examinations of others wait for each other.
+struct Meets(Barrier, AtomicUsize);
+
+impl Gate for Meets {
+    fn name(&self) -> &'static str {
+        "meets"
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        if examination.candidate.name == "wrong" {
+            return Ok(Found::stop(Verdict::Incorrect, "wrong", Evidence::Reason).into());
+        }
+        self.0.wait();
+        Ok(Found::skip("met").into())
+    }
+}
+
+/// Examines two kernels, with one case of a product with this many columns.
+fn examined_both(gate: &Meets, names: [&str; 2], columns: usize) -> [Option<Finding>; 2] {
+    let mut suite = gauntlet_families::suite("group-gemm").unwrap();
+    let sizes = serde_json::json!({
+        "family": "grouped-gemm", "groups": [{ "m": 2, "n": columns, "k": 16384 }]
+    });
+    suite.correctness.clear();
+    suite.benchmark.truncate(1);
+    suite.benchmark[0].sizes = gauntlet_families::open(&sizes).unwrap();
+    let setting = Setting::new(
+        Device::host(),
+        &suite,
+        Measurement::default(),
+        Criteria::default(),
+    );
+    let candidates = names.map(|name| Candidate::new(name, Parameters::new()));
+    let examinations = candidates.each_ref().map(|candidate| Examination {
+        setting: &setting,
+        candidate,
+        baseline: &candidates[0],
+        proposal: None,
+        executor: &Executor::Predicted,
+        observer: &Blind,
+        metrics: Metrics::new(),
+        findings: Vec::new(),
+        comparison: None,
+    });
+    examine_both(gate, examinations).unwrap()
+}
+
+#[test]
+fn two_kernels_are_examined_at_once_where_there_is_a_processor_for_each() {
+    if std::thread::available_parallelism().is_ok_and(|count| count.get() > 1) {
+        let gate = Meets(Barrier::new(2), AtomicUsize::new(0));
+        let met = examined_both(&gate, ["one", "other"], 16);
+        assert!(
+            met.iter()
+                .all(|finding| finding.as_ref().unwrap().reason == "met")
+        );
+    }
+}
+
+#[test]
+fn two_kernels_with_large_operands_are_examined_one_after_the_other() {
+    let gate = Meets(Barrier::new(1), AtomicUsize::new(0));
+    let [first, second] = examined_both(&gate, ["wrong", "other"], 1 << 16);
+    assert_eq!(first.unwrap().stops(), Some(Verdict::Incorrect));
+    assert!(second.is_none() && gate.1.load(Ordering::Relaxed) == 1);
 }

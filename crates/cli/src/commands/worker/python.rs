@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gauntlet_host_python::{Solution, Tensors, VARIABLE, exec, exec_solution, interpreter};
 
-use crate::arguments::MeasuredExecutor;
+use crate::arguments::WorkerTensors;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::kernel_text::SOLUTION;
@@ -14,12 +14,13 @@ use crate::kernel_text::SOLUTION;
 const FOLDER: &str = "gauntlet-host";
 
 /// Becomes the Python interpreter that serves the kernel.
-pub fn serve(kernel: &str, tensors: MeasuredExecutor) -> Result<Exit, CliError> {
+pub fn serve(kernel: &str, tensors: WorkerTensors) -> Result<Exit, CliError> {
     let here = env::current_dir()
         .map_err(|error| CliError::broken(format!("the working directory cannot be found: {error}")))?;
     let tensors = match tensors {
-        MeasuredExecutor::Cpu => Tensors::Cpu,
-        MeasuredExecutor::Cuda => Tensors::Cuda,
+        WorkerTensors::Cpu => Tensors::Cpu,
+        WorkerTensors::Torch => Tensors::Torch,
+        WorkerTensors::Cuda => Tensors::Cuda,
     };
     let folder = here.join(FOLDER);
     let error = match kernel.ends_with(SOLUTION) {
