@@ -197,11 +197,6 @@ impl WorkerProcess {
         self.group.count()
     }
 
-    /// The ids of the processes that the last [`census`](Self::census) found in the worker's group.
-    pub fn processes(&self) -> Vec<u32> {
-        self.group.members().map(i32::unsigned_abs).collect()
-    }
-
     /// Where the threads of the worker's group may run, and how urgently; covers the processes that the last
     /// [`census`](Self::census) found.
     #[cfg(target_os = "linux")]

@@ -188,15 +188,6 @@ impl Side {
         Ok((slot, stepped.results.into_iter().map(Output).collect()))
     }
 
-    /// The ids of the worker's processes. `counted_anew` first looks for processes that have started or ended since the last
-    /// count, which takes up to some milliseconds.
-    pub fn processes(&mut self, counted_anew: bool) -> Vec<u32> {
-        if counted_anew {
-            let _counted = self.worker.census();
-        }
-        self.worker.processes()
-    }
-
     /// Whether the coordinator writes operands into the worker's memory, reads results out of it, and clocks each call.
     pub fn is_held(&self) -> bool {
         self.worker.is_held()

@@ -156,8 +156,7 @@ impl Pair<'_> {
     /// Reads the state of the device after a slot, before its results are asked for.
     fn read_device(&mut self, arm: Arm) {
         if let Some(reading) = self.workshop.read_device() {
-            let sides = [&mut self.baseline, &mut self.candidate];
-            let strangers = strangers(reading.processes.as_deref(), sides);
+            let strangers = reading.processes.as_deref().and_then(strangers);
             self.readings.note(arm, &reading, strangers);
         }
     }
