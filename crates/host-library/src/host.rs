@@ -161,6 +161,7 @@ impl Host for LibraryHost {
             device,
             details,
             memory,
+            heat: memory.is_some(),
         }
     }
 

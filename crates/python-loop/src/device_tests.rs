@@ -81,27 +81,41 @@ unsafe extern "C" fn lock(_memory: *mut c_void, _bytes: usize, _flags: c_uint) -
 }
 
 unsafe extern "C" fn unlock(_memory: *mut c_void) -> c_int {
-    called('o');
+    called('n');
     0
 }
 
 unsafe extern "C" fn load_module(_module: *mut Handle, text: *const c_void) -> c_int {
     // SAFETY: the text ends with a null byte.
     let text = unsafe { std::ffi::CStr::from_ptr(text.cast()) };
-    assert!(text.to_str().unwrap().contains(".entry gauntlet_gate("));
+    let kernels = [".entry gauntlet_gate(", ".entry gauntlet_open("];
+    assert!(
+        kernels
+            .iter()
+            .any(|kernel| text.to_str().unwrap().contains(kernel))
+    );
     0
 }
 
+/// The handle of the kernel that opens operands; the gate's is null.
+const OPENER: usize = 1;
+
 unsafe extern "C" fn find_function(
-    _function: *mut Handle,
+    function: *mut Handle,
     _module: Handle,
-    _name: *const std::ffi::c_char,
+    name: *const std::ffi::c_char,
 ) -> c_int {
+    // SAFETY: the name ends with a null byte, and the caller passes a variable.
+    unsafe {
+        if std::ffi::CStr::from_ptr(name) == c"gauntlet_open" {
+            *function = std::ptr::without_provenance_mut(OPENER);
+        }
+    }
     0
 }
 
 unsafe extern "C" fn launch(
-    _function: Handle,
+    function: Handle,
     blocks: c_uint,
     _: c_uint,
     _: c_uint,
@@ -110,9 +124,20 @@ unsafe extern "C" fn launch(
     _: c_uint,
     _shared: c_uint,
     _stream: Handle,
-    _arguments: *mut *mut c_void,
+    arguments: *mut *mut c_void,
     _more: *mut *mut c_void,
 ) -> c_int {
+    if function.addr() == OPENER {
+        called('o');
+        // SAFETY: the loop passes four numbers: the address, how many blocks lie there, and how they are sealed.
+        unsafe {
+            let [address, blocks, tensor, key] =
+                [0, 1, 2, 3].map(|index| *(*arguments.add(index)).cast::<u64>());
+            let bytes = std::slice::from_raw_parts_mut(address as *mut u8, 16 * blocks as usize);
+            crate::seal::apply(key, tensor, 0, bytes);
+        }
+        return 0;
+    }
     called('g');
     // 1024 multiprocessors of 1024 threads each.
     assert_eq!(blocks * threads, 1 << 20);
@@ -312,6 +337,7 @@ fn operands_reach_the_device_as_the_coordinator_wrote_them_and_results_come_back
     );
     let mut targets = [[0_u8; 64]; 3];
     let addresses = targets.each_mut().map(|target| target.as_mut_ptr() as u64);
+    staging.send().unwrap();
     // SAFETY: each array is as long as its operand.
     unsafe { staging.reveal(&addresses) }.unwrap();
     assert_eq!(targets, [loaded, [0; 64], loaded], "nothing else was written");
@@ -321,6 +347,7 @@ fn operands_reach_the_device_as_the_coordinator_wrote_them_and_results_come_back
         unsafe { std::ptr::write_bytes(address, byte, loaded.len()) };
     }
     CALLS.with_borrow_mut(String::clear);
+    staging.send().unwrap();
     // SAFETY: as above.
     unsafe { staging.reveal(&addresses) }.unwrap();
     assert_eq!(targets, [[9; 64], [0; 64], [8; 64]]);
@@ -345,5 +372,99 @@ fn operands_reach_the_device_as_the_coordinator_wrote_them_and_results_come_back
     let read = unsafe { std::slice::from_raw_parts(places[0][0] as *const u8, 64) };
     assert_eq!(read, [9; 64]);
     drop(staging);
-    assert!(CALLS.with_borrow(|calls| calls.contains('o')), "it is unlocked");
+    assert!(CALLS.with_borrow(|calls| calls.contains('n')), "it is unlocked");
+}
+
+#[test]
+fn sealed_operands_are_opened_on_the_device() {
+    use crate::staging::Staging;
+
+    let driver = Rc::new(driver());
+    // Not a whole number of blocks.
+    let plain: Vec<u8> = (0..21).collect();
+    let mut block = Block::new(Some(&driver), plain.len()).unwrap();
+    // SAFETY: the vector is as long as the block.
+    unsafe { block.take(0, plain.as_ptr() as u64, plain.len()) }.unwrap();
+    let inputs = [block];
+    let staging = Staging::new(&driver, inputs.iter().zip([true]), std::iter::empty()).unwrap();
+    let written = staging.addresses().next().flatten().unwrap();
+    // SAFETY: the operand's memory on the host is that long, and the loop only reads it.
+    let there = unsafe { std::slice::from_raw_parts_mut(written as *mut u8, plain.len()) };
+    crate::seal::apply(77, written, 0, there);
+    let mut target = [255_u8; 24];
+    let address = [target.as_mut_ptr() as u64];
+    staging.send().unwrap();
+    // SAFETY: the array is longer than the operand.
+    unsafe { staging.reveal(&address) }.unwrap();
+    assert_ne!(target[..21], plain);
+    CALLS.take();
+    staging.open(77).unwrap();
+    // SAFETY: as above.
+    unsafe { staging.reveal(&address) }.unwrap();
+    assert_eq!(CALLS.take(), "oc");
+    assert_eq!(target[..21], plain);
+    assert_eq!(target[21..], [255; 3], "nothing beyond the operand is written");
+}
+
+#[test]
+fn a_load_queues_calls_in_batches_and_never_waits_for_the_last_one() {
+    let device = Device::new(driver()).unwrap();
+    let loaded = |call: f64, seconds: f64| {
+        CALLS.take();
+        let now = Cell::new(1.0);
+        // The stand-in computes as soon as a call is queued.
+        let work = || {
+            called('k');
+            now.set(now.get() + call);
+            Ok::<_, String>(())
+        };
+        let load = device
+            .load(std::ptr::null_mut(), seconds, || now.get(), work)
+            .unwrap();
+        (load, CALLS.take())
+    };
+    // Long calls: one in a batch. The host waits for the batch before the last, and for the whole device at the end.
+    let ((calls, seconds), order) = loaded(0.25, 1.0);
+    assert_eq!((calls, seconds), (4, 1.0));
+    assert_eq!(order, "krkrwkrwkrs");
+    // Calls of half a millisecond: batches grow until they take two milliseconds.
+    let ((calls, seconds), order) = loaded(0.5_f64.powi(11), 0.1);
+    let batches: Vec<usize> = order.split('r').map(|batch| batch.matches('k').count()).collect();
+    assert_eq!(batches[..5], [1, 1, 2, 4, 8], "{order}");
+    assert!(batches.iter().all(|batch| *batch <= 8), "{order}");
+    assert!((0.1..0.105).contains(&seconds) && calls == batches.iter().sum::<usize>());
+    // At least one batch, and an error ends it.
+    assert_eq!(loaded(0.25, 0.0).0.0, 1);
+    let failed = device.load(std::ptr::null_mut(), 1.0, || 0.0, || Err("no".to_owned()));
+    assert_eq!(failed, Err("no".to_owned()));
+}
+
+#[test]
+fn the_kernel_that_opens_operands_computes_what_seals_them() {
+    use gauntlet_ptx::{Kernel, Launch, Memory, run};
+
+    let kernel = Kernel::read(include_str!("seal.ptx"), "gauntlet_open").unwrap();
+    let plain: Vec<u8> = (0..16 * 70).map(|byte| (byte * 7 % 251) as u8).collect();
+    let (tensor, key) = (0x7F12_3456_7000, 0xFEDC_BA98_7654_3210);
+    let mut sealed = plain.clone();
+    crate::seal::apply(key, tensor, 0, &mut sealed);
+    let mut memory = Memory::new();
+    let address = memory.allocate(sealed);
+    let parameter: Vec<u8> = [address, 70, tensor, key]
+        .iter()
+        .flat_map(|number| number.to_le_bytes())
+        .collect();
+    // Fewer threads than blocks of the seal, and more than the rest of them.
+    let launch = Launch {
+        kernel: &kernel,
+        grid: [2, 1, 1],
+        block: [32, 1, 1],
+        cluster: 1,
+        shared_bytes: 0,
+        parameter: &parameter,
+        overlaps: false,
+        only: None,
+    };
+    run(&[launch], &mut memory, 1).unwrap();
+    assert_eq!(memory.contents(address).unwrap(), plain);
 }

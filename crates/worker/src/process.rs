@@ -108,7 +108,10 @@ impl WorkerProcess {
         // A Python worker has not seen its kernel yet, so the answer is the system's alone. A shared library is loaded by now.
         let process = worker.leader.pid();
         match description.memory.map(|address| Held::tried(process, address)) {
-            Some(Ok(held)) => worker.held = Some(held),
+            Some(Ok(mut held)) => {
+                held.heats = description.heat;
+                worker.held = Some(held);
+            }
             Some(Err(error)) => worker.unreachable = Some(error.to_string()),
             None => {}
         }

@@ -130,6 +130,10 @@ pub enum Request {
         /// As for `run`.
         #[serde(default = "poison", skip_serializing_if = "is_poison")]
         poison: u8,
+        /// Seconds of load right before each call, in which the worker calls the kernel back to back on other operands; none
+        /// if this is empty. Only for workers whose description says `heat`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        heat: Vec<f64>,
     },
     /// Write the result of a call of the last `run` or `time` to this file (safetensors).
     Output {
@@ -281,6 +285,21 @@ pub enum Turn {
     Ready {
         /// Where its inputs lie, by name.
         inputs: BTreeMap<String, Place>,
+        /// Whether a load comes next, and the operands have to be written sealed.
+        #[serde(default, skip_serializing_if = "is_false")]
+        sealed: bool,
+    },
+    /// The load before a call begins.
+    Heating {
+        /// The seconds that it is to last.
+        heating: f64,
+    },
+    /// The load before a call is over, and the device is idle.
+    Heated {
+        /// How many calls it made.
+        heated: usize,
+        /// Seconds in which calls ran; on a GPU, until all of them had ended.
+        busy: f64,
     },
     /// The call is over, and its outputs lie in the worker's memory.
     Done {
@@ -299,6 +318,10 @@ pub enum Turn {
         /// Seconds that the whole call took.
         over: f64,
     },
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Where a tensor lies in a worker's memory: its address, followed by its strides in bytes unless it is row-major. If
@@ -321,6 +344,9 @@ pub struct Description {
     /// its memory and reads results there. Only hosts of Gauntlet give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Whether it takes `heat` in `step`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub heat: bool,
 }
 
 /// The resources of a built candidate, by name: `registers`, `spills`, `shared-memory-bytes`, `panel-bytes`,
@@ -394,6 +420,7 @@ mod tests {
         for line in [
             r#"{"id":5,"call":"step","copies":[3,0]}"#,
             r#"{"id":5,"call":"step","copies":[3],"poison":90}"#,
+            r#"{"id":5,"call":"step","copies":[3],"heat":[0.5]}"#,
             r#"{"id":5,"call":"output","path":"result"}"#,
             r#"{"id":5,"call":"output","path":"result","index":2}"#,
             r#"{"id":5,"call":"calibrate","quick":true}"#,
