@@ -1,5 +1,6 @@
 //! The task that is bound, its inputs, and the results of the last request.
 
+mod call;
 mod heating;
 mod returned;
 
@@ -16,6 +17,7 @@ use crate::python::{Failed, Object, Python};
 use crate::results::{Library, Output, Tree};
 use crate::staging::Staging;
 use crate::turns::Turns;
+use call::Call;
 use heating::Heat;
 use returned::Returned;
 
@@ -55,40 +57,8 @@ struct Kept {
     blocks: [Option<Block>; 2],
 }
 
-/// One call of a request.
-struct Call {
-    arguments: Object,
-    keywords: Option<Object>,
-    file: usize,
-    /// Addresses of the inputs.
-    inputs: Vec<u64>,
-    /// Addresses of outputs that are written in place; empty if there are none.
-    in_place: Vec<u64>,
-    /// The line that says where the inputs lie, for a coordinator that writes them.
-    ready: Vec<u8>,
-}
-
-impl Call {
-    /// From a tuple; see [`Host::run`].
-    fn new(call: &Object) -> Result<Self, Failed> {
-        let keywords = call.item(1)?;
-        Ok(Self {
-            arguments: call.item(0)?,
-            keywords: (!keywords.is_none()).then_some(keywords),
-            file: call.item(2)?.number()? as usize,
-            inputs: addresses(&call.item(3)?)?,
-            in_place: addresses(&call.item(4)?)?,
-            ready: call.item(5)?.bytes()?,
-        })
-    }
-}
-
 fn gone(error: std::io::Error) -> Failed {
     Failed::Because(format!("the coordinator does not answer: {error}"))
-}
-
-fn addresses(tuple: &Object) -> Result<Vec<u64>, Failed> {
-    tuple.items()?.iter().map(Object::address).collect()
 }
 
 impl Host {
@@ -198,8 +168,9 @@ impl Host {
 
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
     /// cleared before each call, None or the protocol's two descriptors, if the coordinator steps through the calls, and the
-    /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late. A call is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the
-    /// outputs that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
+    /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late. A call
+    /// is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the outputs
+    /// that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
     pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
         let kernel = request.item(0)?;
         let calls = request.item(1)?.items()?;

@@ -182,12 +182,13 @@ impl WorkerProcess {
             results: Vec::new(),
             loads: Vec::new(),
         };
+        let mut since = Instant::now();
         let mut line = self.await_line(&asked, &request)?;
         for call in calls {
             let mut turn = self.turn(&asked, &line)?;
             let mut load = None;
             if let Turn::Heating { .. } = turn {
-                load = Some(self.load_after(&asked, &line, call.heat, false)?);
+                load = Some(self.load_after(&asked, (since, &line), call.heat, false)?);
                 line = self.await_line(&asked, &[])?;
                 turn = self.turn(&asked, &line)?;
             }
@@ -201,12 +202,13 @@ impl WorkerProcess {
             }
             let mut moving = None;
             let mut seen;
+            since = Instant::now();
             (line, seen) = self.clocked_line(&asked, b"\n")?;
             turn = self.turn(&asked, &line)?;
             let mut sent = 0.0;
             if let (Turn::Heating { .. }, Some(key)) = (&turn, key) {
                 sent = seen;
-                load = Some(self.load_after(&asked, &line, call.heat, true)?);
+                load = Some(self.load_after(&asked, (since, &line), call.heat, true)?);
                 (line, seen) = self.clocked_line(&asked, format!("{key:016x}\n").as_bytes())?;
                 turn = self.turn(&asked, &line)?;
             }
@@ -253,6 +255,7 @@ impl WorkerProcess {
             if call.is_drawn {
                 stepped.results.push(self.read_outputs(outputs, &places)?);
             }
+            since = Instant::now();
             self.go_on(&asked, b"\n")?;
             line = self.await_line(&asked, &[])?;
         }
