@@ -75,7 +75,7 @@ fn a_load_queues_calls_in_batches_and_never_waits_for_the_last_one() {
 fn the_kernel_that_opens_operands_computes_what_seals_them() {
     use gauntlet_ptx::{Kernel, Launch, Memory, run};
 
-    let kernel = Kernel::read(include_str!("seal.ptx"), "gauntlet_open").unwrap();
+    let kernel = Kernel::read(include_str!("../seal.ptx"), "gauntlet_open").unwrap();
     let plain: Vec<u8> = (0..16 * 70).map(|byte| (byte * 7 % 251) as u8).collect();
     let (tensor, key) = (0x7F12_3456_7000, 0xFEDC_BA98_7654_3210);
     let mut sealed = plain.clone();
