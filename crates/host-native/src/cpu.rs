@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use bytemuck::{Pod, Zeroable};
 use gauntlet_formats::{Tensor, TensorSpec};
-use gauntlet_worker::Turns;
 use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Turn};
+use gauntlet_worker::{Turns, back_to_back};
 
 use crate::operands::check_memory;
 use crate::service::{Addresses, Call, Planned, broken};
@@ -76,7 +76,7 @@ impl CpuPlace {
         let bytes: usize = outputs.iter().map(TensorSpec::bytes).sum();
         let bytes = bytes.saturating_mul(planned.copies.len());
         let mut samples = Vec::with_capacity(planned.copies.len());
-        self.each(planned, bytes, |place, inputs| {
+        self.each(planned, bytes, |place, _, inputs| {
             results.reserve_exact(bytes.saturating_sub(results.len()));
             let mut filled = place.fill(outputs, planned.poison);
             call.prepare(&addresses(inputs, &mut filled))?;
@@ -106,14 +106,17 @@ impl CpuPlace {
         call: &mut dyn Call,
         turns: &mut Turns,
     ) -> Result<(), Failure> {
-        let gone = |error: std::io::Error| broken(format!("the coordinator does not answer: {error}"));
-        self.each(planned, 0, |place, inputs| {
+        self.each(planned, 0, |place, number, inputs| {
+            if let Some(seconds) = planned.heat.get(number) {
+                place.heat(planned, number, case, call, *seconds, turns)?;
+            }
             let mut filled = place.fill(&case.outputs, planned.poison);
             let addresses = addresses(inputs, &mut filled);
             call.prepare(&addresses)?;
             let names = case.inputs.iter().map(|spec| spec.name.clone());
             let ready = Turn::Ready {
                 inputs: names.zip(addresses.inputs.iter().map(place_at)).collect(),
+                sealed: false,
             };
             let ready = serde_json::to_vec(&ready).map_err(|error| broken(error.to_string()))?;
             turns.ready(&ready).map_err(gone)?;
@@ -123,22 +126,46 @@ impl CpuPlace {
         })
     }
 
-    /// Does something with the inputs of each planned copy in turn. `results` is how many bytes its results take in all.
+    /// The load before a planned call: the kernel is called back to back on another copy, in memory of its own, and on what
+    /// the call before has left there.
+    fn heat(
+        &mut self,
+        planned: &Planned<'_>,
+        number: usize,
+        case: &CaseRequest,
+        call: &mut dyn Call,
+        seconds: f64,
+        turns: &mut Turns,
+    ) -> Result<(), Failure> {
+        let other = (planned.copies[number] + 1) % planned.operands.copies();
+        let mut inputs = self.place(planned.operands.copy(other));
+        let mut outputs = self.fill(&case.outputs, planned.poison);
+        call.prepare(&addresses(&mut inputs, &mut outputs))?;
+        turns.heating(seconds).map_err(gone)?;
+        let begun = Instant::now();
+        let clock = || begun.elapsed().as_secs_f64();
+        let (calls, busy) = back_to_back(seconds, clock, || call.call())?;
+        turns.heated(calls, busy).map_err(gone)
+    }
+
+    /// Does something with the number and the inputs of each planned copy in turn. `results` is how many bytes its results take in all.
     fn each(
         &mut self,
         planned: &Planned<'_>,
         results: usize,
-        mut work: impl FnMut(&mut Self, &mut [Placed]) -> Result<(), Failure>,
+        mut work: impl FnMut(&mut Self, usize, &mut [Placed]) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let total = planned.operands.copies();
         let copies: Vec<usize> = planned.copies.iter().map(|copy| copy % total).collect();
         let distinct: BTreeSet<usize> = copies.iter().copied().collect();
+        // A copy that is placed anew, and that of a load.
+        let spare = 1 + usize::from(!planned.heat.is_empty());
         check_memory(
             &format!(
                 "{} copies of the operands and {results} bytes of results",
                 distinct.len()
             ),
-            (planned.operands.bytes() * (distinct.len() + 1)).saturating_add(results),
+            (planned.operands.bytes() * (distinct.len() + spare)).saturating_add(results),
         )?;
         let mut inputs: BTreeMap<usize, Vec<Placed>> = distinct
             .into_iter()
@@ -146,7 +173,7 @@ impl CpuPlace {
             .collect();
         for (index, copy) in copies.iter().enumerate() {
             if let Some(placed) = inputs.get_mut(copy) {
-                work(self, placed)?;
+                work(self, index, placed)?;
             }
             if copies[index + 1..].contains(copy) {
                 // The old memory is freed only after the new was allocated, so the addresses differ.
@@ -178,6 +205,10 @@ impl CpuPlace {
         self.placed += 1;
         Placed::new(bytes, self.placed % SHIFTS)
     }
+}
+
+fn gone(error: std::io::Error) -> Failure {
+    broken(format!("the coordinator does not answer: {error}"))
 }
 
 fn addresses(inputs: &mut [Placed], outputs: &mut [Placed]) -> Addresses {
@@ -240,20 +271,25 @@ mod tests {
         }
     }
 
-    #[test]
-    fn every_call_has_fresh_inputs_poisoned_outputs_and_a_result_of_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let spec = TensorSpec::new("x", DataType::U8, [100]);
+    /// Three copies of two files, full of 10 and of 20.
+    fn operands(folder: &std::path::Path, spec: &TensorSpec) -> Operands {
         let paths: Vec<_> = [10_u8, 20]
             .into_iter()
             .map(|byte| {
-                let path = folder.path().join(byte.to_string());
+                let path = folder.join(byte.to_string());
                 let tensor = Tensor::filled(spec.clone(), byte);
                 gauntlet_formats::save_tensors([(&tensor.spec, tensor.bytes.as_slice())], &path).unwrap();
                 path
             })
             .collect();
-        let operands = Operands::load(&paths, std::slice::from_ref(&spec), 3).unwrap();
+        Operands::load(&paths, std::slice::from_ref(spec), 3).unwrap()
+    }
+
+    #[test]
+    fn every_call_has_fresh_inputs_poisoned_outputs_and_a_result_of_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = TensorSpec::new("x", DataType::U8, [100]);
+        let operands = operands(folder.path(), &spec);
         assert_eq!((operands.copies(), operands.bytes()), (3, 100));
         let planned = Planned {
             operands: &operands,
@@ -261,6 +297,7 @@ mod tests {
             copies: &[0, 1, 1, 2, 0],
             poison: 0x5A,
             is_timed: true,
+            heat: &[],
         };
         let outputs = [TensorSpec::new("y", DataType::U8, [100])];
         let mut call = Adding::default();
@@ -279,5 +316,64 @@ mod tests {
             .iter()
             .flat_map(|one| one.inputs.iter().chain(&one.outputs));
         assert!(all.into_iter().all(|address| address % 64 == 0));
+    }
+
+    #[test]
+    fn a_load_is_on_another_copy_and_ends_before_the_operands_of_its_call_are_written() {
+        use std::io::{BufRead, BufReader, Write};
+        use std::os::fd::AsRawFd;
+
+        let folder = tempfile::tempdir().unwrap();
+        let spec = TensorSpec::new("x", DataType::U8, [100]);
+        let operands = operands(folder.path(), &spec);
+        let planned = Planned {
+            operands: &operands,
+            copies: &[0, 1],
+            poison: 0x5A,
+            is_timed: true,
+            // Each load is one call.
+            heat: &[0.0, 0.0],
+        };
+        let case = CaseRequest {
+            task: "adding".to_owned(),
+            sizes: serde_json::Value::Null,
+            inputs: vec![spec.clone()],
+            constant: Vec::new(),
+            outputs: vec![TensorSpec::new("y", DataType::U8, [100])],
+        };
+        let (requests, mut coordinator) = std::io::pipe().unwrap();
+        let (told, replies) = std::io::pipe().unwrap();
+        coordinator.write_all(b"\n\n\n\n").unwrap();
+        // SAFETY: both pipes stay open until the end of this test.
+        let mut turns = unsafe { Turns::on(requests.as_raw_fd(), replies.as_raw_fd()) };
+        let mut call = Adding::default();
+        CpuPlace::default()
+            .step(&planned, &case, &mut call, &mut turns)
+            .unwrap();
+        drop(replies);
+        let lines: Vec<Turn> = BufReader::new(told)
+            .lines()
+            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+            .collect();
+        for (number, turns) in lines.chunks(4).enumerate() {
+            let [
+                Turn::Heating { .. },
+                Turn::Heated { heated: 1, .. },
+                Turn::Ready { inputs, .. },
+                Turn::Done { .. },
+            ] = turns
+            else {
+                panic!("{turns:?}");
+            };
+            let [load, earnest] = &call.addresses[2 * number..][..2] else {
+                panic!("a load of one call, and the call");
+            };
+            assert_eq!(inputs["x"], [earnest.inputs[0] as i64]);
+            assert_ne!(load.inputs, earnest.inputs);
+            assert_ne!(load.outputs, earnest.outputs);
+        }
+        assert_eq!((lines.len(), call.addresses.len()), (8, 4));
+        // The call in earnest finds its outputs as it is to find them, whatever the load has written.
+        assert!(call.found.iter().all(|byte| *byte == 0x5A));
     }
 }

@@ -156,6 +156,7 @@ impl CudaPlace {
             inputs: named
                 .filter_map(|(name, address)| Some((name.clone(), vec![address? as i64])))
                 .collect(),
+            sealed: false,
         };
         let ready = serde_json::to_vec(&ready).map_err(|error| broken(error.to_string()))?;
         let comes: Vec<bool> = staging.addresses().map(|address| address.is_some()).collect();

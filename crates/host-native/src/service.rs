@@ -46,6 +46,8 @@ pub struct Planned<'a> {
     pub poison: u8,
     /// Whether the times are wanted, and not the results alone.
     pub is_timed: bool,
+    /// Seconds of load right before each call that the coordinator steps through; empty for none.
+    pub heat: &'a [f64],
 }
 
 /// What a host of kernels on plain tensors implements.
@@ -113,6 +115,7 @@ impl<H: Host> HostService<H> {
             copies,
             poison,
             is_timed,
+            heat: &[],
         };
         let samples = self.host.compute(&planned, &mut self.results)?;
         self.calls = samples.len();
@@ -168,7 +171,7 @@ impl<H: Host> Service for HostService<H> {
         save(&case.outputs, &self.results[index * row..][..row], path)
     }
 
-    fn step(&mut self, copies: &[usize], poison: u8) -> Result<(), Failure> {
+    fn step(&mut self, copies: &[usize], poison: u8, heat: &[f64]) -> Result<(), Failure> {
         self.calls = 0;
         let planned = Planned {
             operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
@@ -176,6 +179,7 @@ impl<H: Host> Service for HostService<H> {
             copies,
             poison,
             is_timed: true,
+            heat,
         };
         // SAFETY: standard input and output stay open until the process ends.
         let mut turns = unsafe { Turns::on(0, 1) };

@@ -1,5 +1,7 @@
 //! The task that is bound, its inputs, and the results of the last request.
 
+mod call;
+mod heating;
 mod returned;
 
 use std::collections::HashMap;
@@ -15,6 +17,8 @@ use crate::python::{Failed, Object, Python};
 use crate::results::{Library, Output, Tree};
 use crate::staging::Staging;
 use crate::turns::Turns;
+use call::Call;
+use heating::Heat;
 use returned::Returned;
 
 /// Addresses of tensors on a GPU are multiples of this, as those that cudaMalloc gives.
@@ -53,25 +57,8 @@ struct Kept {
     blocks: [Option<Block>; 2],
 }
 
-/// One call of a request.
-struct Call {
-    arguments: Object,
-    keywords: Option<Object>,
-    file: usize,
-    /// Addresses of the inputs.
-    inputs: Vec<u64>,
-    /// Addresses of outputs that are written in place; empty if there are none.
-    in_place: Vec<u64>,
-    /// The line that says where the inputs lie, for a coordinator that writes them.
-    ready: Vec<u8>,
-}
-
 fn gone(error: std::io::Error) -> Failed {
     Failed::Because(format!("the coordinator does not answer: {error}"))
-}
-
-fn addresses(tuple: &Object) -> Result<Vec<u64>, Failed> {
-    tuple.items()?.iter().map(Object::address).collect()
 }
 
 impl Host {
@@ -180,23 +167,14 @@ impl Host {
     }
 
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
-    /// cleared before each call, and None or the protocol's two descriptors, if the coordinator steps through the calls. A
-    /// call is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the
-    /// outputs that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
+    /// cleared before each call, None or the protocol's two descriptors, if the coordinator steps through the calls, and the
+    /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late. A call
+    /// is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the outputs
+    /// that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
     pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
         let kernel = request.item(0)?;
-        let mut calls = Vec::new();
-        for call in request.item(1)?.items()? {
-            let keywords = call.item(1)?;
-            calls.push(Call {
-                arguments: call.item(0)?,
-                keywords: (!keywords.is_none()).then_some(keywords),
-                file: call.item(2)?.number()? as usize,
-                inputs: addresses(&call.item(3)?)?,
-                in_place: addresses(&call.item(4)?)?,
-                ready: call.item(5)?.bytes()?,
-            });
-        }
+        let calls = request.item(1)?.items()?;
+        let calls: Vec<Call> = calls.iter().map(Call::new).collect::<Result<_, _>>()?;
         let poison = request.item(2)?.number()? as u8;
         let stream = request.item(3)?.address()? as Handle;
         let cold = request.item(4)?.number()? != 0;
@@ -207,6 +185,8 @@ impl Host {
             // SAFETY: the worker keeps both open until the process ends.
             turns = Some(unsafe { Turns::on(pipe(0)?, pipe(1)?) });
         }
+        let heats = request.item(6)?.items()?;
+        let heats: Vec<Heat> = heats.iter().map(Heat::new).collect::<Result<_, _>>()?;
         self.keep(if turns.is_some() { 0 } else { calls.len() })?;
         for call in &calls {
             self.fill_outputs(call, poison, false)?;
@@ -214,15 +194,30 @@ impl Host {
         let mut times = Vec::new();
         for (number, call) in calls.iter().enumerate() {
             let begun = Instant::now();
-            self.place(call)?;
-            self.fill_outputs(call, poison, true)?;
-            for address in &call.in_place {
-                self.filled.remove(address);
+            let heat = heats.get(number);
+            let (early, late) = (
+                heat.filter(|heat| !heat.is_late),
+                heat.filter(|heat| heat.is_late),
+            );
+            if let Some((turns, heat)) = turns.as_mut().zip(early) {
+                self.heat(turns, &kernel, heat, poison, stream)?;
             }
+            self.place(call)?;
+            self.poison_for(call, poison)?;
             if let Some(turns) = &mut turns {
                 turns.ready(&call.ready).map_err(gone)?;
             }
-            let revealed = Instant::now();
+            let mut revealed = Instant::now();
+            self.staging.send()?;
+            if let Some((turns, heat)) = turns.as_mut().zip(late) {
+                self.heat(turns, &kernel, heat, poison, stream)?;
+                let key = turns.key().map_err(gone)?;
+                revealed = Instant::now();
+                // The tensors of the load lay in the same pool.
+                self.place(call)?;
+                self.poison_for(call, poison)?;
+                self.staging.open(key)?;
+            }
             // SAFETY: the worker gives addresses in the pool, each with room for its input.
             unsafe { self.staging.reveal(&call.inputs) }?;
             self.settle(cold)?;
@@ -323,6 +318,15 @@ impl Host {
                 },
                 _ => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Fills the outputs on the device that a call writes in place. Those on the host are filled already.
+    fn poison_for(&mut self, call: &Call, poison: u8) -> Result<(), Failed> {
+        self.fill_outputs(call, poison, true)?;
+        for address in &call.in_place {
+            self.filled.remove(address);
         }
         Ok(())
     }

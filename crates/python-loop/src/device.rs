@@ -1,5 +1,7 @@
 //! A GPU: the clock of its work, and its second-level cache.
 
+mod load;
+
 use std::ffi::c_int;
 use std::rc::Rc;
 use std::time::Instant;

@@ -15,9 +15,14 @@
 //! each, and keeps no results, because the coordinator reads those that it has drawn. Tensors on a GPU then go through
 //! memory of the host (module `staging`), for which `gauntlet_hold` makes room.
 //!
+//! Right before a call the coordinator may ask for a load: calls on other operands, back to back, of which nothing is kept. On
+//! a GPU the operands of the call in earnest have come by then, and are sealed until the load is over (module `opener`).
+//!
 //! The functions of Python are found in the running interpreter (module `python`), those of the CUDA driver in libcuda
 //! (module `driver`), so the library needs neither to be compiled.
 
+#[path = "../../worker/src/burst.rs"]
+mod burst;
 mod calls;
 mod device;
 #[cfg(test)]
@@ -25,8 +30,12 @@ mod device_tests;
 mod driver;
 mod gate;
 mod memory;
+mod opener;
 mod python;
 mod results;
+#[cfg(test)]
+#[path = "../../worker/src/seal.rs"]
+mod seal;
 mod staging;
 #[path = "../../worker/src/turns.rs"]
 mod turns;

@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use crate::driver::{Driver, checked};
 use crate::memory::{Block, DeviceBlock, Layout};
+use crate::opener::{BLOCK, Opener};
 
 /// The way of all tensors of a task. Empty if the coordinator does not hold the worker.
 #[derive(Default)]
@@ -17,6 +18,7 @@ pub struct Staging {
     operands: Vec<Option<Operand>>,
     /// For each output; none for those on the host.
     results: Vec<Option<HostBlock>>,
+    opener: Option<Opener>,
 }
 
 impl Staging {
@@ -39,6 +41,7 @@ impl Staging {
             results: outputs
                 .map(|bytes| bytes.map(|bytes| HostBlock::new(driver, bytes)))
                 .collect(),
+            opener: Some(Opener::new(driver)?),
         })
     }
 
@@ -50,15 +53,25 @@ impl Staging {
             .map(move |operand| operand.as_ref().map(address))
     }
 
-    /// Copies what the coordinator has written to these addresses on the device, all at once after the last has come over
-    /// the bus.
+    /// Copies what the coordinator has written to the device, to where no kernel looks.
+    pub fn send(&self) -> Result<(), String> {
+        self.operands.iter().flatten().try_for_each(Operand::send)
+    }
+
+    /// Opens what came sealed.
+    pub fn open(&self, key: u64) -> Result<(), String> {
+        let Some(opener) = &self.opener else {
+            return Ok(());
+        };
+        let mut operands = self.operands.iter().flatten();
+        operands.try_for_each(|operand| operand.open(opener, key))
+    }
+
+    /// Copies what was sent to these addresses on the device, all at once after the last has come over the bus.
     ///
     /// # Safety
     /// Each address has room for its input, and nothing else uses it meanwhile.
     pub unsafe fn reveal(&self, addresses: &[u64]) -> Result<(), String> {
-        for operand in self.operands.iter().flatten() {
-            operand.send()?;
-        }
         for (operand, address) in self.operands.iter().zip(addresses) {
             if let Some(operand) = operand {
                 // SAFETY: the caller vouches for the address.
@@ -141,8 +154,8 @@ impl Drop for HostBlock {
 /// An operand on its way to the GPU.
 struct Operand {
     host: HostBlock,
-    /// Where the copy over the bus ends.
-    hidden: Block,
+    /// Where the copy over the bus ends: as long as whole blocks of a seal.
+    hidden: DeviceBlock,
 }
 
 impl Operand {
@@ -154,25 +167,27 @@ impl Operand {
         let mut host = HostBlock::new(driver, pristine.bytes);
         // SAFETY: the block is as long as the memory of the host.
         unsafe { host.take(pristine.address) }?;
-        Ok(Self {
-            host,
-            hidden: Block::new(Some(driver), pristine.bytes)?,
-        })
+        let hidden = DeviceBlock::new(driver, pristine.bytes.next_multiple_of(BLOCK))?;
+        Ok(Self { host, hidden })
     }
 
     /// Copies what the coordinator has written to the GPU, to where no kernel looks.
     fn send(&self) -> Result<(), String> {
-        let Block::Device(hidden) = &self.hidden else {
-            return Ok(());
-        };
         let bytes = &self.host.bytes;
         if bytes.is_empty() {
             return Ok(());
         }
-        // SAFETY: the block on the device is as long as the memory of the host.
+        // SAFETY: the block on the device is at least as long as the memory of the host.
         let status =
-            unsafe { (self.host.driver.copy_up)(hidden.address, bytes.as_ptr().cast(), bytes.len()) };
+            unsafe { (self.host.driver.copy_up)(self.hidden.address, bytes.as_ptr().cast(), bytes.len()) };
         checked(status, "an operand cannot be copied to the device")
+    }
+
+    /// Opens it there.
+    fn open(&self, opener: &Opener, key: u64) -> Result<(), String> {
+        let blocks = self.hidden.bytes / BLOCK;
+        // SAFETY: the block is that long, and only this loop uses it.
+        unsafe { opener.open(self.hidden.address, blocks, self.host.address(), key) }
     }
 
     /// Copies it from there to an address on the device.
@@ -180,7 +195,12 @@ impl Operand {
     /// # Safety
     /// As many bytes can be written there, and nothing else uses them meanwhile.
     unsafe fn reveal(&self, address: u64) -> Result<(), String> {
-        // SAFETY: the caller vouches for the target.
-        unsafe { self.hidden.give(address) }
+        let bytes = self.host.bytes.len();
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller vouches for the target, and the block is at least as long.
+        let status = unsafe { (self.host.driver.copy)(address, self.hidden.address, bytes) };
+        checked(status, "a tensor cannot be copied")
     }
 }

@@ -17,6 +17,7 @@ use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
 use crate::error::WorkerError;
+use crate::heat::{Heat, Load};
 use crate::memory::{pieces, read, write};
 use crate::operand::Operand;
 use crate::process::{Asked, WorkerProcess};
@@ -51,6 +52,8 @@ pub struct Call<'a> {
     pub operands: &'a [Operand],
     /// Whether its result is read. The worker cannot know before the call is over.
     pub is_drawn: bool,
+    /// The load right before it.
+    pub heat: Option<Heat>,
 }
 
 /// Calls that were clocked one by one.
@@ -66,6 +69,8 @@ pub struct Stepped {
     pub moving: Vec<f64>,
     /// The outputs of the drawn calls, in the order of the calls.
     pub results: Vec<Vec<Tensor>>,
+    /// The load before each call that had one.
+    pub loads: Vec<Load>,
 }
 
 /// What the coordinator knows of a worker that it holds.
@@ -74,8 +79,10 @@ pub(crate) struct Held {
     process: Pid,
     has_operands: bool,
     is_stopped: bool,
-    /// The set that lies where the worker takes operands for a GPU from: it need not be written again.
+    /// The set that lies unsealed where the worker takes operands for a GPU from: it need not be written again.
     on_the_way: Option<usize>,
+    /// Whether it can be put under load right before a call.
+    pub heats: bool,
 }
 
 impl Held {
@@ -95,6 +102,7 @@ impl Held {
             has_operands: false,
             is_stopped: false,
             on_the_way: None,
+            heats: false,
         })
     }
 
@@ -128,6 +136,11 @@ impl WorkerProcess {
         self.held.is_some()
     }
 
+    /// Whether it is held and can be put under load right before a call.
+    pub fn heats(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.heats)
+    }
+
     /// Holds the worker no longer: it loads operands and times its calls by itself. Comes before its first load, until which
     /// it has not been stopped.
     pub fn release(&mut self) {
@@ -148,6 +161,9 @@ impl WorkerProcess {
     /// goes on once more, and says that the call is over before it copies the outputs: the clock of a call runs between
     /// these, and another one before and after.
     ///
+    /// A load before a call comes before its operands are written. On a GPU it comes after they have been copied there, since
+    /// that takes long: they are sealed until the load is over.
+    ///
     /// # Errors
     /// If the worker is not held, names no place that can be read or written, or has a process that runs while it is stopped.
     pub fn step(
@@ -157,29 +173,51 @@ impl WorkerProcess {
         poison: u8,
     ) -> Result<Stepped, WorkerError> {
         let copies = calls.iter().map(|call| call.copy).collect();
-        let (asked, request) = self.open(Request::Step { copies, poison })?;
+        let heat: Vec<f64> = calls.iter().filter_map(|call| Some(call.heat?.seconds)).collect();
+        let (asked, request) = self.open(Request::Step { copies, poison, heat })?;
         let mut stepped = Stepped {
             samples: Vec::with_capacity(calls.len()),
             seen: Vec::with_capacity(calls.len()),
             moving: Vec::with_capacity(calls.len()),
             results: Vec::new(),
+            loads: Vec::new(),
         };
+        let mut since = Instant::now();
         let mut line = self.await_line(&asked, &request)?;
         for call in calls {
-            let Turn::Ready { inputs } = self.turn(&asked, &line)? else {
+            let mut turn = self.turn(&asked, &line)?;
+            let mut load = None;
+            if let Turn::Heating { .. } = turn {
+                load = Some(self.load_after(&asked, (since, &line), call.heat, false)?);
+                line = self.await_line(&asked, &[])?;
+                turn = self.turn(&asked, &line)?;
+            }
+            let Turn::Ready { inputs, sealed } = turn else {
                 return Err(self.out_of_turn(&asked, &line));
             };
+            let key = call.heat.filter(|_| sealed).map(|heat| heat.key);
             let on_the_way = self.held.as_mut().and_then(|held| held.on_the_way.take());
-            if !call.operands.is_empty() && on_the_way != Some(call.set) {
-                self.write_operands(call, |name| inputs.get(name))?;
+            if !call.operands.is_empty() && (sealed || on_the_way != Some(call.set)) {
+                self.write_operands(call, key, |name| inputs.get(name))?;
             }
             let mut moving = None;
             let mut seen;
-            (line, seen) = self.clocked_line(&asked)?;
-            let mut turn = self.turn(&asked, &line)?;
+            since = Instant::now();
+            (line, seen) = self.clocked_line(&asked, b"\n")?;
+            turn = self.turn(&asked, &line)?;
+            let mut sent = 0.0;
+            if let (Turn::Heating { .. }, Some(key)) = (&turn, key) {
+                sent = seen;
+                load = Some(self.load_after(&asked, (since, &line), call.heat, true)?);
+                (line, seen) = self.clocked_line(&asked, format!("{key:016x}\n").as_bytes())?;
+                turn = self.turn(&asked, &line)?;
+            }
+            if load.is_some() != call.heat.is_some() {
+                return Err(self.out_of_turn(&asked, &line));
+            }
             if let Turn::Placed { .. } = turn {
-                let placed = seen;
-                (line, seen) = self.clocked_line(&asked)?;
+                let placed = sent + seen;
+                (line, seen) = self.clocked_line(&asked, b"\n")?;
                 let over = Instant::now();
                 let Turn::Over { .. } = self.turn(&asked, &line)? else {
                     return Err(self.out_of_turn(&asked, &line));
@@ -187,9 +225,12 @@ impl WorkerProcess {
                 line = self.await_line(&asked, &[])?;
                 moving = Some(placed + over.elapsed().as_secs_f64());
                 turn = self.turn(&asked, &line)?;
-                if let Some(held) = self.held.as_mut().filter(|_| !call.operands.is_empty()) {
+                let is_plain = !sealed && !call.operands.is_empty();
+                if let Some(held) = self.held.as_mut().filter(|_| is_plain) {
                     held.on_the_way = Some(call.set);
                 }
+            } else if sealed {
+                return Err(self.out_of_turn(&asked, &line));
             }
             // Tensors lie on the GPU in all calls or in none.
             let moved_before = moving.map_or(0, |_| stepped.seen.len());
@@ -209,11 +250,13 @@ impl WorkerProcess {
             };
             stepped.seen.push(seen);
             stepped.moving.extend(moving);
+            stepped.loads.extend(load);
             stepped.samples.push(self.sample(&asked, seconds, &line)?);
             if call.is_drawn {
                 stepped.results.push(self.read_outputs(outputs, &places)?);
             }
-            self.go_on(&asked)?;
+            since = Instant::now();
+            self.go_on(&asked, b"\n")?;
             line = self.await_line(&asked, &[])?;
         }
         match self.close(&asked, &line)? {
@@ -222,16 +265,16 @@ impl WorkerProcess {
         }
     }
 
-    /// Lets the worker go on until its next line; also returns the seconds until then.
-    fn clocked_line(&mut self, asked: &Asked) -> Result<(String, f64), WorkerError> {
+    /// Lets the worker go on with a line until its next one; also returns the seconds until then.
+    fn clocked_line(&mut self, asked: &Asked, sent: &[u8]) -> Result<(String, f64), WorkerError> {
         let begun = Instant::now();
-        self.go_on(asked)?;
+        self.go_on(asked, sent)?;
         let line = self.await_line(asked, &[])?;
         Ok((line, begun.elapsed().as_secs_f64()))
     }
 
     /// A line as the worker's turn. Any other line has to be a failure.
-    fn turn(&mut self, asked: &Asked, line: &str) -> Result<Turn, WorkerError> {
+    pub(crate) fn turn(&mut self, asked: &Asked, line: &str) -> Result<Turn, WorkerError> {
         match serde_json::from_str(line) {
             Ok(turn) => Ok(turn),
             Err(_) => {
@@ -241,7 +284,7 @@ impl WorkerProcess {
         }
     }
 
-    fn out_of_turn(&mut self, asked: &Asked, line: &str) -> WorkerError {
+    pub(crate) fn out_of_turn(&mut self, asked: &Asked, line: &str) -> WorkerError {
         self.garbage(
             asked.call,
             "it is not the worker's turn for this".to_owned(),
@@ -262,13 +305,13 @@ impl WorkerProcess {
         Err(self.garbage(asked.call, "no such time can be".to_owned(), line))
     }
 
-    /// Lets the worker go on with the blank line that it waits for. The line comes first, so that the worker finds it as
-    /// soon as it runs.
-    fn go_on(&mut self, asked: &Asked) -> Result<(), WorkerError> {
+    /// Lets the worker go on with the line that it waits for. The line comes first, so that the worker finds it as soon as it
+    /// runs.
+    fn go_on(&mut self, asked: &Asked, line: &[u8]) -> Result<(), WorkerError> {
         let sent = self
             .requests
             .as_mut()
-            .map(|requests| requests.send(b"\n", Duration::ZERO));
+            .map(|requests| requests.send(line, Duration::ZERO));
         if !matches!(sent, Some(Ok([]))) {
             return Err(self.died(asked.call));
         }
@@ -281,6 +324,7 @@ impl WorkerProcess {
     fn write_operands<'p>(
         &mut self,
         call: &Call<'_>,
+        key: Option<u64>,
         place: impl Fn(&str) -> Option<&'p Place>,
     ) -> Result<(), WorkerError> {
         // The same for every call: a worker sees how long it is stopped, and could tell from it which calls are drawn.
@@ -290,7 +334,11 @@ impl WorkerProcess {
             let place = place(name)
                 .ok_or_else(|| cannot_hold(&format!("the worker does not say where it keeps `{name}`")))?;
             self.in_memory("write operands", |process| {
-                write(process, &operand.pieces(place)?, &operand.tensor.bytes)
+                let pieces = operand.pieces(place)?;
+                match key {
+                    Some(key) => write(process, &pieces, &operand.sealed(key, place, &pieces)?),
+                    None => write(process, &pieces, &operand.tensor.bytes),
+                }
             })?;
         }
         // Nothing that is stopped starts a process.
@@ -375,50 +423,4 @@ fn cannot_hold(why: &str) -> WorkerError {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-mod tests {
-    use super::*;
-
-    fn address<T>(place: &T) -> u64 {
-        std::ptr::from_ref(place).expose_provenance() as u64
-    }
-
-    #[test]
-    fn a_probe_that_is_not_there_is_an_error() {
-        // The system always lets this process reach its own memory.
-        assert!(Held::tried(Pid::this(), probe()).is_ok());
-        assert!(Held::tried(Pid::this(), address(b"somewhat")).is_err());
-        assert!(Held::tried(Pid::this(), 8).is_err(), "no memory is mapped there");
-    }
-
-    #[test]
-    fn a_worker_takes_its_turns_in_lines_of_the_protocol() {
-        use std::io::{BufRead, BufReader, Write};
-        use std::os::fd::AsRawFd;
-
-        let (requests, mut coordinator) = io::pipe().unwrap();
-        let (told, replies) = io::pipe().unwrap();
-        coordinator.write_all(b"\n\n\n").unwrap();
-        // SAFETY: both pipes stay open until the end of this test.
-        let mut turns = unsafe { crate::Turns::on(requests.as_raw_fd(), replies.as_raw_fd()) };
-        turns.ready(br#"{"inputs":{"x":[8,-4]}}"#).unwrap();
-        turns.placed(2e-3).unwrap();
-        turns.over(1.5e-7).unwrap();
-        turns.done(1.5e-7, &[vec![16], vec![32, 4, -8]]).unwrap();
-        drop(coordinator);
-        assert!(turns.done(1.0, &[]).is_err(), "the coordinator is gone");
-        let lines: Vec<String> = BufReader::new(told).lines().take(4).map(Result::unwrap).collect();
-        let read = |line: &String| serde_json::from_str::<Turn>(line).unwrap();
-        let inputs = [("x".to_owned(), vec![8, -4])].into();
-        assert_eq!(read(&lines[0]), Turn::Ready { inputs });
-        assert_eq!(read(&lines[1]), Turn::Placed { placed: 2e-3 });
-        assert_eq!(read(&lines[2]), Turn::Over { over: 1.5e-7 });
-        let outputs = vec![vec![16], vec![32, 4, -8]];
-        assert_eq!(
-            read(&lines[3]),
-            Turn::Done {
-                call: 1.5e-7,
-                outputs
-            }
-        );
-    }
-}
+mod tests;

@@ -6,10 +6,12 @@
 //! [`safeguards`] lists how workers are confined on this system.
 
 mod artefacts;
+mod burst;
 mod census;
 mod children;
 mod confinement;
 mod error;
+mod heat;
 mod held;
 mod launch;
 mod leader;
@@ -23,16 +25,19 @@ mod process;
 mod program;
 pub mod protocol;
 mod record;
+mod seal;
 mod service;
 mod timeouts;
 mod turns;
 mod watch;
 
 pub use artefacts::Artefacts;
+pub use burst::back_to_back;
 pub use census::Census;
 pub use children::end_all_workers;
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
 pub use error::WorkerError;
+pub use heat::{Heat, Load};
 pub use held::{Call, Stepped, probe};
 pub use launch::WorkerCommand;
 pub use limits::Limits;

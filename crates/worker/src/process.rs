@@ -108,7 +108,10 @@ impl WorkerProcess {
         // A Python worker has not seen its kernel yet, so the answer is the system's alone. A shared library is loaded by now.
         let process = worker.leader.pid();
         match description.memory.map(|address| Held::tried(process, address)) {
-            Some(Ok(held)) => worker.held = Some(held),
+            Some(Ok(mut held)) => {
+                held.heats = description.heat;
+                worker.held = Some(held);
+            }
             Some(Err(error)) => worker.unreachable = Some(error.to_string()),
             None => {}
         }
@@ -195,11 +198,6 @@ impl WorkerProcess {
     /// Takes up to milliseconds, since it reads every process of the system.
     pub fn census(&mut self) -> Option<Census> {
         self.group.count()
-    }
-
-    /// The ids of the processes that the last [`census`](Self::census) found in the worker's group.
-    pub fn processes(&self) -> Vec<u32> {
-        self.group.members().map(i32::unsigned_abs).collect()
     }
 
     /// Where the threads of the worker's group may run, and how urgently; covers the processes that the last

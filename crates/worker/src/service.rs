@@ -54,8 +54,9 @@ pub trait Service {
         })
     }
     /// Computes once on each of these copies, with outputs that hold a byte before, and takes [turns](crate::Turns) with the
-    /// coordinator. Only for workers that describe their `memory`.
-    fn step(&mut self, _copies: &[usize], _poison: u8) -> Result<(), Failure> {
+    /// coordinator. `heat` has the seconds of load right before each call, or is empty. Only for workers that describe their
+    /// `memory`.
+    fn step(&mut self, _copies: &[usize], _poison: u8, _heat: &[f64]) -> Result<(), Failure> {
         Err(bad_request(
             "this worker is not held, and does not step".to_owned(),
         ))
@@ -116,8 +117,11 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
         Request::Time { copies, phases } => Answer::Timed {
             samples: service.time(Calls { copies, phases })?,
         },
-        Request::Step { copies, poison } => {
-            service.step(&copies, poison)?;
+        Request::Step { copies, heat, .. } if !heat.is_empty() && heat.len() != copies.len() => {
+            return Err(bad_request("heat is not as long as copies".to_owned()));
+        }
+        Request::Step { copies, poison, heat } => {
+            service.step(&copies, poison, &heat)?;
             Answer::Stepped
         }
         Request::Output { path, index } => Answer::Written {

@@ -16,7 +16,8 @@ pub struct Timeouts {
     pub build: Duration,
     /// For `load` and `output`, which read and write files.
     pub transfer: Duration,
-    /// For one computation; `time` and `step` may take this for each of its first eight samples.
+    /// For one computation; `time` and `step` may take this for each of its first eight samples, and `step`
+    /// also the load that it is asked for.
     pub compute: Duration,
 }
 
@@ -51,9 +52,16 @@ impl Timeouts {
             }
             Request::Load { .. } | Request::Output { .. } => self.transfer,
             Request::Run { .. } => self.compute,
-            Request::Time { copies, .. } | Request::Step { copies, .. } => self
-                .compute
-                .saturating_mul(copies.len().clamp(1, LONG_SAMPLES) as u32),
+            Request::Time { copies, .. } => self.for_calls(copies),
+            Request::Step { copies, heat, .. } => {
+                let load = Duration::try_from_secs_f64(heat.iter().sum());
+                self.for_calls(copies).saturating_add(load.unwrap_or_default())
+            }
         }
+    }
+
+    fn for_calls(self, copies: &[usize]) -> Duration {
+        let calls = copies.len().clamp(1, LONG_SAMPLES);
+        self.compute.saturating_mul(calls as u32)
     }
 }

@@ -37,6 +37,35 @@ impl Turns {
         self.say([line, b"\n"].concat())
     }
 
+    /// Says that the load before a call begins, and how many seconds it is to last.
+    ///
+    /// # Errors
+    /// If the coordinator is gone.
+    pub fn heating(&mut self, seconds: f64) -> io::Result<()> {
+        self.replies
+            .write_all(format!("{{\"heating\":{seconds:?}}}\n").as_bytes())
+    }
+
+    /// Says that the load before a call is over: how many calls it made, and for how many seconds calls ran.
+    ///
+    /// # Errors
+    /// If the coordinator is gone.
+    pub fn heated(&mut self, calls: usize, busy: f64) -> io::Result<()> {
+        self.replies
+            .write_all(format!("{{\"heated\":{calls},\"busy\":{busy:?}}}\n").as_bytes())
+    }
+
+    /// Waits for the key of sealed operands: a line of sixteen hexadecimal digits.
+    ///
+    /// # Errors
+    /// If the coordinator is gone, or sends something else.
+    pub fn key(&mut self) -> io::Result<u64> {
+        let mut line = [0; 17];
+        self.requests.read_exact(&mut line)?;
+        let digits = std::str::from_utf8(&line[..16]).map_err(io::Error::other)?;
+        u64::from_str_radix(digits, 16).map_err(io::Error::other)
+    }
+
     /// Says that the operands have been copied to a GPU, and in how many seconds, and waits until the coordinator has
     /// started its clock. Only where tensors lie on a GPU.
     ///

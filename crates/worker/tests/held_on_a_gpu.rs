@@ -7,29 +7,51 @@ mod common;
 use common::workers_folder;
 use gauntlet_formats::{DataType, Tensor, TensorSpec};
 use gauntlet_worker::protocol::VERSION;
-use gauntlet_worker::{Call, Limits, Operand, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_worker::{
+    Call, Heat, Limits, Operand, Stepped, Timeouts, WorkerCommand, WorkerError, WorkerProcess,
+};
 
-/// A worker whose device is a byte string. Its kernel adds 1 to each of four bytes. After each call it fills the memory
+/// A worker whose device is a byte string. A load makes three calls, and lasts as long as it is asked for, or less if SHORT. Its kernel adds 1 to each of four bytes. After each call it fills the memory
 /// from which it takes operands with 100, so a set that is not written again shows.
 const SCRIPT: &str = r#"
-import ctypes, json, sys
+import ctypes, json, sys, time
 probe = ctypes.create_string_buffer(b"gauntlet")
 operand, result = ctypes.create_string_buffer(4), ctypes.create_string_buffer(4)
 place = lambda buffer: [ctypes.addressof(buffer)]
 tell = lambda line: (sys.stdout.write(json.dumps(line) + "\n"), sys.stdout.flush())
+def opened(sealed, key):
+    # The block 0 of Philox4x32-10, which is longer than the operand.
+    tensor = place(operand)[0]
+    c, k, low = [0, tensor & 0xFFFFFFFF, tensor >> 32, 0], [key & 0xFFFFFFFF, key >> 32], 0xFFFFFFFF
+    for _ in range(10):
+        one, other = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [other >> 32 ^ c[1] ^ k[0], other & low, one >> 32 ^ c[3] ^ k[1], one & low]
+        k = [k[0] + 0x9E3779B9 & low, k[1] + 0xBB67AE85 & low]
+    return bytes(byte ^ number for byte, number in zip(sealed, c[0].to_bytes(4, "little")))
+def load(seconds):
+    tell({"heating": seconds})
+    time.sleep(0 if SHORT else seconds)
+    tell({"heated": 3, "busy": seconds / 2})
 for line in iter(sys.stdin.readline, ""):
     request = json.loads(line)
     reply = {"id": request["id"]}
     if request["call"] == "describe":
         tell({**reply, "answer": "description", "protocol": PROTOCOL, "worker": "python", "device": "cuda",
-              "details": {}, "memory": place(probe)[0]})
+              "details": {}, "memory": place(probe)[0], "heat": True})
     elif request["call"] == "load":
         tell({**reply, "answer": "loaded", "bytes": 4})
     elif request["call"] == "step":
+        heat = request.get("heat")
         for number, _ in enumerate(request["copies"]):
-            tell({"inputs": {"x": place(operand)}})
+            is_late = heat is not None and PLACES(number)
+            if heat and not is_late:
+                load(heat[number])
+            tell({"inputs": {"x": place(operand)}, **({"sealed": True} if is_late else {})})
             sys.stdin.readline()
             on_device = operand.raw
+            if is_late:
+                load(heat[number])
+                on_device = opened(on_device, int(sys.stdin.readline(), 16))
             operand.raw = bytes([100] * 4)
             if PLACES(number):
                 tell({"placed": 1e-9})
@@ -46,8 +68,14 @@ for line in iter(sys.stdin.readline, ""):
 /// Starts the worker and lets it load; `places` is an expression of the number of a call: whether it says that operands
 /// are on the device.
 fn loaded(places: &str) -> WorkerProcess {
+    started(places, false)
+}
+
+fn started(places: &str, has_short_loads: bool) -> WorkerProcess {
+    let short = if has_short_loads { "True" } else { "False" };
     let script = SCRIPT
         .replace("PROTOCOL", &VERSION.to_string())
+        .replace("SHORT", short)
         .replace("PLACES", &format!("(lambda number: {places})"));
     let command = WorkerCommand::new("/usr/bin/env", ["python3".into(), "-c".into(), script.into()]);
     let timeouts = Timeouts::default().longer(10);
@@ -66,20 +94,39 @@ fn set(value: u8) -> Vec<Operand> {
 }
 
 fn stepped(worker: &mut WorkerProcess, sets: &[usize]) -> Result<(Vec<u8>, usize), WorkerError> {
+    let stepped = heated(worker, sets, None)?;
+    assert!(stepped.loads.is_empty());
+    Ok((results(&stepped), stepped.moving.len()))
+}
+
+fn results(stepped: &Stepped) -> Vec<u8> {
+    stepped
+        .results
+        .iter()
+        .map(|tensors| tensors[0].bytes[3])
+        .collect()
+}
+
+fn heated(worker: &mut WorkerProcess, sets: &[usize], heat: Option<Heat>) -> Result<Stepped, WorkerError> {
     let operands = [set(10), set(20)];
     let call = |set: &usize| Call {
         copy: 0,
         set: *set,
         operands: &operands[*set],
         is_drawn: true,
+        heat,
     };
     let calls: Vec<Call> = sets.iter().map(call).collect();
     let outputs = [TensorSpec::new("y", DataType::U8, [4])];
     let stepped = worker.step(&calls, &outputs, 255)?;
     assert_eq!(stepped.seen.len(), sets.len());
-    let results = stepped.results.iter().map(|tensors| tensors[0].bytes[3]);
-    Ok((results.collect(), stepped.moving.len()))
+    Ok(stepped)
 }
+
+const HEAT: Heat = Heat {
+    seconds: 0.05,
+    key: 0x0123_4567_89AB_CDEF,
+};
 
 #[test]
 fn operands_reach_a_device_and_the_same_set_is_written_once() {
@@ -112,6 +159,46 @@ fn tensors_lie_on_a_device_in_all_calls_or_in_none() {
             let error = stepped(&mut worker, &[0, 1]).unwrap_err();
             assert!(matches!(error, WorkerError::Garbage { .. }), "{error}");
             assert!(error.to_string().contains("turn"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_load_comes_before_each_call_and_is_no_part_of_it() {
+    for (places, moved) in [("True", 4), ("False", 0)] {
+        let mut worker = loaded(places);
+        if !worker.is_held() {
+            continue;
+        }
+        assert!(worker.heats());
+        let stepped = heated(&mut worker, &[0, 1, 1, 0], Some(HEAT)).unwrap();
+        // Each set was written again, since what lay there was sealed, and was opened by its key.
+        assert_eq!(results(&stepped), [11, 21, 21, 11], "{places}");
+        assert_eq!((stepped.loads.len(), stepped.moving.len()), (4, moved));
+        for load in &stepped.loads {
+            assert!(load.seconds >= 0.95 * HEAT.seconds, "{load:?}");
+            assert_eq!((load.calls, load.busy), (3, HEAT.seconds / 2.0));
+            // It sleeps in its loads.
+            assert!(load.active.is_none_or(|active| active < load.seconds), "{load:?}");
+        }
+        // What was sealed is not taken for plain operands afterwards.
+        let plain = heated(&mut worker, &[0], None).unwrap();
+        assert_eq!((results(&plain), plain.loads.len()), (vec![11], 0));
+    }
+}
+
+#[test]
+fn a_load_that_ends_too_early_is_an_error() {
+    for places in ["True", "False"] {
+        let mut worker = started(places, true);
+        if worker.is_held() {
+            let heat = Heat {
+                seconds: 30.0,
+                ..HEAT
+            };
+            let error = heated(&mut worker, &[0], Some(heat)).unwrap_err();
+            assert!(matches!(error, WorkerError::Garbage { .. }), "{error}");
+            assert!(error.to_string().contains("and not for 30.0000 s"), "{error}");
         }
     }
 }

@@ -197,6 +197,39 @@ fn a_kernel_that_keeps_the_coordinator_from_its_memory_is_incorrect() {
 }
 
 #[test]
+fn a_load_before_calls_of_held_workers_runs_calls_for_most_of_its_time() {
+    let Some(python) = python() else { return };
+    let place = place();
+    // The first pair is measured whatever the time, and one is enough here.
+    let kernels = ["compare", "kernels.py:slow", "kernels.py:fast"];
+    let options = [
+        "--task",
+        "largest.py",
+        "--budget",
+        "1s",
+        "--json",
+        "out.json",
+        "--regime",
+        "sustained",
+    ];
+    let mut command = place.command(&[&kernels[..], &options].concat());
+    let ran = Ran::of(command.env("GAUNTLET_PYTHON", &python).output().unwrap());
+    let text = std::fs::read_to_string(place.path("out.json"));
+    let text = text.unwrap_or_else(|error| panic!("{error}: {} {}", ran.out, ran.err));
+    let result: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let comparison = &result["comparison"];
+    let heated = &comparison["conduct"]["heating"]["cases"][0];
+    for side in ["baseline", "candidate"] {
+        // By the worker's report of its calls, which a busy machine makes longer but not fewer than that.
+        let share = heated[side]["share"].as_f64();
+        assert!(share.is_some_and(|share| share > 0.5 && share <= 1.0), "{heated}");
+    }
+    // Twelve slots of half a second or more.
+    let heating = comparison["spent"]["heating"].as_f64();
+    assert!(heating.is_some_and(|seconds| seconds >= 6.0), "{result}");
+}
+
+#[test]
 fn a_task_may_let_results_differ_from_call_to_call() {
     let Some(python) = python() else { return };
     let place = place();

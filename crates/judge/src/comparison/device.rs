@@ -2,7 +2,6 @@
 
 use gauntlet_stats::Arm;
 
-use super::side::Side;
 use crate::evidence::{DeviceUse, SideUse};
 use crate::runner::DeviceReading;
 
@@ -11,8 +10,8 @@ use crate::runner::DeviceReading;
 pub struct Readings([SideUse; 2]);
 
 impl Readings {
-    /// Notes a reading after a slot of a side. `strangers` is the number of processes on the device that are not of either
-    /// side, if that is known.
+    /// Notes a reading after a slot of a side. `strangers` is the number of processes on the device that do not belong
+    /// to this program, if that is known.
     pub fn note(&mut self, arm: Arm, reading: &DeviceReading, strangers: Option<usize>) {
         let side = &mut self.0[arm.index()];
         let reasons = reading.throttling.iter().map(|reason| (reason.clone(), 1));
@@ -64,23 +63,41 @@ fn merge(side: &mut SideUse, more: &SideUse) {
     };
 }
 
-/// The number of processes on the device that are not of either side; none if the list names no process of theirs: then
-/// its ids are those of another namespace, and tell nothing.
-pub fn strangers(on_device: Option<&[u32]>, sides: [&mut Side; 2]) -> Option<usize> {
-    let on_device = on_device?;
-    let [one, other] = sides;
-    let mut own = |counted_anew| [one.processes(counted_anew), other.processes(counted_anew)].concat();
-    match unknown(on_device, &own(false)) {
-        Some(0) => Some(0),
-        // Workers may have started processes since they were counted last.
-        _ => unknown(on_device, &own(true)),
-    }
+/// The number of processes on the device that do not belong to this program; none if the list names no process that does:
+/// then its ids are those of another namespace, and tell nothing.
+///
+/// This program's processes are the program itself, all that descend from it (workers, references, tools), and those that it
+/// descends from, which wait for it. A process that the system does not show may have ended, or its id may be that of another
+/// namespace, so it is not counted.
+pub fn strangers(on_device: &[u32]) -> Option<usize> {
+    strangers_to(std::process::id(), on_device, parent)
 }
 
-/// How many of the processes are not among our own; none if none of them is.
-fn unknown(on_device: &[u32], own: &[u32]) -> Option<usize> {
-    let unknown = on_device.iter().filter(|id| !own.contains(id)).count();
-    (unknown < on_device.len()).then_some(unknown)
+/// The same for the program with this id, by a function from the id of a process to that of its parent: 0 if it has none,
+/// and nothing if the system does not show the process.
+fn strangers_to(program: u32, on_device: &[u32], parent: impl Fn(u32) -> Option<u32>) -> Option<usize> {
+    let line = |id: u32| {
+        let above = |id: &u32| parent(*id).filter(|parent| *parent != 0);
+        // Processes may start and end meanwhile, so a line that does not end is possible.
+        std::iter::successors(Some(id), above).take(MOST_ANCESTORS)
+    };
+    let before: Vec<u32> = line(program).collect();
+    let is_own = |id: &u32| before.contains(id) || line(*id).any(|above| above == program);
+    let is_shown = |id: &u32| parent(*id).is_some();
+    let (own, others): (Vec<u32>, Vec<u32>) = on_device.iter().copied().filter(is_shown).partition(is_own);
+    (!own.is_empty()).then_some(others.len())
+}
+
+/// A line of ancestors is followed this far.
+const MOST_ANCESTORS: usize = 64;
+
+/// The id of a process's parent, 0 if that is in no namespace of this program; none if the system does not show the process.
+fn parent(id: u32) -> Option<u32> {
+    let line = std::fs::read(format!("/proc/{id}/stat")).ok()?;
+    // The process chooses its name, which is in parentheses; the state and the parent follow (proc_pid_stat(5)).
+    let end = line.iter().rposition(|byte| *byte == b')')?;
+    let fields = std::str::from_utf8(&line[end + 1..]).ok()?;
+    fields.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -125,11 +142,56 @@ mod tests {
         assert_eq!(Readings::over([&Readings::default()].into_iter()), None);
     }
 
+    /// A system with the program 10, whose parent 5 waits for it. Its workers are 11 and 12, and 21 is in a namespace that 12
+    /// has made, below its init. 30 is a process of another user, and the parent of 31 is in another namespace.
+    fn parent_of(id: u32) -> Option<u32> {
+        let shown = [
+            (1, 0),
+            (5, 1),
+            (10, 5),
+            (11, 10),
+            (12, 10),
+            (20, 12),
+            (21, 20),
+            (30, 1),
+            (31, 0),
+        ];
+        shown
+            .iter()
+            .find(|(shown, _)| *shown == id)
+            .map(|(_, parent)| *parent)
+    }
+
+    #[test]
+    fn processes_of_this_program_are_no_strangers() {
+        let strangers = |on_device: &[u32]| strangers_to(10, on_device, parent_of);
+        // Both workers, a process within a worker's namespace, the program, and the one that waits for it.
+        assert_eq!(strangers(&[11, 12, 21, 10, 5]), Some(0));
+        assert_eq!(strangers(&[11, 30]), Some(1));
+        assert_eq!(strangers(&[11, 30, 31]), Some(2));
+        // 99 has ended, or is an id of another namespace.
+        assert_eq!(strangers(&[11, 99]), Some(0));
+    }
+
     #[test]
     fn a_list_without_our_own_processes_tells_nothing() {
-        assert_eq!(unknown(&[7, 8, 9], &[7, 8]), Some(1));
-        assert_eq!(unknown(&[7], &[7, 8]), Some(0));
-        assert_eq!(unknown(&[40_001, 40_002], &[7, 8]), None);
-        assert_eq!(unknown(&[], &[7, 8]), None);
+        for on_device in [&[][..], &[40_001, 40_002], &[30], &[30, 99]] {
+            assert_eq!(strangers_to(10, on_device, parent_of), None);
+        }
+    }
+
+    #[test]
+    fn ancestors_that_go_round_in_a_circle_are_left() {
+        let circle = |id: u32| Some(if id == 10 { 0 } else { 7 + id % 2 });
+        assert_eq!(strangers_to(10, &[10, 7], circle), Some(1));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_system_shows_parents() {
+        let own = std::process::id();
+        assert_eq!(parent(own), Some(std::os::unix::process::parent_id()));
+        assert_eq!(parent(u32::MAX), None);
+        assert_eq!(strangers(&[own]), Some(0));
     }
 }

@@ -4,6 +4,10 @@
 //! Lengths and operands are drawn as for slots, and results are asked for after requests that cannot be told from the
 //! others, so a worker does not know whether a request heats or is timed. The end is drawn too, since a worker can count
 //! the time since its last pause. While a result is read and checked the device idles, so the load starts again afterwards.
+//!
+//! Between the calls of a held worker operands are written and moved, so that its device would idle through most of such a
+//! load. If both sides offer it, the load is part of the slot's request instead ([`before_calls`]): before each call the
+//! worker calls its kernel back to back on other operands. The worker then knows which request is a slot.
 
 use rand::{Rng, RngExt};
 
@@ -17,6 +21,20 @@ const LONGEST: f64 = 1.5;
 /// If results of the slot would be asked for, one of the load is, with this probability. The load then starts again from the
 /// beginning, with the same chance of another result, so loads are a third longer on average.
 const CHECKED: f64 = 0.25;
+
+/// A load before a further call of a slot is this many times as long as the pause since the call before: operands and results
+/// are moved in it, and the device cools. So the device works for three quarters of the time.
+const OVER_PAUSE: f64 = 3.0;
+
+/// Seconds of load right before each call of a slot: the least load before the first one, or up to half as much more, and
+/// before each further one as long as the `pause` between two calls calls for.
+pub fn before_calls(calls: usize, least: f64, pause: f64, rng: &mut impl Rng) -> Vec<f64> {
+    let first = least * rng.random_range(1.0..=LONGEST);
+    let further = (OVER_PAUSE * pause).clamp(0.0, least);
+    (0..calls)
+        .map(|call| if call == 0 { first } else { further })
+        .collect()
+}
 
 /// How a side is loaded before a slot.
 #[derive(Debug, Clone, Copy)]
@@ -137,6 +155,7 @@ mod tests {
             fresh: Vec::new(),
             checks: Vec::new(),
             is_slot: false,
+            heat: Vec::new(),
         }
     }
 
@@ -193,6 +212,17 @@ mod tests {
             assert!((heated.sum / heated.exchanges - 0.8).abs() < 1e-9);
             assert!((heated.first.sum - 0.8 * heated.first.effort.exchange).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn a_load_before_calls_makes_up_for_the_pauses_between_them() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        let heat = before_calls(3, 0.5, 0.01, &mut rng);
+        assert!((0.5..=0.75).contains(&heat[0]), "{heat:?}");
+        assert_eq!(heat[1..], [0.03; 2]);
+        assert_ne!(before_calls(1, 0.5, 0.01, &mut rng)[0], heat[0], "drawn anew");
+        // After long pauses no further load is longer than the first.
+        assert_eq!(before_calls(2, 0.5, 9.0, &mut rng)[1], 0.5);
     }
 
     #[test]

@@ -175,6 +175,7 @@ impl<'a> Pair<'a> {
         conduct.note_slots(&slots);
         if heated.is_empty() {
             conduct.note_fresh_in_slots(&fresh, &slots);
+            conduct.note_loads(&slots);
         } else {
             let firsts: Vec<_> = heated
                 .iter()
@@ -222,7 +223,7 @@ impl<'a> Pair<'a> {
             SLOT
         };
         let mut calls = [0.0; 2];
-        let mut fetching: f64 = 0.0;
+        let (mut fetching, mut pause): (f64, f64) = (0.0, 0.0);
         for arm in self.in_turn(0).map(|side| side.arm) {
             let mut warming = WarmingUp::default();
             let mut last = 1;
@@ -238,6 +239,7 @@ impl<'a> Pair<'a> {
                 }
                 warming.note(&self.turn(arm, &on_known(last, Vec::new()), &[0], checker)?.0);
             }
+            pause = pause.max(warming.pause());
             if !is_held {
                 let (_, seconds) = checker.take(self.side(arm), rng().random_range(0..last), 0)?;
                 fetching = fetching.max(seconds);
@@ -252,6 +254,7 @@ impl<'a> Pair<'a> {
             target,
             most,
             checking: checking(target as f64 * calls[0].max(calls[1]), fetching),
+            pause,
         })
     }
 
@@ -304,6 +307,7 @@ fn on_known(calls: usize, checks: Vec<usize>) -> TimedRequest {
         fresh: Vec::new(),
         checks,
         is_slot: false,
+        heat: Vec::new(),
     }
 }
 

@@ -15,7 +15,7 @@ const CHECKING: f64 = 0.4;
 const PROBABILITY: [f64; 2] = [0.1, 1.0];
 
 /// A request for timed calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct TimedRequest {
     /// The copy for each call.
     pub copies: Vec<usize>,
@@ -25,6 +25,8 @@ pub struct TimedRequest {
     pub checks: Vec<usize>,
     /// Whether it is a slot, after which the state of the device is read. Nothing of this reaches the worker.
     pub is_slot: bool,
+    /// Seconds of load right before each call; empty if there is none.
+    pub heat: Vec<f64>,
 }
 
 /// The copies of one load, as a deck of cards: dealt in random order without repetition, then shuffled again. So calls
@@ -92,6 +94,7 @@ impl Deck {
             fresh,
             checks: Vec::new(),
             is_slot: false,
+            heat: Vec::new(),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use gauntlet_stats::Arm;
 use gauntlet_task::Output;
 use gauntlet_worker::protocol::{Failure, FailureKind, POISON};
-use gauntlet_worker::{Call, WorkerError, WorkerProcess};
+use gauntlet_worker::{Call, Heat, WorkerError, WorkerProcess};
 
 use super::placement::PlacementWatch;
 use super::requests::TimedRequest;
@@ -178,6 +178,10 @@ impl Side {
             set: sets[call],
             operands: &written[&sets[call]],
             is_drawn: request.checks.contains(&call),
+            heat: request.heat.get(call).map(|seconds| Heat {
+                seconds: *seconds,
+                key: rand::random(),
+            }),
         };
         let calls: Vec<Call> = request.copies.iter().enumerate().map(call).collect();
         let outputs = checker.sizes().outputs();
@@ -188,18 +192,14 @@ impl Side {
         Ok((slot, stepped.results.into_iter().map(Output).collect()))
     }
 
-    /// The ids of the worker's processes. `counted_anew` first looks for processes that have started or ended since the last
-    /// count, which takes up to some milliseconds.
-    pub fn processes(&mut self, counted_anew: bool) -> Vec<u32> {
-        if counted_anew {
-            let _counted = self.worker.census();
-        }
-        self.worker.processes()
-    }
-
     /// Whether the coordinator writes operands into the worker's memory, reads results out of it, and clocks each call.
     pub fn is_held(&self) -> bool {
         self.worker.is_held()
+    }
+
+    /// Whether it can be put under load right before a call.
+    pub fn heats(&self) -> bool {
+        self.worker.heats()
     }
 
     /// Lets the worker load operands and time its calls by itself. Comes before its first load.

@@ -1,8 +1,8 @@
 //! A request for timed calls, as reported by the worker and as seen by the coordinator.
 
 use gauntlet_stats::{median, typical_call};
-use gauntlet_worker::Stepped;
 use gauntlet_worker::protocol::Sample as Timing;
+use gauntlet_worker::{Load, Stepped};
 
 use super::side::Effort;
 use crate::runner::ExaminationFailure;
@@ -31,6 +31,8 @@ pub struct Slot {
     /// Seconds by the coordinator's clock that moving operands to a GPU and results back takes around a call, the mean; zero
     /// unless the coordinator stepped through calls on a GPU.
     pub moving: f64,
+    /// The load before each call; empty unless it was part of the request.
+    pub loads: Vec<Load>,
 }
 
 /// A slot of calls that are clocked one by one may take this many times its planned duration, with what is done around the
@@ -76,6 +78,7 @@ impl Slot {
         Ok(Self {
             seen: stepped.seen.clone(),
             moving: stepped.moving.iter().sum::<f64>() / stepped.moving.len().max(1) as f64,
+            loads: stepped.loads.clone(),
             ..Self::of(times, effort)
         })
     }
@@ -91,6 +94,7 @@ impl Slot {
             between: 0.0,
             seen: Vec::new(),
             moving: 0.0,
+            loads: Vec::new(),
         }
     }
 
@@ -172,6 +176,7 @@ mod tests {
             seen: vec![1.5, 3.5],
             moving: vec![0.25, 0.5],
             results: Vec::new(),
+            loads: Vec::new(),
         };
         let slot = Slot::stepped(&stepped, effort).unwrap();
         assert_eq!((slot.elapsed(), slot.moving), (5.0, 0.375));

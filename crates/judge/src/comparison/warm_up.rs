@@ -25,6 +25,8 @@ pub struct WarmingUp {
     typical: Vec<f64>,
     /// What a call of the last request took of the time.
     turn: f64,
+    /// Seconds between two calls of the last request.
+    pause: f64,
 }
 
 impl WarmingUp {
@@ -34,6 +36,7 @@ impl WarmingUp {
         self.seconds += slot.effort.exchange;
         self.typical.push(slot.typical);
         self.turn = slot.turn();
+        self.pause = (slot.effort.exchange - slot.sum) / slot.calls() as f64;
     }
 
     /// Whether the side is warm, or has had its time.
@@ -54,6 +57,11 @@ impl WarmingUp {
     /// Seconds of the measuring time that a call of the last request took, for planning.
     pub fn turn(&self) -> f64 {
         self.turn
+    }
+
+    /// Seconds between two calls of the last request, with what comes before the first and after the last.
+    pub fn pause(&self) -> f64 {
+        self.pause
     }
 
     /// How many calls.

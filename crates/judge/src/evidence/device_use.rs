@@ -38,8 +38,8 @@ pub struct SideUse {
     /// What held the clock back, and after how many slots each.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub reasons: BTreeMap<String, usize>,
-    /// Slots after which processes that are not of this comparison were on the GPU; none if they could not be told from
-    /// the workers.
+    /// Slots after which processes that do not belong to this program were on the GPU; none if they could not be told from
+    /// its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<usize>,
 }

@@ -30,14 +30,18 @@ pub struct HeatedCase {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct HeatedSide {
-    /// The typical call of the first request of a load, in seconds: a call after a pause.
+    /// The typical call of the first request of a load, in seconds: a call after a pause. Where the load is part of the slots, a
+    /// lone call.
     pub start: f64,
-    /// The typical call of the last request of a load, in seconds.
+    /// The typical call of the last request of a load, in seconds. Where the load is part of the slots, that of the slot.
     pub end: f64,
-    /// The share of the load's time, by the coordinator's clock, in which calls ran by the worker's reports.
+    /// The share of the load's time, by the coordinator's clock, in which calls ran by the worker's reports. Where the load is
+    /// part of the slots and on a GPU, at most the time that as many calls take in the slot.
     pub share: f64,
-    /// How busy the side was in the load, over how busy it was in the slot that followed: the smaller one of two ratios,
-    /// of calls a second by the coordinator's clock, and of the share of requests in which calls ran.
+    /// How busy the side was in the load, over how busy it was in the slot that followed. Where the load is made of requests: the
+    /// smaller one of two ratios, of calls a second by the coordinator's clock, and of the share of requests in which calls
+    /// ran. Where it is part of the slots: the ratio of calls a second and that of processor time, the smaller one on a CPU
+    /// and the larger one on a GPU.
     pub diligence: f64,
 }
 

@@ -13,8 +13,8 @@ pub enum Regime {
     /// Short requests with pauses between them: the latency of a call, at the clock that a cool device reaches.
     #[default]
     Isolated,
-    /// Each timed request follows at once on a load of ordinary requests to the same side: the clock that the device's
-    /// power limit and temperature leave under load.
+    /// Each timed request follows at once on a load of calls of the same side: the clock that the device's power limit and
+    /// temperature leave under load.
     Sustained,
 }
 

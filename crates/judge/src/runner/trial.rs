@@ -193,6 +193,7 @@ fn run_poisoned(
             set: 0,
             operands: &[],
             is_drawn: true,
+            heat: None,
         };
         let stepped = worker.step(&[call], &sizes.outputs(), poison);
         let stepped = stepped.map_err(ExaminationFailure::Candidate)?;
@@ -233,6 +234,7 @@ fn timed_results(
         set: *copy,
         operands: &written[*copy],
         is_drawn: drawn.contains(&call),
+        heat: None,
     };
     let calls: Vec<Call> = copies.iter().enumerate().map(call).collect();
     let stepped = worker

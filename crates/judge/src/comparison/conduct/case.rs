@@ -59,7 +59,7 @@ pub enum Witness {
 #[derive(Debug, Clone)]
 pub struct CaseConduct {
     pub(super) process: usize,
-    on_gpu: bool,
+    pub(super) on_gpu: bool,
     /// Per slot, both sides: seconds per call by the coordinator's clock.
     seen: Vec<Block>,
     /// Per slot, both sides: the ratio of the expected time, from the reports, to the coordinator's time.
@@ -73,6 +73,8 @@ pub struct CaseConduct {
     pub(super) known: Vec<[Slot; 2]>,
     /// Seconds that all lone calls of each side took by the coordinator's clock, and their number.
     alone: ([f64; 2], usize),
+    /// The reported time of each lone call of either side.
+    pub(super) isolated: [Vec<f64>; 2],
     /// Calls on new values within slots over calls at the same place of other slots, of both sides.
     pub(super) in_slots: Vec<[f64; 2]>,
     /// Costs of a slot in addition to its calls.
@@ -106,6 +108,7 @@ impl CaseConduct {
             fresh: Vec::new(),
             known: Vec::new(),
             alone: ([0.0; 2], 0),
+            isolated: [Vec::new(), Vec::new()],
             in_slots: Vec::new(),
             around: None,
             handshakes: [0.0; 2],
@@ -139,8 +142,9 @@ impl CaseConduct {
 
     /// Notes what a lone call took, whatever it is for.
     pub fn note_alone(&mut self, slots: &[Slot; 2]) {
-        for (seconds, slot) in self.alone.0.iter_mut().zip(slots) {
-            *seconds += slot.elapsed();
+        for (side, slot) in slots.iter().enumerate() {
+            self.alone.0[side] += slot.elapsed();
+            self.isolated[side].push(slot.typical);
         }
         self.alone.1 += 1;
     }

@@ -4,8 +4,13 @@
 //! calls, or make each call longer. Then it makes fewer calls in the same time than in its slots, which the coordinator's
 //! clock shows; or its calls take a smaller share of the time, which its reports show. The two sides may differ in both,
 //! so each is compared with itself only.
+//!
+//! Where the load is part of a slot's request, the worker knows that it heats. What it does then shows in how many calls it
+//! says to make, and in its processor time: a kernel that computes on the CPU keeps it busy, and so does a host that queues
+//! calls for a GPU or waits for one.
 
 use gauntlet_stats::{Arm, median};
+use gauntlet_worker::Load;
 
 use super::CaseConduct;
 use super::case::of;
@@ -31,6 +36,77 @@ impl CaseConduct {
             }
         };
         self.heated = (!heated.is_empty()).then(|| [side(Arm::Baseline), side(Arm::Candidate)]);
+    }
+
+    /// Notes the loads that were part of the slots, in the order taken. Comes after the lone calls.
+    pub fn note_loads(&mut self, slots: &[(Arm, Slot)]) {
+        let (on_gpu, isolated) = (self.on_gpu, &self.isolated);
+        let side = |arm: Arm| {
+            let slots = of(slots, arm);
+            let over = |figure: &dyn Fn(&Slot) -> f64| median(&slots.iter().map(figure).collect::<Vec<_>>());
+            HeatedSide {
+                start: median(&isolated[arm.index()]),
+                end: over(&|slot| slot.typical),
+                share: over(&|slot| Loads::of(slot).share(on_gpu)),
+                diligence: over(&|slot| Loads::of(slot).diligence(on_gpu)),
+            }
+        };
+        let are_heated = slots.iter().any(|(_, slot)| !slot.loads.is_empty());
+        self.heated = are_heated.then(|| [side(Arm::Baseline), side(Arm::Candidate)]);
+    }
+}
+
+/// The loads within a slot, all together.
+struct Loads {
+    /// By the coordinator's clock.
+    seconds: f64,
+    /// In which calls ran, by the worker's reports.
+    busy: f64,
+    /// Seconds that as many calls take in the slot.
+    worth: f64,
+    /// Processor time in the loads; none if the system does not report it.
+    active: Option<f64>,
+    /// Processors that the slot's calls keep busy, at most 1: a kernel may sleep in earnest too. What the host does around calls
+    /// counts as theirs.
+    usual: f64,
+}
+
+impl Loads {
+    fn of(slot: &Slot) -> Self {
+        let sum = |figure: fn(&Load) -> f64| slot.loads.iter().map(figure).sum::<f64>();
+        let active: Option<f64> = slot.loads.iter().map(|load| load.active).sum();
+        let around = slot.effort.cpu.zip(active).map(|(all, active)| all - active);
+        Self {
+            seconds: sum(|load| load.seconds),
+            busy: sum(|load| load.busy),
+            worth: sum(|load| load.calls as f64) * slot.sum / slot.calls() as f64,
+            active,
+            usual: around.map_or(1.0, |around| (around / slot.sum).clamp(0.0, 1.0)),
+        }
+    }
+
+    /// The share of the time in which calls ran. A GPU idles where the host cannot queue short calls as fast as they end.
+    fn share(&self, on_gpu: bool) -> f64 {
+        let busy = if on_gpu {
+            self.busy.min(self.worth)
+        } else {
+            self.busy
+        };
+        (busy / self.seconds).min(1.0)
+    }
+
+    /// How busy the side was, over how busy it is in the slot's calls. On a GPU either suffices, as many calls or a busy host:
+    /// what a host queues behind a closed gate in the slot may take it longer than the call. On a CPU both are needed.
+    fn diligence(&self, on_gpu: bool) -> f64 {
+        let rate = self.worth / self.seconds;
+        let Some(active) = self.active.map(|active| active / self.seconds) else {
+            return rate;
+        };
+        if on_gpu {
+            rate.max(active)
+        } else {
+            rate.min(active / self.usual.max(f64::MIN_POSITIVE))
+        }
     }
 }
 
@@ -181,6 +257,92 @@ mod tests {
         assert!(
             matches!(told, Some(Suspicion::Rests { candidate: true, share }) if share < 0.3),
             "{told:?}"
+        );
+    }
+
+    /// A slot of four calls of `call` seconds on one processor, with a load of `calls` calls in half a second before the first.
+    fn slot_with(load: Load) -> Slot {
+        let effort = Effort {
+            exchange: 0.6,
+            cpu: load.active.map(|active| active + 4.0 * CALL),
+            waited: None,
+        };
+        Slot {
+            loads: vec![load],
+            ..Slot::of(vec![CALL; 4], effort)
+        }
+    }
+
+    fn load_of(calls: usize, active: f64) -> Load {
+        Load {
+            seconds: 0.5,
+            calls,
+            busy: 0.49,
+            active: Some(active),
+        }
+    }
+
+    /// Four pairs whose slots hold their load, and whose baseline is honest.
+    fn pairs_with(on_gpu: bool, candidate: Load) -> Vec<CaseConduct> {
+        let pair = |process| {
+            let mut conduct = CaseConduct::new(process, on_gpu);
+            let alone = || Slot::of(vec![0.8 * CALL], slot(CALL, 0.1).effort);
+            conduct.note_alone(&[alone(), alone()]);
+            let turns = (0..12).map(|turn| match turn % 2 {
+                0 => (Arm::Baseline, slot_with(load_of(490, 0.5))),
+                _ => (Arm::Candidate, slot_with(candidate)),
+            });
+            conduct.note_loads(&turns.collect::<Vec<_>>());
+            conduct
+        };
+        (0..4).map(pair).collect()
+    }
+
+    #[test]
+    fn a_load_within_slots_is_summed_up_by_its_calls() {
+        let HeatedCase { candidate, .. } = summary("one", &pairs_with(true, load_of(400, 0.5))).unwrap();
+        assert!((candidate.end / candidate.start - 1.25).abs() < 1e-9);
+        // The device computes for as long as its calls take in the slots, whatever the worker says.
+        assert!((candidate.share - 0.8).abs() < 1e-9, "{candidate:?}");
+        let HeatedCase { candidate, .. } = summary("one", &pairs_with(false, load_of(400, 0.5))).unwrap();
+        assert!((candidate.share - 0.98).abs() < 1e-9, "{candidate:?}");
+        let mut isolated = CaseConduct::new(0, true);
+        isolated.note_loads(&[(Arm::Baseline, slot(CALL, 1.0))]);
+        assert_eq!(summary("one", &[isolated]), None);
+    }
+
+    #[test]
+    fn a_side_that_rests_in_a_load_within_slots_is_suspected() {
+        let suspects = |on_gpu, calls, active| {
+            let told = rests(&[pairs_with(on_gpu, load_of(calls, active))]);
+            assert!(
+                matches!(told, None | Some(Suspicion::Rests { candidate: true, .. })),
+                "{told:?}"
+            );
+            told.is_some()
+        };
+        // On a CPU: fewer calls, or calls that the worker only says to make.
+        assert!(!suspects(false, 490, 0.48));
+        assert!(suspects(false, 200, 0.48));
+        assert!(suspects(false, 490, 0.1));
+        // Two threads, and calls that find their operands in the caches.
+        assert!(!suspects(false, 1500, 0.9));
+        // On a GPU: few calls are honest if the host cannot queue more, and so is a host that sleeps while the device computes.
+        assert!(!suspects(true, 100, 0.48));
+        assert!(!suspects(true, 490, 0.01));
+        assert!(suspects(true, 100, 0.01));
+    }
+
+    #[test]
+    fn a_kernel_that_sleeps_in_earnest_may_sleep_in_the_load() {
+        let mut slot = slot_with(load_of(490, 0.05));
+        slot.effort.cpu = Some(0.05 + 0.1 * 4.0 * CALL);
+        assert!(Loads::of(&slot).diligence(false) > 0.97);
+        slot.effort.cpu = None;
+        slot.loads[0].active = None;
+        assert!(
+            Loads::of(&slot).diligence(false) > 0.97,
+            "nothing is known of its time"
         );
     }
 }

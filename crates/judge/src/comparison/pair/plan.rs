@@ -5,6 +5,7 @@ use std::ops::Range;
 use gauntlet_stats::BlockOrder;
 use rand::rng;
 
+use crate::comparison::heating::before_calls;
 use crate::comparison::requests::{Deck, TimedRequest, draw_checks, length};
 
 /// Target duration of a slot, filled with calls. On a shared two-core machine lone calls of 4…25 ms varied by 10 %
@@ -34,6 +35,8 @@ pub struct Plan {
     pub most: usize,
     /// The probability that results of a request are asked for.
     pub checking: f64,
+    /// Seconds between two calls of a request, on the side where that is longer.
+    pub pause: f64,
 }
 
 impl Plan {
@@ -42,12 +45,16 @@ impl Plan {
         deck.deal(length(self.target, self.most, &mut rng()), &mut rng())
     }
 
-    /// The request of a slot, whose results are asked for with this probability.
-    pub fn deal_slot(&self, deck: &mut Deck, checking: f64) -> TimedRequest {
+    /// The request of a slot, whose results are asked for with this probability. `load` has the least seconds of load before
+    /// it, if that is part of the request.
+    pub fn deal_slot(&self, deck: &mut Deck, checking: f64, load: Option<f64>) -> TimedRequest {
         let request = self.deal(deck);
+        let calls = request.copies.len();
+        let heat = load.map(|least| before_calls(calls, least, self.pause, &mut rng()));
         TimedRequest {
-            checks: draw_checks(request.copies.len(), checking, &mut rng()),
+            checks: draw_checks(calls, checking, &mut rng()),
             is_slot: true,
+            heat: heat.unwrap_or_default(),
             ..request
         }
     }

@@ -25,7 +25,7 @@ const MOST_LONE: usize = 6;
 pub(super) struct TakenBlock {
     /// In the order taken.
     pub slots: Vec<(Arm, Slot)>,
-    /// The load before each of them; empty where calls are isolated.
+    /// The load before each of them; empty where calls are isolated, or the load is part of the slots.
     pub heated: Vec<(Arm, Heated)>,
     /// The calls on new values of the first request after each pause, for either of a side's turns: of the slot, or of the
     /// load before it.
@@ -108,9 +108,11 @@ impl Pair<'_> {
         let mut requests: [Option<TimedRequest>; 2] = [None, None];
         let mut openings: [Option<TimedRequest>; 2] = [None, None];
         let mut results: [Option<(Arm, Vec<Output>)>; 2] = [None, None];
+        let is_within = self.baseline.heats() && self.candidate.heats();
+        let (within, before) = (self.load.filter(|_| is_within), self.load.filter(|_| !is_within));
         for arm in order.arms() {
             let place = taken.slots.iter().filter(|(other, _)| *other == arm).count();
-            if let Some(seconds) = self.load {
+            if let Some(seconds) = before {
                 let opening = openings[place].get_or_insert_with(|| plan.deal(deck)).clone();
                 taken.fresh[place].clone_from(&opening.fresh);
                 let load = LoadPlan {
@@ -121,11 +123,12 @@ impl Pair<'_> {
                 taken.heated.push((arm, heated));
             }
             let share = if forced == Some(place) { 1.0 } else { plan.checking };
-            let request = requests[place].get_or_insert_with(|| plan.deal_slot(deck, share));
-            if self.load.is_none() {
+            let request = requests[place].get_or_insert_with(|| plan.deal_slot(deck, share, within));
+            if before.is_none() {
                 taken.fresh[place].clone_from(&request.fresh);
             }
             let (slot, checked) = self.turn(arm, request, numbers, checker)?;
+            self.spent.heating += slot.loads.iter().map(|load| load.seconds).sum::<f64>();
             taken.slots.push((arm, slot));
             match results[place].take() {
                 None => results[place] = Some((arm, checked)),
@@ -156,8 +159,7 @@ impl Pair<'_> {
     /// Reads the state of the device after a slot, before its results are asked for.
     fn read_device(&mut self, arm: Arm) {
         if let Some(reading) = self.workshop.read_device() {
-            let sides = [&mut self.baseline, &mut self.candidate];
-            let strangers = strangers(reading.processes.as_deref(), sides);
+            let strangers = reading.processes.as_deref().and_then(strangers);
             self.readings.note(arm, &reading, strangers);
         }
     }
