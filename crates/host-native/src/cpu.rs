@@ -328,6 +328,7 @@ mod tests {
         let operands = operands(folder.path(), &spec);
         let planned = Planned {
             operands: &operands,
+            load: 1,
             copies: &[0, 1],
             poison: 0x5A,
             is_timed: true,
