@@ -161,6 +161,7 @@ impl Host for LibraryHost {
             // The function shares its process with this host, and could replace its code.
             memory: Some(probe()),
             heat: matches!(self.place, Place::Cpu(_)),
+            row_major: true,
         }
     }
 

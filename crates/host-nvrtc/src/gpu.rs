@@ -149,6 +149,7 @@ impl Host for NvrtcHost {
             // The coordinator's clock sees of a held worker's call nothing but the call, as of a kernel in Python.
             memory: Some(probe()),
             heat: false,
+            row_major: true,
         }
     }
 

@@ -100,6 +100,7 @@ mod tests {
             truth: 1.031f64.ln(),
             interval: None,
             suspicion: None,
+            reason: String::new(),
             pairs: 6,
             seconds: 41.0,
             calls: 900,

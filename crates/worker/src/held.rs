@@ -83,6 +83,8 @@ pub(crate) struct Held {
     on_the_way: Option<usize>,
     /// Whether it can be put under load right before a call.
     pub heats: bool,
+    /// Whether its kernel is given row-major tensors whatever the task's layout is.
+    pub row_major: bool,
 }
 
 impl Held {
@@ -103,6 +105,7 @@ impl Held {
             is_stopped: false,
             on_the_way: None,
             heats: false,
+            row_major: false,
         })
     }
 
@@ -141,9 +144,11 @@ impl WorkerProcess {
         self.held.as_ref().is_some_and(|held| held.heats)
     }
 
-    /// Holds the worker no longer: it loads operands and times its calls by itself. Comes before its first load, until which
-    /// it has not been stopped.
+    /// Stops holding the worker, which then loads operands and times its calls by itself.
     pub fn release(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.resume();
+        }
         self.held = None;
     }
 
@@ -329,12 +334,13 @@ impl WorkerProcess {
     ) -> Result<(), WorkerError> {
         // The same for every call: a worker sees how long it is stopped, and could tell from it which calls are drawn.
         let before = self.seconds_when_stopped()?;
+        let row_major = self.held.as_ref().is_some_and(|held| held.row_major);
         for operand in call.operands {
             let name = &operand.tensor.spec.name;
             let place = place(name)
                 .ok_or_else(|| cannot_hold(&format!("the worker does not say where it keeps `{name}`")))?;
             self.in_memory("write operands", |process| {
-                let pieces = operand.pieces(place)?;
+                let pieces = operand.pieces(place, row_major)?;
                 match key {
                     Some(key) => write(process, &pieces, &operand.sealed(key, place, &pieces)?),
                     None => write(process, &pieces, &operand.tensor.bytes),

@@ -21,16 +21,25 @@ pub struct Operand {
 }
 
 impl Operand {
-    /// Where to write it. A kernel that wants another layout has to bring its inputs into it while the clock runs: while the
-    /// coordinator writes, none does.
-    pub(crate) fn pieces(&self, place: &Place) -> io::Result<Vec<(u64, usize)>> {
-        let named = place.get(1..).unwrap_or_default();
-        if named.is_empty() || named == self.strides {
-            return pieces(place, &self.tensor.spec);
+    /// Where to write it. Only the task's layout is accepted: a worker that could name another one would have its input
+    /// transposed by the coordinator while no clock runs. Kernels of a `row_major` worker are given row-major tensors
+    /// whatever the task's layout is.
+    pub(crate) fn pieces(&self, place: &Place, row_major: bool) -> io::Result<Vec<(u64, usize)>> {
+        let (address, named) = place
+            .split_first()
+            .map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
+        let there = pieces(place, &self.tensor.spec)?;
+        if named == self.strides || row_major && named.is_empty() {
+            return Ok(there);
         }
-        let name = &self.tensor.spec.name;
+        // The same layout can be named in several ways: strides of a dimension with one element mean nothing.
+        let wanted: Place = address.into_iter().chain(&self.strides).copied().collect();
+        if pieces(&wanted, &self.tensor.spec)? == there {
+            return Ok(there);
+        }
+        let (name, strides) = (&self.tensor.spec.name, &self.strides);
         Err(io::Error::other(format!(
-            "`{name}` does not lie as the task lays it out"
+            "the worker gives strides {named:?} for `{name}`, and the task lays it out with {strides:?} (none: row-major)"
         )))
     }
 
@@ -77,14 +86,20 @@ mod tests {
             tensor: Tensor::filled(spec.clone(), 0),
             strides: strides.to_vec(),
         };
-        let of = |strides: &[i64], place: &[i64]| operand(strides).pieces(&place.to_vec());
+        let of = |strides: &[i64], place: &[i64]| operand(strides).pieces(&place.to_vec(), false);
         assert_eq!(of(&[], &[64]).unwrap(), [(64, 24)]);
         assert!(of(&[], &[64, 4, 8]).is_err(), "column by column");
         assert!(of(&[], &[64, 0, 4]).is_err(), "each row over the one before");
         assert_eq!(of(&[4, 8], &[64, 4, 8]).unwrap().len(), 6);
         assert!(of(&[4, 8], &[64, 4, 0]).is_err());
         assert!(of(&[], &[]).is_err(), "no address");
+        assert_eq!(of(&[], &[64, 12, 4]).unwrap(), [(64, 24)], "row-major in words");
+        assert!(
+            of(&[4, 8], &[64]).is_err(),
+            "row-major in place of column by column"
+        );
         // What a library is given, whatever the task's own layout is.
-        assert_eq!(of(&[4, 8], &[64]).unwrap(), [(64, 24)]);
+        assert_eq!(operand(&[4, 8]).pieces(&vec![64], true).unwrap(), [(64, 24)]);
+        assert!(operand(&[]).pieces(&vec![64, 4, 8], true).is_err());
     }
 }

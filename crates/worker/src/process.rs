@@ -110,6 +110,7 @@ impl WorkerProcess {
         match description.memory.map(|address| Held::tried(process, address)) {
             Some(Ok(mut held)) => {
                 held.heats = description.heat;
+                held.row_major = description.row_major;
                 worker.held = Some(held);
             }
             Some(Err(error)) => worker.unreachable = Some(error.to_string()),

@@ -347,6 +347,9 @@ pub struct Description {
     /// Whether it takes `heat` in `step`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub heat: bool,
+    /// Whether its kernel is given row-major tensors whatever the task's layout is, as functions of shared libraries are.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub row_major: bool,
 }
 
 /// The resources of a built candidate, by name: `registers`, `spills`, `shared-memory-bytes`, `panel-bytes`,

@@ -59,6 +59,8 @@ pub struct PowerRun {
     pub interval: Option<Interval>,
     /// Why the judge distrusts the times, although they are honest.
     pub suspicion: Option<Suspicion>,
+    /// The judge's reason in words, which names what was charged to either side.
+    pub reason: String,
     /// Pairs of processes that the judge measured.
     pub pairs: usize,
     /// Seconds that the judge took, and that the rivals got.
@@ -201,6 +203,7 @@ fn compare(
         truth: injected.map_or(0.0, |injected| injected.log_speedup(effect)),
         interval: comparison.assessment.suite.clone(),
         suspicion: live::suspicion(&comparison),
+        reason: comparison.reason(),
         pairs: comparison.looks.last().map_or(0, |look| look.processes),
         seconds: took.as_secs_f64(),
         calls: baseline.calls.len().min(candidate.calls.len()),
@@ -244,6 +247,7 @@ mod tests {
             truth: effect.log_speedup(),
             interval: None,
             suspicion: None,
+            reason: String::new(),
             pairs: 4,
             seconds,
             calls: 100,

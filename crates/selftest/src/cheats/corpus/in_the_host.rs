@@ -117,7 +117,7 @@ fn on_arrays(row: impl Fn(&'static str, &'static str, &'static str) -> Row) -> V
             "names a place for an input to which the coordinator would write it column by column",
             "what it takes to bring inputs into another layout",
         )
-        .caught("right", Verdict::Incorrect, &["does not lie as the task lays it out"])
+        .caught("right", Verdict::Incorrect, &["and the task lays it out with"])
         .held_by(HELD),
     ]
 }

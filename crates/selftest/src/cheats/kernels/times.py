@@ -280,7 +280,7 @@ def answers_before_it_computes(x, gain, w):
     if getattr(loop.run, "__name__", "") != "later":
 
         def later(request):
-            pipes = request[-1]
+            pipes = request[5]
             if pipes is None:
                 return run(request)
             for arguments, keywords, *_, line in request[1]:
