@@ -3,7 +3,7 @@
 //! The host cannot open it, since a function may wait for the device within its call and would wait forever. So the gate is
 //! a kernel that ends by itself, the same as the loop of Python kernels uses (`crates/python-loop/src/gate.rs` says why
 //! it fills the whole device). A gate that is a wait for a word of the host's memory took 14 µs on an H100 to let a kernel of
-//! 1 µs begin: `results/h100/device-times`.
+//! 1 µs begin (`results/h100/device-times/2026-11-26.json`).
 
 use gauntlet_kernels_cuda::driver::{Context, Dimensions, DriverError, Function, Stream};
 

@@ -1,9 +1,10 @@
 //! A gate before each call on a GPU: work that is launched behind it starts without waiting for the host.
 //!
 //! Without a gate, a kernel that is launched on an idle device starts only when the host has processed the launch, and
-//! the time between two events is mostly that of Python. The host cannot hold the gate open or closed: a kernel may
-//! wait for the device within its call, and would wait forever. So the gate is a kernel that ends by itself. It has as
-//! many threads as the device can hold at a time, so that nothing on another stream runs before it has ended.
+//! the time between two events is mostly that of Python. The host must not decide when the gate opens: a candidate's function may
+//! wait for the device during its call, and would wait forever for a gate that opens after the call. So the gate is a
+//! kernel that ends by itself. It has as many threads as the device can hold at a time, so that no block of another kernel
+//! starts before it has ended; copies by the copy engines are not held back.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::rc::Rc;

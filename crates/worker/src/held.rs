@@ -2,9 +2,9 @@
 //! into its memory and reads results out of it, call by call.
 //!
 //! A kernel in Python shares its process with the code that would otherwise load its operands and write its results,
-//! and can replace that code. Held like this, it gets the operands of a call as the coordinator's clock for this call
-//! starts, and has no time to finish a result after the clock has stopped. Whatever the host does around calls lies in
-//! no interval that counts.
+//! and can replace that code. Held on a CPU, it gets the operands of a call as the coordinator's clock for this call
+//! starts, and has no time to finish a result after the clock has stopped. On a GPU the operands have to be copied first and
+//! the results afterwards: these copies have a clock of their own, and what they take one side longer is charged.
 
 use std::io;
 use std::sync::OnceLock;
@@ -37,8 +37,9 @@ pub fn probe() -> u64 {
 /// wakes up.
 const MOST_WAITING: Duration = Duration::from_secs(5);
 
-/// Most threads stop within some ten microseconds, for which looking again and again is quicker than sleeping.
+/// How long to look again and again without sleeping. Most threads stop within some ten microseconds.
 const AT_ONCE: Duration = Duration::from_micros(200);
+/// How long to sleep between two looks after that.
 const PAUSE: Duration = Duration::from_micros(100);
 
 /// A call of a held worker.
@@ -46,11 +47,12 @@ const PAUSE: Duration = Duration::from_micros(100);
 pub struct Call<'a> {
     /// The copy of the operands on which it computes.
     pub copy: usize,
-    /// The number of its set of operands, among those of a load.
+    /// The number of its set of operands, in the order in which sets were loaded.
     pub set: usize,
-    /// What is written there just before the call; nothing if the values that were loaded are to stay.
+    /// What is written into the worker's inputs just before the call; nothing if the values that were loaded are to stay. A set
+    /// that still lies where the worker takes operands for a GPU from is not written again.
     pub operands: &'a [Operand],
-    /// Whether its result is read. The worker cannot know before the call is over.
+    /// Whether the call was drawn to have its result read. The worker must not be able to tell before the call is over.
     pub is_drawn: bool,
     /// The load right before it.
     pub heat: Option<Heat>,
@@ -153,7 +155,7 @@ impl WorkerProcess {
     }
 
     /// Why the worker is not held though its description offers that: the system does not let this program reach the
-    /// worker's memory, or the worker keeps it from that.
+    /// worker's memory, or the worker has closed it.
     pub fn unreachable(&self) -> Option<&str> {
         self.unreachable.as_deref()
     }
@@ -401,8 +403,8 @@ impl WorkerProcess {
         }
     }
 
-    /// Stops the worker, and waits until none of its processes runs. A process that ends cannot be stopped: the system may
-    /// need long to free its memory, and the other side is not timed meanwhile.
+    /// Stops the worker, and waits until none of its processes runs. Processes that are ending are waited for too: freeing
+    /// their memory keeps the machine busy, and the other side must not be timed meanwhile.
     pub(crate) fn stand_still(&mut self) -> Result<(), WorkerError> {
         if self.held.as_ref().is_some_and(|held| held.has_operands) {
             self.seconds_when_stopped()?;
