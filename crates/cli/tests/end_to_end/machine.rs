@@ -112,7 +112,10 @@ fn every_command_that_measures_waits_for_another() {
     let (code, out, err) = ended(bench);
     // On a busy machine its times may be void: then the code is 4.
     assert!(matches!(code, Some(0 | 4)), "{err}\n{out}");
-    assert!(out.contains("baseline") && out.contains("pairs of processes"), "{out}");
+    assert!(
+        out.contains("baseline") && out.contains("pairs of processes"),
+        "{out}"
+    );
 }
 
 /// The path of the kept contents, from the error message.
