@@ -9,11 +9,11 @@ use std::time::Instant;
 
 use bytemuck::{Pod, Zeroable};
 use gauntlet_formats::{Tensor, TensorSpec};
-use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Turn};
+use gauntlet_worker::protocol::{CaseRequest, Failure, Sample};
 use gauntlet_worker::{Turns, back_to_back};
 
 use crate::operands::check_memory;
-use crate::service::{Addresses, Call, Planned, broken};
+use crate::service::{Addresses, Call, Planned, gone, ready};
 
 /// A line of the cache.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -113,12 +113,7 @@ impl CpuPlace {
             let mut filled = place.fill(&case.outputs, planned.poison);
             let addresses = addresses(inputs, &mut filled);
             call.prepare(&addresses)?;
-            let names = case.inputs.iter().map(|spec| spec.name.clone());
-            let ready = Turn::Ready {
-                inputs: names.zip(addresses.inputs.iter().map(place_at)).collect(),
-                sealed: false,
-            };
-            let ready = serde_json::to_vec(&ready).map_err(|error| broken(error.to_string()))?;
+            let ready = ready(case, addresses.inputs.iter().map(|address| Some(*address)))?;
             turns.ready(&ready).map_err(gone)?;
             let seconds = timed(call)?;
             let outputs: Vec<_> = addresses.outputs.iter().map(place_at).collect();
@@ -158,7 +153,7 @@ impl CpuPlace {
         let total = planned.operands.copies();
         let copies: Vec<usize> = planned.copies.iter().map(|copy| copy % total).collect();
         let distinct: BTreeSet<usize> = copies.iter().copied().collect();
-        // A copy that is placed anew, and that of a load.
+        // One copy that is placed again while the old one is still there, and one for a load.
         let spare = 1 + usize::from(!planned.heat.is_empty());
         check_memory(
             &format!(
@@ -207,10 +202,6 @@ impl CpuPlace {
     }
 }
 
-fn gone(error: std::io::Error) -> Failure {
-    broken(format!("the coordinator does not answer: {error}"))
-}
-
 fn addresses(inputs: &mut [Placed], outputs: &mut [Placed]) -> Addresses {
     Addresses {
         inputs: inputs.iter_mut().map(Placed::address).collect(),
@@ -234,6 +225,8 @@ fn timed(call: &mut dyn Call) -> Result<f64, Failure> {
 #[cfg(test)]
 mod tests {
     use gauntlet_formats::DataType;
+
+    use gauntlet_worker::protocol::Turn;
 
     use super::*;
     use crate::operands::Operands;

@@ -15,11 +15,11 @@ use gauntlet_formats::{Tensor, TensorSpec};
 use gauntlet_kernels_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, Stream};
 use gauntlet_kernels_cuda::nvml::Monitor;
 use gauntlet_worker::Turns;
-use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Turn};
+use gauntlet_worker::protocol::{CaseRequest, Failure, Sample};
 
 use crate::evict::Eviction;
 use crate::pause::Pause;
-use crate::service::{Addresses, Call, Planned, broken};
+use crate::service::{Addresses, Call, Planned, broken, gone, ready};
 use crate::staging::Staging;
 
 /// The exit code when the device becomes unusable for this process: EX_SOFTWARE of sysexits.h.
@@ -145,20 +145,11 @@ impl CudaPlace {
         call: &mut dyn Call,
         turns: &mut Turns,
     ) -> Result<(), Failure> {
-        let gone = |error: std::io::Error| broken(format!("the coordinator does not answer: {error}"));
         self.allocate(planned.operands.copy(0), &case.outputs)
             .map_err(driver_failure)?;
         let cold = self.is_cold(planned);
         let mut staging = self.staging(planned, case).map_err(driver_failure)?;
-        let names = case.inputs.iter().map(|spec| &spec.name);
-        let named = names.zip(staging.addresses());
-        let ready = Turn::Ready {
-            inputs: named
-                .filter_map(|(name, address)| Some((name.clone(), vec![address? as i64])))
-                .collect(),
-            sealed: false,
-        };
-        let ready = serde_json::to_vec(&ready).map_err(|error| broken(error.to_string()))?;
+        let ready = ready(case, staging.addresses())?;
         let comes: Vec<bool> = staging.addresses().map(|address| address.is_some()).collect();
         for copy in planned.copies {
             let inputs = planned.operands.copy(*copy);

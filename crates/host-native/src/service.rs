@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
-use gauntlet_worker::protocol::{CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample};
+use gauntlet_worker::protocol::{
+    CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample, Turn,
+};
 use gauntlet_worker::{Calls, Service, Turns};
 
 use crate::operands::{Operands, save};
@@ -185,6 +187,25 @@ impl<H: Host> Service for HostService<H> {
         let mut turns = unsafe { Turns::on(0, 1) };
         self.host.step(&planned, &mut turns)
     }
+}
+
+/// The line before a stepped call, with the address of each input that the coordinator writes; none for the others.
+pub(crate) fn ready(
+    case: &CaseRequest,
+    addresses: impl Iterator<Item = Option<u64>>,
+) -> Result<Vec<u8>, Failure> {
+    let names = case.inputs.iter().map(|spec| spec.name.clone());
+    let inputs = names
+        .zip(addresses)
+        .filter_map(|(name, address)| Some((name, vec![address? as i64])))
+        .collect();
+    let sealed = false;
+    serde_json::to_vec(&Turn::Ready { inputs, sealed }).map_err(|error| broken(error.to_string()))
+}
+
+/// The failure of a turn that the coordinator does not answer.
+pub(crate) fn gone(error: std::io::Error) -> Failure {
+    broken(format!("the coordinator does not answer: {error}"))
 }
 
 /// The operands of the case, if both are there.

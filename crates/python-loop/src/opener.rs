@@ -42,7 +42,7 @@ impl Opener {
         })
     }
 
-    /// Opens so many blocks of [`BLOCK`] bytes, on the default stream. `tensor` is the address of the host to which the
+    /// Opens `blocks` blocks of [`BLOCK`] bytes each, on the default stream. `tensor` is the address of the host to which the
     /// coordinator wrote them.
     ///
     /// # Safety

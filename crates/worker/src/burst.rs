@@ -3,7 +3,7 @@
 //! Only the standard library is used: the loop of Python kernels, which depends on no crate, is compiled with this file
 //! too.
 
-/// Calls again and again until so many seconds have passed by the clock, at least once. Returns the number of calls and the
+/// Calls again and again until `seconds` have passed by the clock, at least once. Returns the number of calls and the
 /// seconds in which they ran.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use crate::protocol::Turn;
 pub struct Heat {
     /// Seconds that it lasts.
     pub seconds: f64,
-    /// Seals the operands of the call where the load comes after they were written. Drawn anew for each call.
+    /// The key that seals the operands of the call, if the load comes after they were written. Each call has its own.
     pub key: u64,
 }
 
@@ -34,8 +34,8 @@ pub struct Load {
 const LEAST: f64 = 0.95;
 
 impl WorkerProcess {
-    /// Awaits the end of a load whose beginning was told by `line`, on what was sent at `since`. `sealed` says whether operands have been written and wait
-    /// for their key.
+    /// Waits for the end of a load. `line` told its beginning, in answer to what was sent at `since`. `sealed` says whether
+    /// operands have been written and wait for their key.
     pub(crate) fn load_after(
         &mut self,
         asked: &Asked,

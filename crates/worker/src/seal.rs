@@ -7,7 +7,7 @@
 //!
 //! The seal is the exclusive or with numbers of Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
 //! easy as 1, 2, 3", SC 2011), a counter-based generator that a GPU computes about as fast as it copies memory. Its key has 64
-//! bits and is drawn anew for each call: a load is too short to try them all.
+//! bits, and each call has its own: a load is too short to try them all.
 //!
 //! Only the standard library is used: tests of the loop of Python kernels are compiled with this file too.
 

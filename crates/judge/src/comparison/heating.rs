@@ -18,8 +18,8 @@ use crate::runner::ExaminationFailure;
 /// A load lasts up to this many times its least duration.
 const LONGEST: f64 = 1.5;
 
-/// If results of the slot would be asked for, one of the load is, with this probability. The load then starts again from the
-/// beginning, with the same chance of another result, so loads are a third longer on average.
+/// The probability that a result is asked for in the load, if results of its slot could be asked for. The load then starts
+/// again from the beginning, with the same chance of another result, so loads are about a sixth longer on average.
 const CHECKED: f64 = 0.25;
 
 /// A load before a further call of a slot is this many times as long as the pause since the call before: operands and results
@@ -220,7 +220,11 @@ mod tests {
         let heat = before_calls(3, 0.5, 0.01, &mut rng);
         assert!((0.5..=0.75).contains(&heat[0]), "{heat:?}");
         assert_eq!(heat[1..], [0.03; 2]);
-        assert_ne!(before_calls(1, 0.5, 0.01, &mut rng)[0], heat[0], "drawn anew");
+        assert_ne!(
+            before_calls(1, 0.5, 0.01, &mut rng)[0],
+            heat[0],
+            "each load is drawn"
+        );
         // After long pauses no further load is longer than the first.
         assert_eq!(before_calls(2, 0.5, 9.0, &mut rng)[1], 0.5);
     }

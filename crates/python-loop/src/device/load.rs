@@ -4,12 +4,12 @@ use crate::driver::{Handle, checked};
 
 use super::Device;
 
-/// Batches grow until each takes so many seconds. Two are queued at a time, so the host has as long to queue the next one,
-/// and the load lasts up to twice as long beyond its end.
+/// Seconds that a batch of calls should take: batches grow until they do. Two batches are queued at a time, so the host has
+/// this long to queue the next one, and a load ends up to twice this time late.
 const BATCH: f64 = 2e-3;
 
 impl Device {
-    /// Queues calls on a stream until so many seconds have passed by the clock, and waits until the whole device has
+    /// Queues calls on a stream until `seconds` have passed by the clock, and waits until the whole device has
     /// finished. Returns the number of calls and the seconds until then.
     ///
     /// # Errors
