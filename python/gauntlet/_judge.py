@@ -32,6 +32,7 @@ def compare(
     device: str | None = None,
     warm: bool = False,
     regime: str = "isolated",
+    scope: str = "device",
     progress: bool | None = None,
 ) -> Verdict:
     """Compares two kernels: are both right, and which is faster?
@@ -55,6 +56,8 @@ def compare(
         warm: Whether inputs may stay in the caches between calls.
         regime: ``"isolated"`` times short requests with pauses between them; ``"sustained"`` puts each kernel under load
             for half a second or more before it is timed.
+        scope: How calls on a GPU are clocked: ``"device"`` on the device alone, as in a captured graph; ``"call"`` from the
+            call of the function until its results are there, with what the host does.
         progress: Whether progress is shown on standard error; by default at a terminal and in a notebook.
 
     Returns:
@@ -71,7 +74,7 @@ def compare(
         folder = Path(temporary)
         kernels = [_text(folder, "baseline", baseline), _text(folder, "candidate", candidate)]
         arguments = ["compare", *kernels, "--task", _task_text(folder, task), "--budget", budget]
-        arguments += [*_device(device), *(["--warm"] if warm else []), "--regime", regime]
+        arguments += [*_device(device), *(["--warm"] if warm else []), "--regime", regime, "--scope", scope]
         record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
     names = _names(baseline, candidate)
     return _verdict.read(record, *names)

@@ -160,6 +160,7 @@ impl Host for LibraryHost {
             details,
             // The function shares its process with this host, and could replace its code.
             memory: Some(probe()),
+            device_times: matches!(self.place, Place::Cuda(_)),
             heat: matches!(self.place, Place::Cpu(_)),
             row_major: true,
         }

@@ -116,7 +116,7 @@ impl Served {
     fn timed(&mut self, copies: &[usize]) -> Option<String> {
         let calls = Calls {
             copies: copies.to_vec(),
-            phases: false,
+            ..Calls::default()
         };
         let times = self.service.time(calls).unwrap();
         assert_eq!(times.len(), copies.len());

@@ -226,7 +226,7 @@ fn timed(call: &mut dyn Call) -> Result<f64, Failure> {
 mod tests {
     use gauntlet_formats::DataType;
 
-    use gauntlet_worker::protocol::Turn;
+    use gauntlet_worker::protocol::{Scope, Turn};
 
     use super::*;
     use crate::operands::Operands;
@@ -290,6 +290,7 @@ mod tests {
             copies: &[0, 1, 1, 2, 0],
             poison: 0x5A,
             is_timed: true,
+            scope: Scope::Call,
             heat: &[],
         };
         let outputs = [TensorSpec::new("y", DataType::U8, [100])];
@@ -325,6 +326,7 @@ mod tests {
             copies: &[0, 1],
             poison: 0x5A,
             is_timed: true,
+            scope: Scope::Call,
             // Each load is one call.
             heat: &[0.0, 0.0],
         };

@@ -15,7 +15,7 @@ use gauntlet_formats::{Tensor, TensorSpec};
 use gauntlet_kernels_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, Stream};
 use gauntlet_kernels_cuda::nvml::Monitor;
 use gauntlet_worker::Turns;
-use gauntlet_worker::protocol::{CaseRequest, Failure, Sample};
+use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Scope};
 
 use crate::evict::Eviction;
 use crate::pause::Pause;
@@ -119,7 +119,7 @@ impl CudaPlace {
                 .map(|()| self.addresses(inputs.len()))
                 .map_err(driver_failure)?;
             call.prepare(&addresses)?;
-            let mut sample = self.timed(call)?;
+            let mut sample = self.timed(call, planned.scope)?;
             if index % between == 0 {
                 clock = self.monitor.as_ref().and_then(Monitor::clock);
             }
@@ -165,7 +165,7 @@ impl CudaPlace {
                 .and_then(|()| self.settle(cold))
                 .map_err(driver_failure)?;
             turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
-            let seconds = self.timed(call)?.call;
+            let seconds = self.timed(call, planned.scope)?.call;
             turns.over(seconds).map_err(gone)?;
             let places = staging
                 .bring_down(self.places(inputs.len()..self.slots.len()), &self.stream)
@@ -191,11 +191,14 @@ impl CudaPlace {
         planned.operands.copies() > 1 || planned.operands.bytes() >= self.context.device().l2_bytes
     }
 
-    /// Times a call in seconds on the device, from an idle device to an idle device. If the device is still at work after
-    /// everything on the stream has ended, the rest was on another stream, and counts too.
-    fn timed(&self, call: &mut dyn Call) -> Result<Sample, Failure> {
+    /// Times a call from an idle device to an idle device. On the device alone it is launched behind a gate, and if the device
+    /// is still at work after everything on the stream has ended, the rest was on another stream, and counts too. A
+    /// whole call has no gate, and its time is the host's.
+    fn timed(&self, call: &mut dyn Call, scope: Scope) -> Result<Sample, Failure> {
         let [begin, end] = &self.events;
-        self.pause.queue(&self.stream).map_err(driver_failure)?;
+        if scope == Scope::Device {
+            self.pause.queue(&self.stream).map_err(driver_failure)?;
+        }
         let start = Instant::now();
         begin.record(&self.stream).map_err(driver_failure)?;
         let called = call.call();
@@ -209,7 +212,10 @@ impl CudaPlace {
         let kernel = end.since(begin).map_err(driver_failure)?.as_secs_f64();
         let rest = whole - on_stream - 2.0 * self.idle;
         Ok(Sample {
-            call: kernel + rest.max(0.0),
+            call: match scope {
+                Scope::Device => kernel + rest.max(0.0),
+                Scope::Call => whole,
+            },
             kernel: Some(kernel),
             clock: None,
             phases: BTreeMap::new(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{
-    CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample, Turn,
+    CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample, Scope, Turn,
 };
 use gauntlet_worker::{Calls, Service, Turns};
 
@@ -48,6 +48,8 @@ pub struct Planned<'a> {
     pub poison: u8,
     /// Whether the times are wanted, and not the results alone.
     pub is_timed: bool,
+    /// From where to where calls are clocked.
+    pub scope: Scope,
     /// Seconds of load right before each call that the coordinator steps through; empty for none.
     pub heat: &'a [f64],
 }
@@ -107,7 +109,13 @@ impl<H: Host> HostService<H> {
     }
 
     /// Calls the kernel on these copies and keeps the results.
-    fn calls(&mut self, copies: &[usize], poison: u8, is_timed: bool) -> Result<Vec<Sample>, Failure> {
+    fn calls(
+        &mut self,
+        copies: &[usize],
+        poison: u8,
+        is_timed: bool,
+        scope: Scope,
+    ) -> Result<Vec<Sample>, Failure> {
         // The memory of the request before is used again.
         self.results.clear();
         self.calls = 0;
@@ -117,6 +125,7 @@ impl<H: Host> HostService<H> {
             copies,
             poison,
             is_timed,
+            scope,
             heat: &[],
         };
         let samples = self.host.compute(&planned, &mut self.results)?;
@@ -153,12 +162,12 @@ impl<H: Host> Service for HostService<H> {
     }
 
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
-        let mut samples = self.calls(&[copy], poison, false)?;
+        let mut samples = self.calls(&[copy], poison, false, Scope::Call)?;
         samples.pop().ok_or_else(|| broken("the call gave no time"))
     }
 
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
-        self.calls(&calls.copies, POISON, true)
+        self.calls(&calls.copies, POISON, true, calls.scope)
     }
 
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
@@ -173,7 +182,7 @@ impl<H: Host> Service for HostService<H> {
         save(&case.outputs, &self.results[index * row..][..row], path)
     }
 
-    fn step(&mut self, copies: &[usize], poison: u8, heat: &[f64]) -> Result<(), Failure> {
+    fn step(&mut self, copies: &[usize], poison: u8, heat: &[f64], scope: Scope) -> Result<(), Failure> {
         self.calls = 0;
         let planned = Planned {
             operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
@@ -181,6 +190,7 @@ impl<H: Host> Service for HostService<H> {
             copies,
             poison,
             is_timed: true,
+            scope,
             heat,
         };
         // SAFETY: standard input and output stay open until the process ends.

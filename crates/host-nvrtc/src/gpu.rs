@@ -148,6 +148,7 @@ impl Host for NvrtcHost {
             details,
             // The coordinator's clock sees of a held worker's call nothing but the call, as of a kernel in Python.
             memory: Some(probe()),
+            device_times: true,
             heat: false,
             row_major: true,
         }

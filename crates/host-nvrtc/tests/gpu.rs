@@ -11,7 +11,7 @@ use gauntlet_host_nvrtc::{KernelFile, NvrtcHost};
 use gauntlet_parameters::Parameters;
 use gauntlet_rms_norm::RmsNorm;
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Inputs, Output, Rules, Sizes};
-use gauntlet_worker::protocol::{CaseRequest, FailureKind};
+use gauntlet_worker::protocol::{CaseRequest, FailureKind, Scope};
 use gauntlet_worker::{Calls, Service};
 
 fn service(kernel: &str) -> Option<HostService<NvrtcHost>> {
@@ -53,6 +53,7 @@ fn timed(kernel: &str, parameters: &Parameters, copies: &[usize]) -> Option<(Vec
     let calls = Calls {
         copies: copies.to_vec(),
         phases: false,
+        scope: Scope::Device,
     };
     let samples = service.time(calls).unwrap();
     assert!(

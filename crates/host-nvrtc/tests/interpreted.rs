@@ -284,7 +284,7 @@ fn nothing_is_timed_and_nothing_large_is_interpreted() {
     assert!(failure.message.contains("96000 threads"), "{}", failure.message);
     let calls = gauntlet_worker::Calls {
         copies: vec![0],
-        phases: false,
+        ..gauntlet_worker::Calls::default()
     };
     let timed = service.time(calls).unwrap_err();
     assert!(

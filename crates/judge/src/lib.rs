@@ -36,6 +36,7 @@ pub use evidence::{
     PREDICTED_SPEEDUP, Part, Prediction, Preparation, Profile, Proposal, Regime, Setting, SideCharge,
     SideUse, Spent, Suspicion, Told, Unaccounted, Unreadable, Verdict,
 };
+pub use gauntlet_worker::protocol::Scope;
 pub use observer::{Blind, Narrowing, Observer};
 pub use record::{Journal, RecordPlace, ledger};
 pub use runner::{

@@ -168,7 +168,8 @@ impl Host {
 
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
     /// cleared before each call, None or the protocol's two descriptors, if the coordinator steps through the calls, and the
-    /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late. A call
+    /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late; at last
+    /// whether calls on a GPU are clocked as a whole. A call
     /// is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the outputs
     /// that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
     pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
@@ -185,6 +186,7 @@ impl Host {
             // SAFETY: the worker keeps both open until the process ends.
             turns = Some(unsafe { Turns::on(pipe(0)?, pipe(1)?) });
         }
+        let whole = request.item(7)?.number()? != 0;
         let heats = request.item(6)?.items()?;
         let heats: Vec<Heat> = heats.iter().map(Heat::new).collect::<Result<_, _>>()?;
         self.keep(if turns.is_some() { 0 } else { calls.len() })?;
@@ -224,7 +226,7 @@ impl Host {
             if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
                 turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
             }
-            let (result, seconds) = self.timed(&kernel, call, stream)?;
+            let (result, seconds) = self.timed(&kernel, call, stream, whole)?;
             if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
                 turns.over(seconds).map_err(gone)?;
             }
@@ -342,10 +344,18 @@ impl Host {
         Ok(device.synchronise()?)
     }
 
-    /// Calls the kernel; returns its result, and the seconds of the call: on a GPU those of the device.
-    fn timed(&self, kernel: &Object, call: &Call, stream: Handle) -> Result<(Object, f64), Failed> {
+    /// Calls the kernel; returns its result, and the seconds of the call: on a GPU those of the device, unless the `whole`
+    /// call is clocked.
+    fn timed(
+        &self,
+        kernel: &Object,
+        call: &Call,
+        stream: Handle,
+        whole: bool,
+    ) -> Result<(Object, f64), Failed> {
         let apply = || kernel.apply(&call.arguments, call.keywords.as_ref());
         match &self.device {
+            Some(device) if whole => device.time_whole(apply),
             Some(device) => device.time(stream, apply),
             None => {
                 let begun = Instant::now();

@@ -136,4 +136,13 @@ impl Device {
         let rest = whole - on_stream - 2.0 * self.idle;
         Ok((result, f64::from(milliseconds) / 1e3 + rest.max(0.0)))
     }
+
+    /// Times a whole call, in seconds of the host: from before an idle device is given the first launch until the device is
+    /// idle again.
+    pub fn time_whole<T, E: From<String>>(&self, call: impl FnOnce() -> Result<T, E>) -> Result<(T, f64), E> {
+        let begun = Instant::now();
+        let result = call()?;
+        self.synchronise()?;
+        Ok((result, begun.elapsed().as_secs_f64()))
+    }
 }

@@ -222,6 +222,23 @@ fn a_call_is_timed_between_two_events_until_the_whole_device_is_idle() {
 }
 
 #[test]
+fn a_whole_call_is_timed_without_a_gate_until_the_whole_device_is_idle() {
+    let device = Device::new(driver()).unwrap();
+    CALLS.take();
+    let call = || {
+        called('k');
+        std::thread::sleep(std::time::Duration::from_millis(2));
+        Ok::<_, String>(7)
+    };
+    let (result, seconds) = device.time_whole(call).unwrap();
+    assert_eq!((CALLS.take().as_str(), result), ("ks", 7));
+    assert!(
+        seconds >= 2e-3,
+        "{seconds}: the host's time counts, not the events'"
+    );
+}
+
+#[test]
 fn a_failure_of_the_kernel_and_a_lack_of_memory_are_named() {
     let device = Device::new(driver()).unwrap();
     FAULT.set(700);

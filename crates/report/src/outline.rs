@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_judge::{Comparison, Evidence, Finding, Heating, Regime, Verdict};
+use gauntlet_judge::{Comparison, Evidence, Finding, Heating, Regime, Scope, Verdict};
 use gauntlet_stats::{Arm, Block, Ground, Interval, Origin, percent, percent_interval};
 use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport, TournamentReport};
 
@@ -199,6 +199,10 @@ fn device_state(comparison: &Comparison) -> Vec<String> {
     let heating = conduct.and_then(|conduct| conduct.heating.as_ref());
     let device = conduct.and_then(|conduct| conduct.device_use.as_ref());
     let mut said = vec![format!("calls in the {regime} regime")];
+    said.extend(comparison.scope.map(|scope| match scope {
+        Scope::Device => "clocked on the device".to_owned(),
+        Scope::Call => "whole calls are clocked, with what the host does".to_owned(),
+    }));
     said.extend(heating.map(Heating::sentence));
     said.extend(device.map(|device| device.sentence(regime)));
     said
@@ -365,6 +369,7 @@ mod tests {
             assessment: without_interval(&["one".to_owned()], &Criteria::default()),
             cases: Vec::new(),
             regime: Some(Regime::Isolated),
+            scope: Some(Scope::Device),
             looks: Vec::new(),
             seed: 0,
             conduct: serde_json::from_value(conduct).unwrap(),
@@ -376,9 +381,11 @@ mod tests {
         };
         assert_eq!(
             ground(&comparison),
-            "no interval; calls in the isolated regime; clock 1755 to 1980 MHz; held back by its power limit in 12 of 96 \
-             slots"
+            "no interval; calls in the isolated regime; clocked on the device; clock 1755 to 1980 MHz; held back by its power \
+             limit in 12 of 96 slots"
         );
+        comparison.scope = Some(Scope::Call);
+        assert!(ground(&comparison).contains("; whole calls are clocked, with what the host does;"));
         // Results of earlier versions do not name a regime.
         comparison.regime = None;
         assert_eq!(ground(&comparison), "no interval");

@@ -81,6 +81,7 @@ mod tests {
             assessment,
             cases: Vec::new(),
             regime,
+            scope: None,
             looks: Vec::new(),
             seed: 0,
             conduct: None,

@@ -92,6 +92,7 @@ pub fn compare(
         assessment,
         cases: cases.iter().map(|case| case.times(processes)).collect(),
         regime: None,
+        scope: None,
         looks,
         seed: SEED,
         conduct: None,

@@ -181,7 +181,12 @@ impl WorkerProcess {
     ) -> Result<Stepped, WorkerError> {
         let copies = calls.iter().map(|call| call.copy).collect();
         let heat: Vec<f64> = calls.iter().filter_map(|call| Some(call.heat?.seconds)).collect();
-        let (asked, request) = self.open(Request::Step { copies, poison, heat })?;
+        let (asked, request) = self.open(Request::Step {
+            copies,
+            poison,
+            heat,
+            scope: self.scope,
+        })?;
         let mut stepped = Stepped {
             samples: Vec::with_capacity(calls.len()),
             seen: Vec::with_capacity(calls.len()),

@@ -22,7 +22,7 @@ use crate::limits::Limits;
 use crate::pipes::{Replies, Requests, StandardError};
 #[cfg(target_os = "linux")]
 use crate::placement::Placement;
-use crate::protocol::Description;
+use crate::protocol::{Description, Scope};
 use crate::timeouts::Timeouts;
 use crate::watch::Watch;
 
@@ -50,6 +50,10 @@ pub struct WorkerProcess {
     pub(crate) held: Option<Held>,
     /// Why its memory cannot be reached, though it offered that.
     pub(crate) unreachable: Option<String>,
+    /// Whether it can clock calls on the device alone.
+    has_device_times: bool,
+    /// From where to where its calls are clocked.
+    pub(crate) scope: Scope,
     /// Where its build's files are.
     artefacts: Option<PathBuf>,
     next_id: u64,
@@ -105,6 +109,10 @@ impl WorkerProcess {
                 source,
             })?;
         let description = worker.describe()?;
+        worker.has_device_times = description.device_times;
+        if description.device_times {
+            worker.scope = Scope::Device;
+        }
         // A Python worker has not seen its kernel yet, so the answer is the system's alone. A shared library is loaded by now.
         let process = worker.leader.pid();
         match description.memory.map(|address| Held::tried(process, address)) {
@@ -155,6 +163,8 @@ impl WorkerProcess {
             group: Group::new(group, started.init.as_ref().map(Init::id)),
             held: None,
             unreachable: None,
+            has_device_times: false,
+            scope: Scope::Call,
             init: started.init,
             artefacts: artefacts.map(|artefacts| artefacts.folder.clone()),
             next_id: 1,
@@ -175,6 +185,16 @@ impl WorkerProcess {
     /// The process's id.
     pub fn id(&self) -> u32 {
         self.leader.pid().as_raw().unsigned_abs()
+    }
+
+    /// Whether it can clock calls on the device alone. It does so unless [`clock_calls`](Self::clock_calls) says otherwise.
+    pub fn has_device_times(&self) -> bool {
+        self.has_device_times
+    }
+
+    /// Lets the worker clock whole calls from now on, with what the host does.
+    pub fn clock_calls(&mut self) {
+        self.scope = Scope::Call;
     }
 
     /// The only folder that it may write to.

@@ -14,6 +14,7 @@
 //! has an example worker.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use gauntlet_formats::TensorSpec;
@@ -119,6 +120,9 @@ pub enum Request {
         /// Whether to report phases too, and also the device time where measuring it takes separate calls; this may
         /// slow the kernel, and takes longer.
         phases: bool,
+        /// From where to where each call is clocked; `device` only for workers whose description says `device_times`.
+        #[serde(default, skip_serializing_if = "Scope::is_call")]
+        scope: Scope,
     },
     /// Compute once for each entry of `copies`, in this order, and let the coordinator clock each call: only for a worker
     /// that it holds. Before each call the worker writes a line with the places of the inputs, and waits for a blank line;
@@ -134,6 +138,9 @@ pub enum Request {
         /// if this is empty. Only for workers whose description says `heat`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         heat: Vec<f64>,
+        /// As for `time`.
+        #[serde(default, skip_serializing_if = "Scope::is_call")]
+        scope: Scope,
     },
     /// Write the result of a call of the last `run` or `time` to this file (safetensors).
     Output {
@@ -156,6 +163,32 @@ pub enum Request {
     },
     /// Exit.
     Stop,
+}
+
+/// From where to where a call is clocked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// From the call of the function until its results are there: with all that the host does, such as launching.
+    #[default]
+    Call,
+    /// What the call takes on the device, with launches that do not wait for the host.
+    Device,
+}
+
+impl Scope {
+    fn is_call(&self) -> bool {
+        *self == Self::Call
+    }
+}
+
+impl fmt::Display for Scope {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Call => "call",
+            Self::Device => "device",
+        })
+    }
 }
 
 fn poison() -> u8 {
@@ -344,6 +377,9 @@ pub struct Description {
     /// its memory and reads results there. Only hosts of Gauntlet give it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<u64>,
+    /// Whether it can clock a call on the device alone, and takes `scope` in `time` and `step`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub device_times: bool,
     /// Whether it takes `heat` in `step`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub heat: bool,
@@ -372,7 +408,7 @@ pub struct Parameter {
 /// One timed call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
-    /// Seconds for the whole call, as its caller sees it.
+    /// Seconds for the call, clocked as the request's scope says.
     pub call: f64,
     /// Seconds on the device alone; `None` where the device time cannot be separated, or where it takes separate calls
     /// and phases were not requested.

@@ -7,16 +7,18 @@ use gauntlet_parameters::Parameters;
 
 use crate::protocol::{
     Answer, CaseRequest, Description, Envelope, Failure, FailureKind, Outcome, Parameter, Reply, Request,
-    Resources, Sample,
+    Resources, Sample, Scope,
 };
 
 /// The arguments of a request for timed calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Calls {
     /// The copy of the operands for each call, in order.
     pub copies: Vec<usize>,
     /// Whether to report phases too.
     pub phases: bool,
+    /// From where to where each call is clocked.
+    pub scope: Scope,
 }
 
 /// What an executor implements behind the protocol. The worker answers with the failure and keeps running.
@@ -56,7 +58,7 @@ pub trait Service {
     /// Computes once on each of these copies, with outputs that hold a byte before, and takes [turns](crate::Turns) with the
     /// coordinator. `heat` has the seconds of load right before each call, or is empty. Only for workers that describe their
     /// `memory`.
-    fn step(&mut self, _copies: &[usize], _poison: u8, _heat: &[f64]) -> Result<(), Failure> {
+    fn step(&mut self, _copies: &[usize], _poison: u8, _heat: &[f64], _scope: Scope) -> Result<(), Failure> {
         Err(bad_request(
             "this worker is not held, and does not step".to_owned(),
         ))
@@ -114,14 +116,27 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
             bytes: service.prepare()?,
         },
         Request::Run { copy, poison } => Answer::Ran(service.run(copy, poison)?),
-        Request::Time { copies, phases } => Answer::Timed {
-            samples: service.time(Calls { copies, phases })?,
+        Request::Time {
+            copies,
+            phases,
+            scope,
+        } => Answer::Timed {
+            samples: service.time(Calls {
+                copies,
+                phases,
+                scope,
+            })?,
         },
         Request::Step { copies, heat, .. } if !heat.is_empty() && heat.len() != copies.len() => {
             return Err(bad_request("heat is not as long as copies".to_owned()));
         }
-        Request::Step { copies, poison, heat } => {
-            service.step(&copies, poison, &heat)?;
+        Request::Step {
+            copies,
+            poison,
+            heat,
+            scope,
+        } => {
+            service.step(&copies, poison, &heat, scope)?;
             Answer::Stepped
         }
         Request::Output { path, index } => Answer::Written {

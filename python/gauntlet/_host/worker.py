@@ -108,6 +108,7 @@ class Worker:
             "device": "host" if self.default_device == "cpu" else self.default_device,
             "details": details,
             "memory": ctypes.addressof(_PROBE),
+            "device_times": self.default_device == "cuda",
             "heat": True,
         }
 
@@ -201,17 +202,17 @@ class Worker:
         (sample,) = self._run([copy], poison)
         return {"answer": "ran", **sample}
 
-    def time(self, copies, phases=False):
-        samples = self._run(copies, 255)
+    def time(self, copies, phases=False, scope="call"):
+        samples = self._run(copies, 255, scope=scope)
         if phases:
             # Phases are parts of the call then; there are none that this worker could tell apart.
             samples = [{name: value for name, value in sample.items() if name != "phases"} for sample in samples]
         return {"answer": "timed", "samples": samples}
 
-    def step(self, copies, poison=255, heat=()):
+    def step(self, copies, poison=255, heat=(), scope="call"):
         if self.written_at is None:
             self.written_at = self._hold()
-        self._run(copies, poison, self.pipes, heat)
+        self._run(copies, poison, self.pipes, heat, scope)
         return {"answer": "stepped"}
 
     def _hold(self):
@@ -231,7 +232,7 @@ class Worker:
             raise Wrong("nothing is built; send build first")
         return self.task
 
-    def _run(self, copies, poison, pipes=None, heat=()):
+    def _run(self, copies, poison, pipes=None, heat=(), scope="call"):
         task = self._built()
         if not self.copies:
             raise Wrong("nothing is loaded; send load first")
@@ -246,7 +247,8 @@ class Worker:
         if task.device == "cuda":
             stream = tensors.import_torch().cuda.current_stream().cuda_stream
         try:
-            times = self.loop.run((self.kernel.function, tuple(calls), poison, stream, int(len(self.copies) > 1), pipes, heats))
+            cold, whole = len(self.copies) > 1, scope == "call"
+            times = self.loop.run((self.kernel.function, tuple(calls), poison, stream, int(cold), pipes, heats, int(whole)))
         except Unfit as error:
             raise Wrong(explain(task, *error.args, self.kernel.in_place)) from None
         except BaseException as error:
@@ -260,11 +262,12 @@ class Worker:
             raise Wrong(f"the kernel raised {told(error, self.kernel.module.__file__)}") from None
         # What this request took besides, such as making the arguments, in equal parts.
         rest = (perf_counter() - begun - sum(call + between for call, between in times)) / len(times)
-        return [self._sample(call, between + max(0.0, rest)) for call, between in times]
+        on_device = task.device == "cuda" and scope == "device"
+        return [self._sample(call, between + max(0.0, rest), on_device) for call, between in times]
 
-    def _sample(self, call, between):
+    def _sample(self, call, between, on_device):
         sample = {"call": call, "phases": {"between": between}}
-        return {**sample, "kernel": call} if self.task.device == "cuda" else sample
+        return {**sample, "kernel": call} if on_device else sample
 
     def _is_late(self):
         """Whether a load comes after the operands: those in the memory of a GPU are sealed until it is over, others cannot be."""

@@ -1,7 +1,7 @@
 //! The arguments of `compare` and `judge`.
 
 use clap::{Args, ValueEnum};
-use gauntlet_judge::Regime;
+use gauntlet_judge::{Regime, Scope};
 use jiff::SignedDuration;
 
 use super::{Measured, ReportFiles, positive_time};
@@ -34,7 +34,7 @@ pub struct Compare {
     /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
     /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
     /// google-benchmark, criterion and CSV.
-    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime"])]
+    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope"])]
     pub samples: bool,
     /// With --samples of one process a side: the percentage within which the typical call of any other process would lie.
     /// Without it such measurements decide nothing.
@@ -92,6 +92,9 @@ pub struct Contest {
     /// In which state of the device calls are timed. A change can gain in one and nothing in the other.
     #[arg(long, value_enum, default_value_t = RegimeName::Isolated)]
     pub regime: RegimeName,
+    /// From where to where calls on a GPU are clocked.
+    #[arg(long, value_enum, default_value_t = ScopeName::Device)]
+    pub scope: ScopeName,
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]
     pub require: Option<Requirement>,
@@ -114,6 +117,25 @@ impl From<RegimeName> for Regime {
         match name {
             RegimeName::Isolated => Self::Isolated,
             RegimeName::Sustained => Self::Sustained,
+        }
+    }
+}
+
+/// From where to where calls on a GPU are clocked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ScopeName {
+    /// On the device, with launches that do not wait for the host, as in a captured graph. If one of the kernels is timed
+    /// by a worker that cannot, such as the built-in kernels', both are clocked as with `call`.
+    Device,
+    /// From the call of the function until its results are there, with what the host does: an eager call.
+    Call,
+}
+
+impl From<ScopeName> for Scope {
+    fn from(name: ScopeName) -> Self {
+        match name {
+            ScopeName::Device => Self::Device,
+            ScopeName::Call => Self::Call,
         }
     }
 }

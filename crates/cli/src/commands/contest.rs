@@ -89,6 +89,7 @@ impl<'a> Contest<'a> {
             budget: arguments.budget,
             warm: arguments.warm,
             regime: arguments.regime.into(),
+            scope: arguments.scope.into(),
             open_ended: arguments.pairs.is_none(),
             ..usual
         };

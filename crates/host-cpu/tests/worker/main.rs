@@ -47,6 +47,7 @@ fn calls(copies: &[usize], phases: bool) -> Calls {
     Calls {
         copies: copies.to_vec(),
         phases,
+        ..Calls::default()
     }
 }
 

@@ -16,6 +16,7 @@ use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Block, BlockOrder};
 use gauntlet_task::{Case, Rules};
 use gauntlet_worker::most_calls;
+use gauntlet_worker::protocol::Scope;
 use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
@@ -26,7 +27,7 @@ use super::results::{Checker, OperandSet};
 use super::side::{Purpose, Side};
 use super::slot::Slot;
 use super::warm_up::WarmingUp;
-use crate::evidence::{Candidate, Spent};
+use crate::evidence::{Candidate, Measurement, Spent};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets, side_by_side};
 use plan::{MOST_SAMPLES, Plan, SLOT, SLOT_ON_GPU, loads, samples_for};
 
@@ -61,6 +62,8 @@ pub struct Pair<'a> {
     hosted: bool,
     /// The least seconds of load before each slot; none where calls are isolated.
     load: Option<f64>,
+    /// From where to where calls are clocked; none on a CPU.
+    scope: Option<Scope>,
     baseline: Side,
     candidate: Side,
     /// The state of the device after the slots of this case.
@@ -75,7 +78,7 @@ impl<'a> Pair<'a> {
         workshop: &'a Workshop,
         rules: &'a Rules,
         process: usize,
-        load: Option<f64>,
+        measurement: &Measurement,
         baseline: &Candidate,
         candidate: &Candidate,
     ) -> Result<Self, ExaminationFailure> {
@@ -96,12 +99,19 @@ impl<'a> Pair<'a> {
             baseline.release();
             candidate.release();
         }
+        let can = baseline.has_device_times() && candidate.has_device_times();
+        let scope = if can { measurement.scope } else { Scope::Call };
+        if scope == Scope::Call {
+            baseline.clock_calls();
+            candidate.clock_calls();
+        }
         Ok(Self {
             workshop,
             rules,
             process,
             hosted,
-            load,
+            load: measurement.load(),
+            scope: on_gpu(workshop).then_some(scope),
             baseline,
             candidate,
             readings: Readings::default(),
@@ -112,6 +122,11 @@ impl<'a> Pair<'a> {
     /// Seconds that starting both processes took.
     pub fn starting(&self) -> f64 {
         self.spent.workers
+    }
+
+    /// From where to where calls are clocked; none on a CPU.
+    pub fn scope(&self) -> Option<Scope> {
+        self.scope
     }
 
     /// The readers of fresh sets of operands.

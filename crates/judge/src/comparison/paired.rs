@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
 use gauntlet_task::Case;
+use gauntlet_worker::protocol::Scope;
 use rayon::prelude::*;
 
 use super::conduct::{CaseConduct, charged, charges, heated};
@@ -38,12 +39,17 @@ pub struct PairedComparison<'a> {
     spent: Duration,
     /// Where the time went.
     spent_on: Spent,
+    /// From where to where the calls of the last pair were clocked.
+    scope: Option<Scope>,
     looks: Vec<Look>,
     assessment: Assessment,
     suspicion: Option<Suspicion>,
     /// Whether a worker's death has been forgiven once: a single death may be an accident of the machine.
     forgiven: bool,
 }
+
+/// What a pair measured in each case, how its time was spent, and from where to where its calls were clocked.
+type PairMeasured = (Vec<Measured>, Spent, Option<Scope>);
 
 struct CaseSoFar<'a> {
     case: &'a Case,
@@ -101,6 +107,7 @@ impl<'a> PairedComparison<'a> {
             pairs: 0,
             spent: Duration::ZERO,
             spent_on: Spent::default(),
+            scope: None,
             looks: Vec::new(),
             assessment: without_interval(&names, &setting.criteria),
             suspicion: None,
@@ -185,6 +192,7 @@ impl<'a> PairedComparison<'a> {
             spent: Some(self.spent_on),
             assessment: self.assessment.clone(),
             regime: Some(self.setting.measurement.regime),
+            scope: self.scope,
             looks: self.looks.clone(),
             seed: self.seed,
             conduct: Some(conduct),
@@ -303,26 +311,27 @@ impl<'a> PairedComparison<'a> {
         };
         self.spent += start.elapsed();
         // Kept apart until all cases are done: a pair that dies half-way counts for none of them.
-        let (measured, spent_on) = measured?;
+        let (measured, spent_on, scope) = measured?;
         for (one, measured) in self.cases.iter_mut().zip(measured) {
             one.blocks.extend(measured.blocks);
             one.conduct.push(measured.conduct);
         }
         self.spent_on += spent_on;
+        self.scope = scope;
         self.pairs += 1;
         Ok(())
     }
 
-    fn try_pair(&self, observer: &dyn Observer) -> Result<(Vec<Measured>, Spent), ExaminationFailure> {
+    fn try_pair(&self, observer: &dyn Observer) -> Result<PairMeasured, ExaminationFailure> {
         self.build_once()?;
-        let (rules, load) = (&self.setting.rules, self.setting.measurement.load());
+        let (rules, measurement) = (&self.setting.rules, &self.setting.measurement);
         let stream = |index| self.pairs * self.cases.len() + index;
         let start = || {
             Pair::start(
                 self.workshop,
                 rules,
                 self.pairs,
-                load,
+                measurement,
                 &self.baseline,
                 &self.candidate,
             )
@@ -357,12 +366,13 @@ impl<'a> PairedComparison<'a> {
             };
             measured.push(pair.measure(&dealt, &orders)?);
         }
+        let scope = pair.scope();
         let spent = Spent {
             pairs: 1,
             operands,
             ..pair.end()
         };
-        Ok((measured, spent))
+        Ok((measured, spent, scope))
     }
 
     /// These sets, where their readers can read them.

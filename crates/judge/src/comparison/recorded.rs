@@ -66,6 +66,7 @@ pub fn compare_recorded(
         assessment,
         cases,
         regime: None,
+        scope: None,
         looks: Vec::new(),
         seed: 0,
         conduct: None,

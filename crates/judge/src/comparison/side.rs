@@ -202,6 +202,16 @@ impl Side {
         self.worker.heats()
     }
 
+    /// Whether its host can clock calls on the device alone.
+    pub fn has_device_times(&self) -> bool {
+        self.worker.has_device_times()
+    }
+
+    /// Lets its host clock whole calls.
+    pub fn clock_calls(&mut self) {
+        self.worker.clock_calls();
+    }
+
     /// Lets the worker load operands and time its calls by itself. Comes before its first load.
     pub fn release(&mut self) {
         self.worker.release();

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use gauntlet_stats::{Assessment, Block, Decision, Ground, Interval, percent_interval};
+use gauntlet_worker::protocol::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +21,9 @@ pub struct Comparison {
     /// recorded, which were isolated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub regime: Option<Regime>,
+    /// From where to where calls on a GPU were clocked; none on a CPU, where whole calls are, and if nothing was timed here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope: Option<Scope>,
     /// Each look at the figures, in order; empty for records.
     pub looks: Vec<Look>,
     /// The seed of the orders of blocks and of the bootstrap. Warm-up operands of case c of n, counted from 0, are made

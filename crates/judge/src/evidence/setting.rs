@@ -7,6 +7,7 @@ use gauntlet_parameters::Table;
 use gauntlet_simulate::HostTerm;
 use gauntlet_stats::{Criteria, look_after};
 use gauntlet_task::{Case, Rules, Suite};
+use gauntlet_worker::protocol::Scope;
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -80,6 +81,9 @@ pub struct Measurement {
     pub warm: bool,
     /// In which state of the device calls are timed.
     pub regime: Regime,
+    /// From where to where calls on a GPU are clocked. `device` where the hosts of both sides can; whole calls elsewhere,
+    /// so that both sides are clocked alike.
+    pub scope: Scope,
     /// The least load before each slot in the sustained regime; up to half as much more is drawn at random. A GPU's
     /// power limit changes its clock within tens of milliseconds, so half a second is enough for the clock to settle.
     pub heating: SignedDuration,
@@ -97,6 +101,7 @@ impl Default for Measurement {
             budget: SignedDuration::from_secs(120),
             warm: false,
             regime: Regime::Isolated,
+            scope: Scope::Device,
             heating: SignedDuration::from_millis(500),
         }
     }

@@ -155,6 +155,7 @@ mod tests {
             spent: None,
             assessment: without_interval(&[suite.benchmark[0].name.clone()], &Criteria::default()),
             regime: None,
+            scope: None,
             looks: Vec::new(),
             seed: 0,
             conduct: None,

@@ -36,7 +36,7 @@ impl<S: Service> Slowed<S> {
     fn median_call(&mut self, slowed: bool) -> Result<f64, Failure> {
         let calls = Calls {
             copies: vec![0; CALLS],
-            phases: false,
+            ..Calls::default()
         };
         let samples = if slowed {
             self.time(calls)?
@@ -169,7 +169,7 @@ mod tests {
         let start = Instant::now();
         let calls = Calls {
             copies: vec![7, 8, 9],
-            phases: false,
+            ..Calls::default()
         };
         let samples = slowed.time(calls.clone()).unwrap();
         let elapsed = start.elapsed().as_secs_f64();

@@ -302,7 +302,7 @@ pub(crate) mod tests {
             let samples = worker
                 .time(Calls {
                     copies: COPIES.into(),
-                    phases: false,
+                    ..Calls::default()
                 })
                 .unwrap();
             assert_eq!(samples.len(), COPIES.len());

@@ -96,6 +96,7 @@ impl WorkerProcess {
         let (answer, elapsed) = self.exchange(Request::Time {
             copies: copies.to_vec(),
             phases,
+            scope: self.scope,
         })?;
         match answer {
             Answer::Timed { samples: timed } if timed.len() == copies.len() => {

@@ -2,9 +2,8 @@
 
 use gauntlet_stats::Arm;
 
-use super::PairedComparison;
-use crate::comparison::pair::Measured;
-use crate::evidence::{Candidate, JudgeError, Spent};
+use super::{PairMeasured, PairedComparison};
+use crate::evidence::{Candidate, JudgeError};
 use crate::observer::Observer;
 use crate::runner::{ExaminationFailure, side_by_side};
 
@@ -15,7 +14,7 @@ impl PairedComparison<'_> {
         &mut self,
         failure: ExaminationFailure,
         observer: &dyn Observer,
-    ) -> Result<(Vec<Measured>, Spent), ExaminationFailure> {
+    ) -> Result<PairMeasured, ExaminationFailure> {
         let Some(error) = failure.worker_error() else {
             return Err(failure);
         };

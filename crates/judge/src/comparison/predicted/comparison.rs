@@ -51,6 +51,7 @@ pub fn compare_predicted(
         assessment: assess(&pairs, &setting.criteria)?,
         cases,
         regime: None,
+        scope: None,
         looks: Vec::new(),
         seed: 0,
         conduct: None,

@@ -97,15 +97,15 @@ def halves_its_samples(x, gain, w):
     sample = _host.Worker._sample
     if getattr(sample, "__name__", "") != "halved":
 
-        def halved(self, call, between):
-            return sample(self, call / 2, between)
+        def halved(self, call, *rest):
+            return sample(self, call / 2, *rest)
 
         _host.Worker._sample = halved
         _host.Worker.step = _halved_steps
     return honest(x, gain, w)
 
 
-def _halved_steps(self, copies, poison=255, heat=()):
+def _halved_steps(self, copies, poison=255, heat=(), scope="call"):
     for copy in copies:
         given = tensors_of(self, copy)
         step = _halved_on_a_gpu if hasattr(given["x"], "cuda") else _halved
@@ -125,9 +125,12 @@ _host_arrays = {}
 
 def _halved_on_a_gpu(pipes, given):
     torch = _torch()
-    # The coordinator does not write again what lies there already.
-    host = _host_arrays or {name: tensor.cpu().numpy() for name, tensor in given.items()}
-    _host_arrays.update(host)
+    # The coordinator does not write again what lies there already, so arrays stay as long as the case does.
+    shapes = tuple(tensor.shape for tensor in given.values())
+    if shapes not in _host_arrays:
+        _host_arrays.clear()
+        _host_arrays[shapes] = {name: tensor.cpu().numpy() for name, tensor in given.items()}
+    host = _host_arrays[shapes]
     say(pipes, ready(host))
     begun = time.perf_counter()
     given = {name: torch.from_numpy(array).cuda() for name, array in host.items()}
