@@ -10,11 +10,15 @@ pub(crate) fn half_width(means: &[f64], confidence: f64) -> f64 {
     half_width_of(means.len(), standard_deviation(means), confidence)
 }
 
-/// Whether the mean of what `values` are drawn from is over `threshold` at this one-sided confidence, by Student's bound.
-/// Always false with fewer than two values.
+/// What the mean of what `values` are drawn from is at least, at this one-sided confidence, by Student's bound. None with
+/// fewer than two values.
+pub fn least_mean(values: &[f64], confidence: f64) -> Option<f64> {
+    (values.len() > 1).then(|| mean(values) - half_width(values, 2.0 * confidence - 1.0))
+}
+
+/// Whether that mean is over `threshold` at this one-sided confidence. Always false with fewer than two values.
 pub fn surely_over(values: &[f64], threshold: f64, confidence: f64) -> bool {
-    let reach = half_width(values, 2.0 * confidence - 1.0);
-    values.len() > 1 && mean(values) - reach > threshold
+    least_mean(values, confidence).is_some_and(|least| least > threshold)
 }
 
 /// The same from the standard deviation between `processes` means.

@@ -11,9 +11,10 @@
 //! over the calls of slots. Where held workers compute on a GPU, moving operands there and results back takes both sides equally
 //! long, so what it takes a side longer is charged too.
 //!
-//! Both sides are charged by the same rules, but for uneven calls: a candidate could cause the baseline's. A difference that the scatter between pairs explains is not charged.
+//! Both sides are charged by the same rules, but for uneven calls: a candidate could cause the baseline's. Charged is only what
+//! the scatter between pairs does not explain. A gain must remain when all of it is counted (`with_all_work`).
 
-use gauntlet_stats::{Block, median, surely_over};
+use gauntlet_stats::{Block, least_mean, median};
 
 use super::CaseConduct;
 use crate::evidence::{Charges, SideCharge};
@@ -100,7 +101,9 @@ pub fn charges_of_pairs(pairs: &[CaseConduct]) -> Vec<[SideCharge; 2]> {
     charges
 }
 
-/// Adds an excess to a side's charges, pair by pair, if there surely is one.
+/// Adds an excess to a side's charges, pair by pair, if there surely is one: the part that is surely there, in the mean over the
+/// pairs. By chance scatter alone is taken for an excess at times, and is then as large as the scatter: on a busy machine a
+/// third of a call, which would make an equal kernel a regression. What is surely there is small then.
 fn add(
     pairs: &[CaseConduct],
     charges: &mut [[SideCharge; 2]],
@@ -110,11 +113,11 @@ fn add(
 ) {
     let found: Vec<f64> = pairs.iter().map(excess).collect();
     let calls: Vec<f64> = pairs.iter().map(|pair| pair.work.shares.typical[side]).collect();
-    if found.len() < 2 || !surely_over(&found, NEGLIGIBLE * median(&calls), CONFIDENCE) {
-        return;
-    }
+    let least = least_mean(&found, CONFIDENCE).filter(|least| *least > NEGLIGIBLE * median(&calls));
+    let Some(least) = least else { return };
+    let sure = least * found.len() as f64 / found.iter().sum::<f64>();
     for (charges, found) in charges.iter_mut().zip(found) {
-        *charge(&mut charges[side]) += found.max(0.0);
+        *charge(&mut charges[side]) += sure * found.max(0.0);
     }
 }
 
@@ -180,6 +183,9 @@ pub fn summary(case: &str, pairs: &[CaseConduct]) -> Option<Charges> {
 
 #[cfg(test)]
 mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_chacha::ChaCha8Rng;
+
     use super::*;
 
     const CALL: f64 = 1e-3;
@@ -216,7 +222,7 @@ mod tests {
     }
 
     fn jitter(process: usize) -> f64 {
-        1.0 + 0.05 * ((process * 7 % 5) as f64 - 2.0)
+        1.0 + 0.005 * ((process * 7 % 5) as f64 - 2.0)
     }
 
     #[test]
@@ -333,10 +339,30 @@ mod tests {
         let pairs = pairs(sometimes);
         let charges = charges_of_pairs(&pairs);
         assert_eq!(charges[5][1].loading, 0.0);
-        // A tenth of the baseline's 0.2 calls of loading is not charged.
-        assert!(
-            (charges[0][1].loading / CALL - (0.27 - 0.02)).abs() < 1e-9,
-            "{charges:?}"
-        );
+        // A tenth of the baseline's 0.2 calls of loading is not charged, nor what six such pairs leave open.
+        let charged = charges[0][1].loading / CALL;
+        assert!((0.02..0.26).contains(&charged), "{charges:?}");
+    }
+
+    #[test]
+    fn what_chance_shows_is_charged_in_small_part_only() {
+        let mut random = ChaCha8Rng::seed_from_u64(11);
+        let mut scatter = move || (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
+        let (mut charged, mut largest, mut found): (usize, f64, f64) = (0, 0.0, 0.0);
+        for _ in 0..4000 {
+            let mut pairs = pairs(|_| SideCharge::default());
+            for pair in &mut pairs {
+                pair.work.shares.alone[1] += 0.3 * CALL * scatter();
+            }
+            if let Some(told) = summary("case", &pairs) {
+                charged += 1;
+                largest = largest.max(told.candidate.uneven / CALL);
+                let of = |pair: &CaseConduct| pair.work.shares.excess_alone() / CALL;
+                found = found.max(pairs.iter().map(of).sum::<f64>() / 6.0);
+            }
+        }
+        // One in two hundred, as the confidence says.
+        assert!((5..40).contains(&charged), "{charged}");
+        assert!(found > 0.4 && largest < 0.2, "{found} {largest}");
     }
 }
