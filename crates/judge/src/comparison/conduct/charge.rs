@@ -14,6 +14,8 @@
 //! Both sides are charged by the same rules, but for uneven calls: a candidate could cause the baseline's. A difference that the scatter between pairs explains is not charged.
 
 use gauntlet_stats::{Block, median, surely_over};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::CaseConduct;
 use crate::evidence::{Charges, SideCharge};
@@ -36,7 +38,8 @@ const NEGLIGIBLE: f64 = 0.005;
 const LEAST: f64 = 0.1;
 
 /// The work of both sides in one pair, in seconds of elapsed time for each unit.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct OfPair {
     /// Outside of timed calls.
     pub sides: [SideCharge; 2],
@@ -45,7 +48,8 @@ pub struct OfPair {
 }
 
 /// The calls of both sides.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct Shares {
     /// The typical call, in seconds.
     pub typical: [f64; 2],
