@@ -55,6 +55,15 @@ pub fn digests(
     found
 }
 
+/// The digest of this program; empty if it cannot be read.
+pub fn digest_of_program() -> String {
+    let contents = std::env::current_exe().and_then(std::fs::read);
+    contents.map_or_else(
+        |_| String::new(),
+        |contents| blake3::hash(&contents).to_hex().to_string(),
+    )
+}
+
 fn of_task(task: &Path) -> Vec<PathBuf> {
     let stands_for_its_folder = task
         .file_name()
@@ -108,5 +117,60 @@ fn path_in(folder: &Path, name: &std::ffi::OsStr) -> PathBuf {
         PathBuf::from(name)
     } else {
         folder.join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_followed_to_the_sources_that_they_mention() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            "kernels/fast.py",
+            "import tools.norms\nfrom helper import scale\n",
+        );
+        write("kernels/helper.py", "import deep");
+        write("kernels/deep.py", "helper = 1  # a circle");
+        write("kernels/fast.toml", "");
+        write("kernels/tools/norms.py", "");
+        write("kernels/slow.py", "no file mentions this one");
+        write("kernels/helper.json", "{}");
+        write("task/task.py", "from sizes import cases");
+        write("task/task.toml", "");
+        write("task/sizes.py", "");
+        write("task/result.json", "{}");
+        let suite = gauntlet_families::suite("rms-norm").unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let found = |kernel: &str| {
+            let kernels = [path(kernel) + ":norm", "builtin".to_owned()];
+            digests(&path("task"), &suite, &kernels, Some("h100"))
+        };
+        let before = found("kernels/fast.py");
+        let named = [
+            "kernels/deep.py",
+            "kernels/fast.py",
+            "kernels/fast.toml",
+            "kernels/helper.py",
+            "kernels/tools/norms.py",
+            "task/sizes.py",
+            "task/task.py",
+            "task/task.toml",
+        ];
+        assert_eq!(before.keys().cloned().collect::<Vec<_>>(), named.map(path));
+        assert_eq!(found("kernels/fast.py"), before);
+        write("kernels/deep.py", "helper = 2");
+        let after = found("kernels/fast.py");
+        let changed: Vec<&String> = before
+            .keys()
+            .filter(|file| before[*file] != after[*file])
+            .collect();
+        assert_eq!(changed, [&path("kernels/deep.py")]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gauntlet_judge::{Comparison, ExecutorKind, Finding, Measurement, Observations, Verdict};
+use gauntlet_judge::{Comparison, Finding, Measurement, Observations, Verdict};
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Criteria};
 use gauntlet_task::DispatchTable;
@@ -61,14 +61,16 @@ pub struct Conditions {
     pub task: String,
     /// The benchmark cases that were chosen by name; all if there are none.
     pub chosen: Vec<String>,
-    /// What ran the kernels.
-    pub executor: ExecutorKind,
+    /// Whether the kernels ran on a GPU, and not on the CPU.
+    pub on_gpu: bool,
     /// The device, if one was named.
     pub device: Option<String>,
     /// How they are measured.
     pub measurement: Measurement,
     /// The BLAKE3 digest of the task's cases.
     pub cases: String,
+    /// The BLAKE3 digest of the program, since builds of one version may differ; empty if it cannot be read.
+    pub program: String,
     /// The files of the kernels, of the task and of tables, with their BLAKE3 digests.
     pub files: BTreeMap<String, String>,
 }

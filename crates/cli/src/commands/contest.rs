@@ -8,8 +8,8 @@ use gauntlet_device::Device;
 use gauntlet_judge::gates::{Examination, Faster};
 use gauntlet_judge::session::resume;
 use gauntlet_judge::{
-    Candidate, Comparison, Executor, ExecutorKind, Finding, Measurement, Metrics, Observations, Observer,
-    Setting, Verdict, measure_more, measure_observed,
+    Candidate, Comparison, Executor, Finding, Measurement, Metrics, Observations, Observer, Setting, Verdict,
+    measure_more, measure_observed,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::Options;
@@ -121,13 +121,11 @@ impl<'a> Contest<'a> {
         let device = arguments.measured.device.clone();
         let conditions = Conditions {
             files: named_files::digests(&arguments.task, &suite, &texts, device.as_deref()),
+            program: named_files::digest_of_program(),
             cases: digest_of(&[serde_json::to_string(&suite).unwrap_or_default()]),
             task: arguments.task.clone(),
             chosen: arguments.cases.clone(),
-            executor: match measured {
-                MeasuredExecutor::Cpu => ExecutorKind::Cpu,
-                MeasuredExecutor::Cuda => ExecutorKind::Cuda,
-            },
+            on_gpu: measured == MeasuredExecutor::Cuda,
             device,
             measurement: measurement.clone(),
         };

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gauntlet_judge::{Comparison, ExecutorKind, Observations, Regime};
+use gauntlet_judge::{Comparison, Observations, Regime};
 use gauntlet_report::{ComparisonReport, Conditions, Kept};
 
 use crate::arguments::{Compare, Contest as Arguments, Measured, MeasuredExecutor, RegimeName};
@@ -48,7 +48,7 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
     let before = report::comparison(file)?;
     let (comparison, kept) = undecided(file, &before)?;
     sink::check(file)?;
-    let same = arguments_of(arguments, &kept.conditions)?;
+    let same = arguments_of(arguments, &kept.conditions);
     let texts = [&before.baseline.text, &before.candidate.text];
     let mut contest = Contest::of(&same, texts.map(String::as_str))?;
     let changes = changes(&before, &kept.conditions, &contest);
@@ -69,6 +69,12 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
         observations: &kept.observations,
     });
     let _hold = contest.hold();
+    if report::comparison(file)? != before {
+        return Err(CliError::bad_input(
+            format!("{} was changed while the machine was waited for", file.display()),
+            "add the pairs to what it holds now",
+        ));
+    }
     interrupt::keeps(format!("{} is as it was", file.display()));
     let progress = Progress::new();
     let mut found = examined(&contest, &progress)?;
@@ -105,7 +111,7 @@ fn undecided<'r>(file: &Path, report: &'r ComparisonReport) -> Result<(&'r Compa
     if !kept.conditions.measurement.open_ended {
         return refused(
             format!(
-                "{file} was measured with --pairs: their looks share all of the error, so that none is left for more"
+                "{file} was measured with --pairs, whose looks share all of the error, so that none is left for more"
             ),
             "compare anew, without --pairs or with more of them",
         );
@@ -122,20 +128,17 @@ fn undecided<'r>(file: &Path, report: &'r ComparisonReport) -> Result<(&'r Compa
 }
 
 /// The command line that measures under these conditions.
-fn arguments_of(arguments: &Compare, conditions: &Conditions) -> Result<Arguments, CliError> {
+fn arguments_of(arguments: &Compare, conditions: &Conditions) -> Arguments {
     let measurement = &conditions.measurement;
-    let executor = match conditions.executor {
-        ExecutorKind::Cpu => MeasuredExecutor::Cpu,
-        ExecutorKind::Cuda => MeasuredExecutor::Cuda,
-        ExecutorKind::Replay | ExecutorKind::Model => {
-            return Err(CliError::bad_input("nothing was measured", "compare two kernels"));
-        }
-    };
-    Ok(Arguments {
+    Arguments {
         task: conditions.task.clone(),
         cases: conditions.chosen.clone(),
         measured: Measured {
-            executor: Some(executor),
+            executor: Some(if conditions.on_gpu {
+                MeasuredExecutor::Cuda
+            } else {
+                MeasuredExecutor::Cpu
+            }),
             device: conditions.device.clone(),
         },
         budget: measurement.budget,
@@ -147,7 +150,7 @@ fn arguments_of(arguments: &Compare, conditions: &Conditions) -> Result<Argument
         },
         require: arguments.contest.require,
         files: arguments.contest.files.clone(),
-    })
+    }
 }
 
 /// What differs from the conditions of a result, each in a few words.
@@ -168,6 +171,7 @@ fn changes(before: &ComparisonReport, was: &Conditions, contest: &Contest) -> Ve
         });
     }
     for (same, what) in [
+        (was.program == is.program, "the program is another build"),
         (was.cases == is.cases, "the cases of the task have changed"),
         (
             was.measurement == is.measurement,
@@ -200,22 +204,16 @@ fn differences<'m>(
 
 /// When which pairs were measured, if not all in one go.
 pub fn batches(observations: &Observations) -> Option<String> {
-    let [first, further @ ..] = &observations.batches[..] else {
-        return None;
-    };
-    let mut said = format!(
-        "{} pairs were measured from {}",
-        first.pairs,
-        first.began.strftime("%F %T UTC")
+    let batches = &observations.batches;
+    let each = batches
+        .iter()
+        .map(|batch| format!("{} from {}", batch.pairs, batch.began.strftime("%F %T UTC")));
+    let said = format!(
+        "the pairs were measured in {} parts: {}",
+        batches.len(),
+        each.collect::<Vec<_>>().join(", ")
     );
-    for batch in further {
-        said += &format!(
-            ", {} more from {}",
-            batch.pairs,
-            batch.began.strftime("%F %T UTC")
-        );
-    }
-    (!further.is_empty()).then_some(said)
+    (batches.len() > 1).then_some(said)
 }
 
 /// Tells how pairs are added to a comparison if it is undecided; it is in the file that it came from, or in `json`.
