@@ -1,6 +1,8 @@
 //! The files that a comparison depends on, as far as they can be told from its command line.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use gauntlet_task::Suite;
@@ -42,12 +44,11 @@ pub fn digests(
             continue;
         }
         // A file that cannot be read cannot be measured either.
-        let Ok(contents) = std::fs::read(&path) else {
-            continue;
-        };
-        found.insert(name, blake3::hash(&contents).to_hex().to_string());
+        let Ok(digest) = digest(&path) else { continue };
+        found.insert(name, digest);
         if is_source(&path) {
-            waiting.extend(mentioned(&path, &String::from_utf8_lossy(&contents)));
+            let text = std::fs::read(&path).unwrap_or_default();
+            waiting.extend(mentioned(&path, &String::from_utf8_lossy(&text)));
         } else {
             waiting.push(path.with_extension("toml"));
         }
@@ -57,11 +58,15 @@ pub fn digests(
 
 /// The digest of this program; empty if it cannot be read.
 pub fn digest_of_program() -> String {
-    let contents = std::env::current_exe().and_then(std::fs::read);
-    contents.map_or_else(
-        |_| String::new(),
-        |contents| blake3::hash(&contents).to_hex().to_string(),
-    )
+    let digest = std::env::current_exe().and_then(|program| digest(&program));
+    digest.unwrap_or_default()
+}
+
+/// The BLAKE3 digest of a file, which may be larger than memory.
+fn digest(path: &Path) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 fn of_task(task: &Path) -> Vec<PathBuf> {

@@ -232,7 +232,8 @@ pub fn tell(report: &ComparisonReport, more: Option<&More>, json: Option<&Path>)
         .assessment
         .needed_processes
         .filter(|needed| *needed > pairs);
-    let more = needed.unwrap_or(2 * pairs) - pairs;
+    let enough = needed.unwrap_or_else(|| kept.conditions.measurement.next_look(pairs));
+    let more = enough - pairs;
     sink::print(match file {
         Some(file) => format!(
             "`gauntlet compare --more {more} {}` adds pairs to this comparison.",

@@ -34,7 +34,7 @@ fn compared(command: &[&str]) -> Option<Place> {
     let ran = place.run(&[command, &rest[..]].concat());
     assert!(
         ran.out
-            .contains("`gauntlet compare --more 1 result.json` adds pairs"),
+            .contains("`gauntlet compare --more 3 result.json` adds pairs"),
         "{}{}",
         ran.out,
         ran.err
