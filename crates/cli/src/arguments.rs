@@ -13,7 +13,7 @@ mod tune;
 
 pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
-pub use contest::{Compare, Contest, Judge, Requirement};
+pub use contest::{Compare, Contest, Judge, RegimeName, Requirement, ScopeName};
 pub use explain::Explain;
 pub use kept::{CalibrationFile, JsonFile, LedgerFile};
 pub use ledger::{LedgerArguments, LedgerCommand};
@@ -145,7 +145,7 @@ pub struct Run {
 }
 
 /// Where results go besides the terminal; `-` in place of a file is standard output, in place of the report.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ReportFiles {
     /// Write the whole result as JSON (`-`: to standard output, in place of the report; so for the other forms).
     #[arg(long, value_name = "FILE")]

@@ -270,6 +270,28 @@ fn program(command: &str) -> Result<Vec<PathBuf>, CliError> {
     Ok(parts.into_iter().map(absolute).collect())
 }
 
+/// The files that a text names, whether they exist or not; of a module, where it would be in this folder.
+pub fn files(text: &str) -> Vec<PathBuf> {
+    let text = text.trim();
+    if let Some(command) = text.strip_prefix(COMMAND) {
+        return shlex::split(command)
+            .unwrap_or_default()
+            .into_iter()
+            .map(PathBuf::from)
+            .collect();
+    }
+    let file = match (text.strip_prefix(DISPATCH), named(text)) {
+        (Some(table), _) => PathBuf::from(table),
+        (None, Some(Named { file: Some(file), .. })) => file.to_owned(),
+        (None, Some(kernel)) => {
+            let module = kernel.whole.split(':').next().unwrap_or_default();
+            PathBuf::from(module.replace('.', "/") + ".py")
+        }
+        (None, None) => PathBuf::from(text),
+    };
+    vec![file]
+}
+
 /// Whether a text names a CUDA kernel, which runs on a GPU only.
 pub fn is_cuda(text: &str) -> bool {
     named(text).is_some_and(|kernel| kernel.host == Host::Nvrtc)
@@ -330,6 +352,30 @@ mod tests {
         ] {
             assert_eq!(parts(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn files_of_kernels_are_known() {
+        let of = |text| -> Vec<String> {
+            files(text)
+                .iter()
+                .map(|file| file.display().to_string())
+                .collect()
+        };
+        for (text, named) in [
+            ("a/b.py:fast", "a/b.py"),
+            ("kernels.softmax:fast", "kernels/softmax.py"),
+            ("s.cu:k: ROWS=4", "s.cu"),
+            ("dispatch:table.toml", "table.toml"),
+            ("tuned.toml", "tuned.toml"),
+            ("solution.json", "solution.json"),
+        ] {
+            assert_eq!(of(text), [named]);
+        }
+        assert_eq!(
+            of("command: python3 'my worker.py' --fast"),
+            ["python3", "my worker.py", "--fast"]
+        );
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod kernel_text;
 mod listing;
 mod load;
 mod machine;
+mod named_files;
 mod outputs;
 mod problem_text;
 mod progress;

@@ -28,7 +28,10 @@ mod record;
 mod runner;
 pub mod session;
 
-pub use comparison::{PairedComparison, compare_predicted, compare_recorded, measure, predict};
+pub use comparison::{
+    Batch, CaseConduct, Observations, PairedComparison, compare_predicted, compare_recorded, measure,
+    measure_more, measure_observed, predict,
+};
 pub use evidence::{
     AbortRule, Around, Busy, Candidate, CaseErrors, CaseFlaw, CaseTimes, CaseViolation, Charges, Checked,
     Comparison, Condition, Conduct, Counters, DeviceUse, Evidence, ExecutorKind, Finding, HeatedCase,

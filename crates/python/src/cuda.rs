@@ -119,7 +119,7 @@ impl CudaLibrary {
     fn new(ordinal: usize) -> PyResult<Self> {
         guarded(|| {
             Ok(Self {
-                library: Library::new(ordinal)?,
+                library: Library::telling(ordinal, tell)?,
                 layers: RefCell::new(LruCache::new(LAYERS)),
                 queues: RefCell::default(),
                 captured: RefCell::default(),
@@ -437,6 +437,21 @@ impl CudaLibrary {
         queues.insert(stream, Rc::clone(&made));
         Ok(made)
     }
+}
+
+/// Says to Python's logger `gauntlet` that a kernel is compiled, so that nothing seems to hang. The kernel is compiled even if
+/// nothing can be said.
+fn tell(kernel: &str) {
+    let message =
+        format!("compiling {kernel} for this GPU, which can take a minute; it is kept for later processes");
+    let said = Python::attach(|python| {
+        let logger = python
+            .import("logging")?
+            .call_method1("getLogger", ("gauntlet",))?;
+        logger.call_method1("warning", (message,))?;
+        PyResult::Ok(())
+    });
+    said.ok();
 }
 
 /// Runs `work`; errors and panics become exceptions. It keeps the interpreter's lock, because an enqueue takes

@@ -59,7 +59,7 @@ pub use plain::plainly;
 pub use power::power;
 pub use prospects::prospects;
 pub use rendered::Rendered;
-pub use result::{ComparisonReport, KernelReport};
+pub use result::{ComparisonReport, Conditions, Kept, KernelReport};
 pub use round::round;
 pub use selftest::characteristics;
 pub use speedup::times;

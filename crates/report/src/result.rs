@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gauntlet_judge::{Comparison, Finding, Verdict};
+use gauntlet_judge::{Comparison, Finding, Measurement, Observations, Verdict};
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Criteria};
 use gauntlet_task::DispatchTable;
@@ -38,6 +38,41 @@ pub struct ComparisonReport {
     pub verdict: Verdict,
     /// Its reason.
     pub reason: String,
+    /// What is kept so that pairs can be added to it; none if a kernel was stopped, or another program measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
+}
+
+/// What is kept of a comparison so that pairs can be added to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Kept {
+    /// What must be the same for the further pairs, beside version, environment and criteria.
+    pub conditions: Conditions,
+    /// What was observed.
+    pub observations: Observations,
+}
+
+/// The conditions under which two kernels are measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Conditions {
+    /// The task as it was named.
+    pub task: String,
+    /// The benchmark cases that were chosen by name; all if there are none.
+    pub chosen: Vec<String>,
+    /// Whether the kernels ran on a GPU, and not on the CPU.
+    pub on_gpu: bool,
+    /// The device, if one was named.
+    pub device: Option<String>,
+    /// How they are measured.
+    pub measurement: Measurement,
+    /// The BLAKE3 digest of the task's cases.
+    pub cases: String,
+    /// The BLAKE3 digest of the program, since builds of one version may differ; empty if it cannot be read.
+    pub program: String,
+    /// The files of the kernels, of the task and of tables, with their BLAKE3 digests.
+    pub files: BTreeMap<String, String>,
 }
 
 /// One of the two kernels.

@@ -27,7 +27,8 @@ use crate::criteria::check_confidence;
 /// which a short budget may end, three times the cube's error. With the square, at least one look misses a true 0 in
 /// 4.2 % of comparisons on normal noise, and in 3.0 % on Student's t with 3 degrees of freedom.
 ///
-/// **An open-ended comparison** goes on past the last planned look, without a limit to the number of looks. Planned
+/// **An open-ended comparison** goes on past the last planned look, without a limit to the number of looks, at once or after
+/// it had ended: a look's error depends on its number only. Planned
 /// looks then share half of α, and the j-th look after them gets α/6 · (2/3)ʲ⁻¹; all of these together are the other half.
 /// Each look takes place at 1.5 times as many pairs as the one before ([`look_after`]). Why these numbers:
 /// `scripts/reference/looks_study.py --open-ended`, planned looks at 4, 6 and 12 pairs, at most 60 pairs, which a minute

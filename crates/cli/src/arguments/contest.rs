@@ -17,6 +17,7 @@ Examples:
   gauntlet compare builtin 'tile=64x64x256, order=dynamic' --require adopt
   gauntlet compare builtin 'stages=4' --executor cuda --device h200
   gauntlet compare --samples before.json after.json       what another benchmark program measured
+  gauntlet compare --more 20 result.json                  20 more pairs for an undecided result
 
 Exit codes:
   0  both kernels are right and were compared; with --require, the verdict shows what is required
@@ -29,13 +30,20 @@ pub struct Compare {
     /// them; `dispatch:FILE` with a table from `gauntlet tune`.
     pub baseline: String,
     /// Another kernel. Parameters that are not named are as in the baseline.
-    #[arg(required_unless_present = "samples")]
+    #[arg(required_unless_present_any = ["samples", "more"])]
     pub candidate: Option<String>,
     /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
     /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
     /// google-benchmark, criterion and CSV.
     #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope"])]
     pub samples: bool,
+    /// Add at least N pairs to a comparison that ended undecided, and go on to the next look of its plan, which judges all
+    /// pairs together. BASELINE is the file that `--json` of `compare` or `judge` wrote, and is brought up to date. Kernels,
+    /// task, machine and program must be the same.
+    #[arg(long, value_name = "N", value_parser = more_pairs, conflicts_with_all = [
+        "candidate", "samples", "task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope",
+    ])]
+    pub more: Option<usize>,
     /// With --samples of one process a side: the percentage within which the typical call of any other process would lie.
     /// Without it such measurements decide nothing.
     #[arg(long, value_name = "PERCENT", requires = "samples", value_parser = percentage)]
@@ -153,6 +161,13 @@ fn pairs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(pairs) if (6..=1000).contains(&pairs) => Ok(pairs),
         _ => Err("give a whole number from 6 to 1000".to_owned()),
+    }
+}
+
+fn more_pairs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(pairs) if (1..=1000).contains(&pairs) => Ok(pairs),
+        _ => Err("give a whole number from 1 to 1000".to_owned()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! What `compare` and `judge` share: two kernels, a task and a place to measure; and the report.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -7,23 +8,27 @@ use gauntlet_device::Device;
 use gauntlet_judge::gates::{Examination, Faster};
 use gauntlet_judge::session::resume;
 use gauntlet_judge::{
-    Candidate, Comparison, Executor, Finding, Measurement, Metrics, Observer, Setting, Verdict, measure,
+    Candidate, Comparison, Executor, Finding, Measurement, Metrics, Observations, Observer, Setting, Verdict,
+    measure_more, measure_observed,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::Options;
-use gauntlet_report::{ComparisonReport, Detail, KernelReport};
+use gauntlet_report::{ComparisonReport, Conditions, Detail, Kept, KernelReport};
 use gauntlet_stats::{Arm, Criteria};
 use gauntlet_task::Suite;
+use gauntlet_tournament::digest_of;
 use gauntlet_worker::protocol::Description;
 
 use crate::arguments::{self, MeasuredExecutor, Requirement, WorkerTensors};
 use crate::commands::cuda::{Place, environment_with};
+use crate::commands::more::{self, More};
 use crate::commands::run::version;
 use crate::commands::suites;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::kernel_text;
 use crate::machine::Hold;
+use crate::named_files;
 use crate::requirement::{Conclusion, soundness};
 
 /// Two kernels, and everything that they share.
@@ -39,6 +44,10 @@ pub struct Contest<'a> {
     pub executor: Executor,
     measured: MeasuredExecutor,
     gpu: Option<Description>,
+    /// What must be the same for pairs that are added later.
+    pub conditions: Conditions,
+    /// The comparison that pairs are added to; none if it begins.
+    pub more: Option<More<'a>>,
 }
 
 /// The outcome of a comparison.
@@ -51,6 +60,22 @@ pub struct Found {
     pub findings: Vec<Finding>,
     /// None if a kernel was stopped before there were times.
     pub comparison: Option<Comparison>,
+    /// What is kept for further pairs; none without times.
+    pub observations: Option<Observations>,
+}
+
+impl Found {
+    /// The outcome for a kernel that a gate stopped before there were times.
+    pub fn stopped(side: Arm, verdict: Verdict, finding: Finding) -> Self {
+        Self {
+            side,
+            verdict,
+            reason: finding.reason,
+            findings: Vec::new(),
+            comparison: None,
+            observations: None,
+        }
+    }
 }
 
 impl<'a> Contest<'a> {
@@ -93,17 +118,36 @@ impl<'a> Contest<'a> {
             open_ended: arguments.pairs.is_none(),
             ..usual
         };
+        let texts = texts.map(str::to_owned);
+        let device = arguments.measured.device.clone();
+        let conditions = Conditions {
+            files: named_files::digests(&arguments.task, &suite, &texts, device.as_deref()),
+            program: named_files::digest_of_program(),
+            cases: digest_of(&[serde_json::to_string(&suite).unwrap_or_default()]),
+            task: arguments.task.clone(),
+            chosen: arguments.cases.clone(),
+            on_gpu: measured == MeasuredExecutor::Cuda,
+            device,
+            measurement: measurement.clone(),
+        };
         Ok(Self {
             arguments,
+            conditions,
+            more: None,
             setting: Setting::new(place.device, &suite, measurement, Criteria::default()),
             notes: [&suite.notes[..], &notes[..]].concat(),
             suite,
             arms,
-            texts: texts.map(str::to_owned),
+            texts,
             executor: Executor::Live(place.workshop),
             measured,
             gpu: place.gpu,
         })
+    }
+
+    /// What the figures depend on, in addition to files.
+    pub fn environment(&self) -> BTreeMap<String, String> {
+        environment_with(self.gpu.as_ref())
     }
 
     /// Locks the hardware.
@@ -132,41 +176,64 @@ impl<'a> Contest<'a> {
         &self,
         examination: &mut Examination,
         observer: &dyn Observer,
-    ) -> Result<Finding, CliError> {
+    ) -> Result<(Finding, Option<Observations>), CliError> {
         let Executor::Live(workshop) = &self.executor else {
             return Err(CliError::broken("nothing runs the candidates"));
         };
         let start = Instant::now();
         let allowed = self.arguments.budget.unsigned_abs();
-        let [baseline, candidate] = &self.arms;
-        let measured = measure(workshop, &self.setting, baseline, candidate, allowed, observer);
-        Ok(resume(&Faster, examination, measured, start.elapsed())?)
+        let arms = self.arms.each_ref();
+        let measured = match &self.more {
+            None => measure_observed(workshop, &self.setting, arms, allowed, observer),
+            Some(more) => {
+                let so_far = (more.comparison, more.observations);
+                measure_more(workshop, &self.setting, arms, so_far, more.pairs, observer)
+            }
+        };
+        let (measured, observations) = match measured {
+            Ok((comparison, observations)) => (Ok(comparison), Some(observations)),
+            Err(failure) => (Err(failure), None),
+        };
+        Ok((
+            resume(&Faster, examination, measured, start.elapsed())?,
+            observations,
+        ))
     }
 
     /// Writes and prints the outcome; returns the exit code.
     pub fn conclude(&self, found: Found) -> Result<Exit, CliError> {
         let report = self.report(found);
-        self.arguments
-            .files
-            .deliver(&report, Detail::Outcome, || Ok(()))?;
+        let (files, more) = (&self.arguments.files, self.more.as_ref());
+        if let Some(more) = more {
+            more.keep(&report)?;
+        }
+        files.deliver(&report, Detail::Outcome, || {
+            more::tell(&report, more, files.json.as_deref())
+        })?;
         Ok(concluded(&report, self.arguments.require))
     }
 
     fn report(&self, found: Found) -> ComparisonReport {
         let [baseline_name, candidate_name] = kernel_text::short_names(&self.texts[0], &self.texts[1]);
+        let batches = found.observations.as_ref().and_then(more::batches);
+        let kept = found.observations.map(|observations| Kept {
+            conditions: self.conditions.clone(),
+            observations,
+        });
         ComparisonReport {
             task: self.suite.name.clone(),
-            notes: self.notes.clone(),
+            notes: self.notes.clone().into_iter().chain(batches).collect(),
             baseline: self.kernel(0, baseline_name),
             candidate: self.kernel(1, candidate_name),
             criteria: self.setting.criteria.clone(),
             version: version(),
-            environment: environment_with(self.gpu.as_ref()),
+            environment: self.environment(),
             findings: found.findings,
             comparison: found.comparison,
             side: found.side,
             verdict: found.verdict,
             reason: found.reason,
+            kept,
         }
     }
 

@@ -31,20 +31,19 @@ fn judged(contest: &Contest, progress: &Progress) -> Result<Found, CliError> {
     let observer: &dyn Observer = progress;
     let finding = examine(&Right, &contest.examination(baseline, observer))?;
     if let Some((verdict, finding)) = finding.and_then(|finding| Some((finding.stops()?, finding))) {
-        return Ok(Found {
-            side: Arm::Baseline,
-            verdict,
-            reason: finding.reason,
-            findings: Vec::new(),
-            comparison: None,
-        });
+        return Ok(Found::stopped(Arm::Baseline, verdict, finding));
     }
     let tell = |finding: &Finding| progress.tell(&gauntlet_report::finding(finding, terminal_width()));
     let mut examination = contest.examination(candidate, observer);
+    let mut observations = None;
     for gate in GATES {
         let finding = match examine(gate, &examination)? {
             Some(finding) => finding,
-            None => contest.faster(&mut examination, observer)?,
+            None => {
+                let (finding, seen) = contest.faster(&mut examination, observer)?;
+                observations = seen;
+                finding
+            }
         };
         tell(&finding);
         let stops = finding.stops().is_some();
@@ -60,5 +59,6 @@ fn judged(contest: &Contest, progress: &Progress) -> Result<Found, CliError> {
         reason,
         comparison: examination.comparison.take(),
         findings: examination.findings,
+        observations,
     })
 }

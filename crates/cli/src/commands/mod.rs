@@ -15,6 +15,7 @@ pub mod honest;
 pub mod judge;
 pub mod ledger;
 pub mod man;
+pub mod more;
 pub mod native;
 pub mod power;
 pub mod report;

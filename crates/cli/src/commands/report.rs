@@ -53,6 +53,17 @@ fn found(arguments: &Report) -> Result<Found, CliError> {
         .map_err(CliError::of_input)
 }
 
+/// The result of `compare` or `judge` in a file.
+pub fn comparison(path: &Path) -> Result<ComparisonReport, CliError> {
+    match of_file(path)? {
+        Found::Comparison(report) => Ok(*report),
+        Found::Run(_) => Err(CliError::bad_input(
+            format!("{} is the result of `gauntlet run`", path.display()),
+            "name a file that `--json` of `compare` or `judge` wrote",
+        )),
+    }
+}
+
 /// The run of a ledger that a text names: its id, the beginning of its id, or `latest`.
 pub fn run_of(ledger: &Ledger, text: &str) -> Result<RunSummary, CliError> {
     let runs = ledger.runs()?;

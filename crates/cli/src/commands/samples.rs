@@ -47,6 +47,7 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         verdict: Verdict::from(comparison.assessment.decision),
         reason: comparison.reason(),
         comparison: Some(comparison),
+        kept: None,
     };
     files.deliver(&report, Detail::Outcome, || Ok(()))?;
     Ok(concluded(&report, arguments.contest.require))

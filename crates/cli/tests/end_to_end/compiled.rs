@@ -9,7 +9,7 @@ use std::process::Command;
 use crate::common::{Place, names, repository};
 
 /// Compiles a C source of this repository beside its table; `false` without a C compiler.
-fn library(place: &Place, source: &str, table: Option<&str>) -> bool {
+pub fn library(place: &Place, source: &str, table: Option<&str>) -> bool {
     let made = Command::new("cc")
         .args(["-O1", "-shared", "-fPIC", "-o"])
         .args([&place.path("libkernel.so"), &repository(source)])

@@ -12,6 +12,7 @@ mod explain;
 mod explain_times;
 mod forecasts;
 mod machine;
+mod more;
 mod places;
 mod practice;
 mod python_kernels;

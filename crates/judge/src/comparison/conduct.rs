@@ -5,6 +5,7 @@
 mod case;
 mod charge;
 mod heating;
+mod lone;
 mod unaccounted;
 mod waiting;
 

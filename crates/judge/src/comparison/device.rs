@@ -1,12 +1,14 @@
 //! The state of the device after the slots of a case.
 
 use gauntlet_stats::Arm;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::evidence::{DeviceUse, SideUse};
 use crate::runner::DeviceReading;
 
 /// What was read after the slots of both sides, the baseline first.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Readings([SideUse; 2]);
 
 impl Readings {

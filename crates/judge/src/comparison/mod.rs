@@ -22,7 +22,8 @@ use crate::evidence::{Candidate, Comparison, Setting};
 use crate::observer::Observer;
 use crate::runner::{ExaminationFailure, Workshop};
 
-pub use paired::PairedComparison;
+pub use conduct::CaseConduct;
+pub use paired::{Batch, Observations, PairedComparison};
 pub use predicted::{compare_predicted, predict, profiles};
 pub use recorded::compare_recorded;
 
@@ -36,6 +37,17 @@ pub fn measure(
     allowed: Duration,
     observer: &dyn Observer,
 ) -> Result<Comparison, ExaminationFailure> {
+    Ok(measure_observed(workshop, setting, [baseline, candidate], allowed, observer)?.0)
+}
+
+/// The same, with what is kept so that pairs can be added ([`measure_more`]).
+pub fn measure_observed(
+    workshop: &Workshop,
+    setting: &Setting,
+    [baseline, candidate]: [&Candidate; 2],
+    allowed: Duration,
+    observer: &dyn Observer,
+) -> Result<(Comparison, Observations), ExaminationFailure> {
     let mut contest = PairedComparison::new(
         workshop,
         setting,
@@ -49,5 +61,24 @@ pub fn measure(
             break;
         }
     }
-    contest.finish()
+    contest.finish_observed()
+}
+
+/// Adds pairs to a comparison that ended: at least this many, and on to the next look of its plan, unless an earlier look
+/// decides. There is no look in between, since the user chose the number after seeing the figures.
+pub fn measure_more(
+    workshop: &Workshop,
+    setting: &Setting,
+    [baseline, candidate]: [&Candidate; 2],
+    so_far: (&Comparison, &Observations),
+    pairs: usize,
+    observer: &dyn Observer,
+) -> Result<(Comparison, Observations), ExaminationFailure> {
+    let sides = [baseline.clone(), candidate.clone()];
+    let mut contest = PairedComparison::resume(workshop, setting, sides, so_far, rand::random())?;
+    let enough = contest.pairs() + pairs;
+    while !contest.is_over() && contest.pairs() < enough {
+        contest.advance(Duration::MAX, observer)?;
+    }
+    contest.finish_observed()
 }

@@ -2,12 +2,14 @@
 //! where it changes a verdict.
 
 mod builds;
+mod more;
 
 use std::time::{Duration, Instant};
 
 use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
 use gauntlet_task::Case;
 use gauntlet_worker::protocol::Scope;
+use jiff::Timestamp;
 use rayon::prelude::*;
 
 use super::conduct::{CaseConduct, charged, charges, heated};
@@ -22,6 +24,8 @@ use crate::runner::{
     ExaminationFailure, Operands, Readers, Workshop, copies, last_level_cache, side_by_side,
 };
 
+pub use more::{Batch, Observations};
+
 /// Sets of operands larger than this are generated one at a time: each occupies memory meanwhile, and the tensors of
 /// one set already use several threads.
 const MOST_AT_ONCE: u64 = 256 << 20;
@@ -33,9 +37,15 @@ pub struct PairedComparison<'a> {
     baseline: Candidate,
     candidate: Candidate,
     cases: Vec<CaseSoFar<'a>>,
+    /// Of the operands and orders of the pairs that are measured now.
     seed: u64,
-    /// Pairs measured.
+    bootstrap_seed: u64,
+    /// What was measured before it ended and went on.
+    earlier: Vec<Batch>,
+    began: Timestamp,
+    /// Pairs measured, earlier ones too.
     pairs: usize,
+    /// The time spent on pairs since it began or went on.
     spent: Duration,
     /// Where the time went.
     spent_on: Spent,
@@ -44,7 +54,8 @@ pub struct PairedComparison<'a> {
     looks: Vec<Look>,
     assessment: Assessment,
     suspicion: Option<Suspicion>,
-    /// Whether a worker's death has been forgiven once: a single death may be an accident of the machine.
+    /// Whether a worker's death has been forgiven once since it began or went on: a single death may be an accident of the
+    /// machine.
     forgiven: bool,
 }
 
@@ -104,6 +115,9 @@ impl<'a> PairedComparison<'a> {
             candidate,
             cases,
             seed,
+            bootstrap_seed: seed,
+            earlier: Vec::new(),
+            began: Timestamp::now(),
             pairs: 0,
             spent: Duration::ZERO,
             spent_on: Spent::default(),
@@ -145,12 +159,7 @@ impl<'a> PairedComparison<'a> {
     pub fn is_over(&self) -> bool {
         let decided = !self.looks.is_empty() && self.assessment.decision != Decision::Inconclusive;
         match self.suspicion {
-            // Too few pairs can be the reason why the coordinator's clock does not yet confirm, or cannot yet check,
-            // the reports.
-            Some(
-                Suspicion::Unconfirmed { .. } | Suspicion::Unchecked { .. } | Suspicion::Unfamiliar { .. },
-            ) => self.setting.measurement.ends_at(self.pairs),
-            Some(_) => true,
+            Some(suspicion) => !suspicion.may_pass() || self.setting.measurement.ends_at(self.pairs),
             None => decided || self.setting.measurement.ends_at(self.pairs),
         }
     }
@@ -177,7 +186,12 @@ impl<'a> PairedComparison<'a> {
     }
 
     /// Ends the comparison and returns its result.
-    pub fn finish(mut self) -> Result<Comparison, ExaminationFailure> {
+    pub fn finish(self) -> Result<Comparison, ExaminationFailure> {
+        Ok(self.finish_observed()?.0)
+    }
+
+    /// The same, with what is kept for further pairs.
+    pub fn finish_observed(mut self) -> Result<(Comparison, Observations), ExaminationFailure> {
         // When the time is up, the next look is taken early, with its own share of the error. Comparisons
         // closest to a decision continue, so those that end here are the farthest from one, and ending them cannot make
         // a decision more likely. Before the first planned look there are too few pairs to tell how either side
@@ -186,7 +200,7 @@ impl<'a> PairedComparison<'a> {
             self.look()?;
         }
         let conduct = self.conduct()?;
-        Ok(Comparison {
+        let comparison = Comparison {
             cases: self.cases.iter().map(CaseSoFar::times).collect(),
             ended_early: self.ended_early(),
             spent: Some(self.spent_on),
@@ -194,12 +208,13 @@ impl<'a> PairedComparison<'a> {
             regime: Some(self.setting.measurement.regime),
             scope: self.scope,
             looks: self.looks.clone(),
-            seed: self.seed,
+            seed: self.bootstrap_seed,
             conduct: Some(conduct),
             declared: None,
             design: None,
             predicted: None,
-        })
+        };
+        Ok((comparison, self.observations()))
     }
 
     fn ended_early(&self) -> Option<String> {
@@ -208,8 +223,10 @@ impl<'a> PairedComparison<'a> {
             return None;
         }
         let pairs = self.pairs;
-        let mut said = (!self.setting.measurement.ends_at(pairs))
-            .then(|| format!("the time was up after {pairs} pairs of processes"));
+        let mut said = (!self.setting.measurement.ends_at(pairs)).then(|| match self.pairs_of_batch() {
+            more if more < pairs => format!("{more} more pairs of processes were measured, {pairs} in all"),
+            _ => format!("the time was up after {pairs} pairs of processes"),
+        });
         let first_look = self
             .setting
             .measurement
@@ -234,7 +251,7 @@ impl<'a> PairedComparison<'a> {
 
     /// The average time of a pair.
     fn pace(&self) -> Duration {
-        self.spent / u32::try_from(self.pairs.max(1)).unwrap_or(u32::MAX)
+        self.spent / u32::try_from(self.pairs_of_batch().max(1)).unwrap_or(u32::MAX)
     }
 
     fn look(&mut self) -> Result<(), ExaminationFailure> {
@@ -255,7 +272,7 @@ impl<'a> PairedComparison<'a> {
             problems.push((one.case.name.clone(), Sample::from_blocks(&blocks)?));
         }
         let (criteria, look) = (&self.setting.criteria, self.looks.len() + 1);
-        Ok(compare(&problems, criteria, look, self.seed)?)
+        Ok(compare(&problems, criteria, look, self.bootstrap_seed)?)
     }
 
     fn conduct(&self) -> Result<Conduct, JudgeError> {
@@ -266,7 +283,8 @@ impl<'a> PairedComparison<'a> {
             .iter()
             .filter_map(|one| charges(&one.case.name, &one.conduct));
         let busy = conduct.busy.map(|busy| Busy {
-            measured_again: usize::from(self.forgiven),
+            measured_again: usize::from(self.forgiven)
+                + self.earlier.iter().filter(|batch| batch.measured_again).count(),
             ..busy
         });
         let load = self.setting.measurement.load();

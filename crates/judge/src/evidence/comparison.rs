@@ -26,8 +26,8 @@ pub struct Comparison {
     pub scope: Option<Scope>,
     /// Each look at the figures, in order; empty for records.
     pub looks: Vec<Look>,
-    /// The seed of the orders of blocks and of the bootstrap. Warm-up operands of case c of n, counted from 0, are made
-    /// from the c-th number after it, and those of pair p from the (n + 8(p·n + c))-th and the following numbers.
+    /// The seed of the bootstrap; in a comparison whose pairs were all measured in one go, of the orders of blocks and of the
+    /// operands too.
     pub seed: u64,
     /// Whether the times can be believed; none for records.
     #[serde(default)]
@@ -48,6 +48,22 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether more pairs can change its outcome: it is undecided, or its times may be believed only after more of them.
+    pub fn is_open(&self) -> bool {
+        match self.suspicion_at_last_look() {
+            Some(suspicion) => suspicion.may_pass(),
+            None => self.looks.is_empty() || self.assessment.decision == Decision::Inconclusive,
+        }
+    }
+
+    /// Why the times could not be believed at the last look. Before the first look there are too few pairs to tell.
+    pub fn suspicion_at_last_look(&self) -> Option<Suspicion> {
+        self.conduct
+            .as_ref()?
+            .suspicion
+            .filter(|_| !self.looks.is_empty())
+    }
+
     /// The conclusion in a sentence, with everything that it depends on.
     pub fn reason(&self) -> String {
         let Assessment {

@@ -57,6 +57,9 @@ pub enum JudgeError {
          workers obey GAUNTLET_SIMD, GAUNTLET_THREADS and GAUNTLET_GPU where the environment sets them"
     )]
     Executor(#[source] WorkerError),
+    /// What was kept of a comparison does not fit it.
+    #[error("what was kept of the comparison is not of its cases and pairs; begin it anew")]
+    Observations,
     /// Measurements that cannot be analysed.
     #[error(transparent)]
     Stats(#[from] gauntlet_stats::Error),

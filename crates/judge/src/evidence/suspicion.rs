@@ -69,6 +69,14 @@ pub enum Suspicion {
 }
 
 impl Suspicion {
+    /// Whether too few pairs can be the reason: the coordinator's clock does not yet confirm, or cannot yet check, the reports.
+    pub fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            Self::Unconfirmed { .. } | Self::Unchecked { .. } | Self::Unfamiliar { .. }
+        )
+    }
+
     /// Whether this accuses a side, rather than stating that the times cannot be checked.
     pub fn accuses(&self) -> bool {
         !matches!(

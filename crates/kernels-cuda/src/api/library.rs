@@ -36,9 +36,22 @@ impl Library {
     /// # Errors
     /// If there is no driver, no GPU with this number, no compiler, or the GPU cannot run the kernels.
     pub fn new(ordinal: usize) -> Result<Self, ServeError> {
+        Self::open(ordinal, |compiler| compiler)
+    }
+
+    /// The same, and calls `tell` with the name of each kernel before it is compiled, which takes up to a minute. Kernels
+    /// are compiled once and kept on disk.
+    ///
+    /// # Errors
+    /// As of [`new`](Self::new).
+    pub fn telling(ordinal: usize, tell: impl Fn(&str) + 'static) -> Result<Self, ServeError> {
+        Self::open(ordinal, |compiler| compiler.telling(tell))
+    }
+
+    fn open(ordinal: usize, equip: impl FnOnce(Compiler) -> Compiler) -> Result<Self, ServeError> {
         let device = Device::new(ordinal)?;
         device.target()?;
-        let compiler = Compiler::new()?;
+        let compiler = equip(Compiler::new()?);
         Ok(Self(Rc::new(Shared {
             context: Context::new(&device)?,
             compiler,
@@ -73,7 +86,7 @@ impl Library {
         Ok(plan)
     }
 
-    /// The kernel of a variant: already loaded, loaded from the cache on disk, or compiled now, which takes seconds.
+    /// The kernel of a variant: already loaded, loaded from the cache on disk, or compiled now, which takes up to a minute.
     pub(super) fn kernel(&self, variant: &Variant) -> Result<Rc<Loaded>, ServeError> {
         if let Some(kernel) = self.0.kernels.borrow().get(variant) {
             return Ok(Rc::clone(kernel));

@@ -86,7 +86,11 @@ struct Text<'a> {
 pub struct Compiler {
     nvrtc: Nvrtc,
     cache: Option<Cache>,
+    tell: Option<Tell>,
 }
+
+/// Told the name of a kernel that is compiled next.
+type Tell = Box<dyn Fn(&str)>;
 
 impl Compiler {
     /// Finds NVRTC: in the folder that `GAUNTLET_CUDA_LIBRARIES` names, in the default folder of
@@ -99,7 +103,18 @@ impl Compiler {
         Ok(Self {
             nvrtc: Nvrtc::load()?,
             cache: Cache::of_user(),
+            tell: None,
         })
+    }
+
+    /// Calls this with a kernel's name before it is compiled to machine code, which takes up to a minute. Not called for
+    /// what the cache has.
+    #[must_use]
+    pub fn telling(self, tell: impl Fn(&str) + 'static) -> Self {
+        Self {
+            tell: Some(Box::new(tell)),
+            ..self
+        }
     }
 
     /// Uses this cache instead of the user's.
@@ -207,6 +222,9 @@ impl Compiler {
         let key = self.key(text);
         if let Some(entry) = self.cache.as_ref().and_then(|cache| cache.read(&key)) {
             return Ok((entry, Origin::Cache));
+        }
+        if let Some(tell) = &self.tell {
+            tell(name);
         }
         let entry = self.make(text, name)?;
         let kept = match &self.cache {

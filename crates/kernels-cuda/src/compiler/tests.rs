@@ -1,6 +1,8 @@
 //! These tests need NVRTC, not a GPU. Without it they print a note and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
 
+use std::cell::RefCell;
 use std::fs;
+use std::rc::Rc;
 
 use super::*;
 use crate::plan::Source;
@@ -64,6 +66,20 @@ fn sources_become_machine_code_and_stay_in_the_cache() {
     }
     let (rebuilt, origin) = translate(&compiler, COPY).unwrap();
     assert_eq!((rebuilt.cubin, origin), (made.cubin, Origin::Compiler));
+}
+
+#[test]
+fn what_is_compiled_is_told_before_and_what_is_kept_is_not() {
+    let Some((compiler, _folder)) = compiler() else {
+        return;
+    };
+    let told = Rc::new(RefCell::new(Vec::new()));
+    let heard = Rc::clone(&told);
+    let compiler = compiler.telling(move |name| heard.borrow_mut().push(name.to_owned()));
+    for _ in 0..2 {
+        translate(&compiler, COPY).unwrap();
+    }
+    assert_eq!(told.borrow().len(), 1, "{told:?}");
 }
 
 #[test]

@@ -8,8 +8,11 @@
 //! of any call.
 
 use gauntlet_stats::{Arm, Block, median, typical_call};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::charge::{OfPair, Shares};
+use super::lone::LoneCall;
 use super::waiting::Waiting;
 use crate::comparison::device::Readings;
 use crate::comparison::side::{Accounts, Purpose};
@@ -56,9 +59,12 @@ pub enum Witness {
 }
 
 /// Observations of one case in one pair of processes.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct CaseConduct {
-    pub(super) process: usize,
+    /// The pair's number, from 0.
+    pub(in crate::comparison) process: usize,
+    /// Whether calls are computed on a GPU.
     pub(super) on_gpu: bool,
     /// Per slot, both sides: seconds per call by the coordinator's clock.
     seen: Vec<Block>,
@@ -68,9 +74,9 @@ pub struct CaseConduct {
     /// the candidate's reported time. Of the whole exchange, or of the typical call where each call is clocked.
     pub(super) unaccounted: Vec<f64>,
     /// Lone calls of both sides on values that no call has used.
-    pub(super) fresh: Vec<[Slot; 2]>,
+    pub(super) fresh: Vec<[LoneCall; 2]>,
     /// Lone calls of both sides on known values, taken among those.
-    pub(super) known: Vec<[Slot; 2]>,
+    pub(super) known: Vec<[LoneCall; 2]>,
     /// Seconds that all lone calls of each side took by the coordinator's clock, and their number.
     alone: ([f64; 2], usize),
     /// The reported time of each lone call of either side.
@@ -152,7 +158,7 @@ impl CaseConduct {
     /// Notes a lone call of both sides, on fresh or on known values.
     pub fn note_lone(&mut self, fresh: bool, slots: [Slot; 2]) {
         let of = if fresh { &mut self.fresh } else { &mut self.known };
-        of.push(slots);
+        of.push(slots.each_ref().map(LoneCall::of));
     }
 
     /// Notes the calls within slots that met new values: the slot's number on either side, and the call. They are held
@@ -343,21 +349,21 @@ impl CaseConduct {
         if self.fresh.is_empty() || self.known.is_empty() {
             return None;
         }
-        let of = |calls: &[[Slot; 2]], figure: &dyn Fn(&[Slot; 2]) -> f64| {
+        let of = |calls: &[[LoneCall; 2]], figure: &dyn Fn(&[LoneCall; 2]) -> f64| {
             median(&calls.iter().map(figure).collect::<Vec<_>>())
         };
-        let alike = self.known[0][0].is_stepped() == self.known[0][1].is_stepped();
+        let alike = self.known[0][0].is_stepped == self.known[0][1].is_stepped;
         let [baseline, candidate] = [0, 1].map(|side: usize| {
             let shown_by = if alike { 0 } else { side };
-            let messages = of(&self.known, &|slots| {
-                slots[shown_by].elapsed() - slots[shown_by].sum
+            let messages = of(&self.known, &|both| {
+                both[shown_by].elapsed - both[shown_by].reported
             });
-            let seconds = |slot: &Slot| match witness {
-                Witness::Coordinator => slot.elapsed() - bounded(messages, slot),
-                _ => slot.sum,
+            let seconds = |call: &LoneCall| match witness {
+                Witness::Coordinator => call.elapsed - bounded(messages, 1, call.is_stepped),
+                _ => call.reported,
             };
             [&self.fresh, &self.known]
-                .map(|calls| of(calls, &|slots| seconds(&slots[side])).max(f64::MIN_POSITIVE))
+                .map(|calls| of(calls, &|both| seconds(&both[side])).max(f64::MIN_POSITIVE))
         });
         let alone = baseline[0] - baseline[1];
         let less_time = (candidate[0] - alone.max(LONE_FACTOR * alone)) / candidate[1];
@@ -386,7 +392,8 @@ impl Around {
                 + baseline.first().map_or(0.0, |first| {
                     bounded(
                         median_of(baseline, |slot| slot.elapsed() - slot.sum) - between,
-                        first,
+                        first.calls(),
+                        first.is_stepped(),
                     )
                 }),
             begin: median_of(baseline, |slot| slot.times[0] - slot.typical).max(0.0),
@@ -404,11 +411,11 @@ impl Around {
     }
 }
 
-/// Message time that the baseline's slots show for as many calls as this slot has. Bounded, so that a baseline that
+/// Message time that the baseline's slots show for so many calls. Bounded, so that a baseline that
 /// under-reports its calls cannot hide the difference as message time.
-fn bounded(messages: f64, slot: &Slot) -> f64 {
-    let calls = slot.calls() as f64;
-    let most = if slot.is_stepped() {
+fn bounded(messages: f64, calls: usize, are_stepped: bool) -> f64 {
+    let calls = calls as f64;
+    let most = if are_stepped {
         HANDSHAKE * calls
     } else {
         MESSAGE + MESSAGE_A_CALL * calls

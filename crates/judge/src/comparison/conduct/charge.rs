@@ -15,6 +15,8 @@
 //! the scatter between pairs does not explain. A gain must remain when all of it is counted (`with_all_work`).
 
 use gauntlet_stats::{Block, least_mean, median};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::CaseConduct;
 use crate::evidence::{Charges, SideCharge};
@@ -37,7 +39,8 @@ const NEGLIGIBLE: f64 = 0.005;
 const LEAST: f64 = 0.1;
 
 /// The work of both sides in one pair, in seconds of elapsed time for each unit.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct OfPair {
     /// Outside of timed calls.
     pub sides: [SideCharge; 2],
@@ -46,7 +49,8 @@ pub struct OfPair {
 }
 
 /// The calls of both sides.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct Shares {
     /// The typical call, in seconds.
     pub typical: [f64; 2],

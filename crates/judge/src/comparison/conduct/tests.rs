@@ -7,6 +7,7 @@ mod stepped;
 
 use gauntlet_stats::{Arm, Assessment, Decision, compare, without_interval};
 
+use super::lone::LoneCall;
 use super::*;
 use crate::comparison::side::Effort;
 use crate::comparison::slot::Slot;
@@ -21,12 +22,12 @@ fn slot(call: f64, reported: f64, jitter: usize) -> Slot {
 }
 
 /// A lone call whose messages take `late` seconds longer than usual.
-fn lone(call: f64, late: f64) -> Slot {
-    Slot::of(vec![call], effort(call + 150e-6 + late))
+fn lone(call: f64, late: f64) -> LoneCall {
+    LoneCall::of(&Slot::of(vec![call], effort(call + 150e-6 + late)))
 }
 
 /// Lone calls of both sides.
-fn lone_calls(baseline: f64, candidate: f64) -> Vec<[Slot; 2]> {
+fn lone_calls(baseline: f64, candidate: f64) -> Vec<[LoneCall; 2]> {
     vec![[lone(baseline, 0.0), lone(candidate, 0.0)]; 4]
 }
 

@@ -1,11 +1,14 @@
 //! How long the system let threads wait for a processor while they were timed.
 
 use gauntlet_stats::Block;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::comparison::slot::Slot;
 
 /// How long the threads of both sides waited for a processor while they were timed.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub struct Waiting {
     /// Seconds that they waited.
     pub waited: f64,

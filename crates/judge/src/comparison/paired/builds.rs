@@ -18,7 +18,7 @@ impl PairedComparison<'_> {
         let Some(error) = failure.worker_error() else {
             return Err(failure);
         };
-        let gave_up = self.pairs == 0 && {
+        let gave_up = self.pairs_of_batch() == 0 && {
             let sides = [(Arm::Baseline, &self.baseline), (Arm::Candidate, &self.candidate)];
             let given_up = sides.map(|(arm, side)| self.workshop.give_up_build(arm, side));
             given_up.contains(&true)

@@ -44,6 +44,7 @@ fn judged() -> ComparisonReport {
         verdict: Verdict::from(comparison.assessment.decision),
         reason: comparison.reason(),
         comparison: Some(comparison),
+        kept: None,
     }
 }
 

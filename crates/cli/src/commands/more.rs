@@ -1,0 +1,248 @@
+//! `gauntlet compare --more`: pairs are added to a comparison that ended undecided.
+//!
+//! The result in the file is the whole comparison, so it is named in place of kernels and task, and replaced: pairs that were
+//! measured cannot be left out of the verdict.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use gauntlet_judge::{Comparison, Observations, Regime, Scope};
+use gauntlet_report::{ComparisonReport, Conditions, Kept};
+
+use crate::arguments::{Compare, Contest as Arguments, Measured, MeasuredExecutor, RegimeName, ScopeName};
+use crate::commands::compare::examined;
+use crate::commands::contest::Contest;
+use crate::commands::report;
+use crate::commands::run::version;
+use crate::documents::Versioned;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::sink;
+
+/// What pairs are added to.
+pub struct More<'a> {
+    /// How many, at least.
+    pub pairs: usize,
+    file: &'a Path,
+    /// What was found so far.
+    pub comparison: &'a Comparison,
+    /// What was observed so far.
+    pub observations: &'a Observations,
+}
+
+impl More<'_> {
+    /// Brings the file up to date. If a kernel failed meanwhile, there is nothing to add, and it stays as it was.
+    pub fn keep(&self, report: &ComparisonReport) -> Result<(), CliError> {
+        match report.comparison {
+            Some(_) => sink::write_json(self.file, &Versioned::of(report)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Adds pairs to the comparison in a file.
+pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
+    let file = Path::new(&arguments.baseline);
+    let before = report::comparison(file)?;
+    let (comparison, kept) = undecided(file, &before)?;
+    sink::check(file)?;
+    let same = arguments_of(arguments, &kept.conditions);
+    let texts = [&before.baseline.text, &before.candidate.text];
+    let mut contest = Contest::of(&same, texts.map(String::as_str))?;
+    let changes = changes(&before, &kept.conditions, &contest);
+    if !changes.is_empty() {
+        return Err(CliError::bad_input(
+            format!(
+                "{} was measured under other conditions, and times of two are never put together: {}",
+                file.display(),
+                changes.join("; ")
+            ),
+            "restore them, or compare anew",
+        ));
+    }
+    contest.more = Some(More {
+        pairs,
+        file,
+        comparison,
+        observations: &kept.observations,
+    });
+    let _hold = contest.hold();
+    if report::comparison(file)? != before {
+        return Err(CliError::bad_input(
+            format!("{} was changed while the machine was waited for", file.display()),
+            "add the pairs to what it holds now",
+        ));
+    }
+    interrupt::keeps(format!("{} is as it was", file.display()));
+    let progress = Progress::new();
+    let mut found = examined(&contest, &progress)?;
+    drop(progress);
+    found.findings = match before.findings.split_last() {
+        Some((_, earlier)) => [earlier, &found.findings].concat(),
+        None => Vec::new(),
+    };
+    contest.conclude(found)
+}
+
+/// The comparison of a result and what was kept of it, if pairs may be added.
+fn undecided<'r>(file: &Path, report: &'r ComparisonReport) -> Result<(&'r Comparison, &'r Kept), CliError> {
+    let file = file.display();
+    let refused = |why: String, remedy: &str| Err(CliError::bad_input(why, remedy));
+    let (Some(comparison), Some(kept)) = (&report.comparison, &report.kept) else {
+        return refused(
+            format!(
+                "{file} holds no pairs that more could be added to ({}: {})",
+                report.verdict, report.reason
+            ),
+            "compare two kernels with `--json FILE`; results of other programs and of versions before `--more` hold too little",
+        );
+    };
+    if !comparison.is_open() {
+        return refused(
+            format!(
+                "{file} is decided, and more pairs may not change that: {}, {}",
+                report.verdict, report.reason
+            ),
+            "`gauntlet report` shows it; a new comparison stands for itself",
+        );
+    }
+    if !kept.conditions.measurement.open_ended {
+        return refused(
+            format!(
+                "{file} was measured with --pairs, whose looks share all of the error, so that none is left for more"
+            ),
+            "compare anew, without --pairs or with more of them",
+        );
+    }
+    if !kept.observations.belong_to(comparison) {
+        return refused(
+            format!(
+                "what {file} keeps is not of the pairs that it holds: it was changed after it was written"
+            ),
+            "compare anew",
+        );
+    }
+    Ok((comparison, kept))
+}
+
+/// The command line that measures under these conditions.
+fn arguments_of(arguments: &Compare, conditions: &Conditions) -> Arguments {
+    let measurement = &conditions.measurement;
+    Arguments {
+        task: conditions.task.clone(),
+        cases: conditions.chosen.clone(),
+        measured: Measured {
+            executor: Some(if conditions.on_gpu {
+                MeasuredExecutor::Cuda
+            } else {
+                MeasuredExecutor::Cpu
+            }),
+            device: conditions.device.clone(),
+        },
+        budget: measurement.budget,
+        pairs: None,
+        warm: measurement.warm,
+        regime: match measurement.regime {
+            Regime::Isolated => RegimeName::Isolated,
+            Regime::Sustained => RegimeName::Sustained,
+        },
+        scope: match measurement.scope {
+            Scope::Device => ScopeName::Device,
+            Scope::Call => ScopeName::Call,
+        },
+        require: arguments.contest.require,
+        files: arguments.contest.files.clone(),
+    }
+}
+
+/// What differs from the conditions of a result, each in a few words.
+fn changes(before: &ComparisonReport, was: &Conditions, contest: &Contest) -> Vec<String> {
+    let is = &contest.conditions;
+    let mut changes = Vec::new();
+    if before.version != version() {
+        changes.push(format!("gauntlet was {} and is {}", before.version, version()));
+    }
+    for (name, was, is) in differences(&before.environment, &contest.environment()) {
+        changes.push(format!("{name} was {was} and is {is}"));
+    }
+    for (file, was, is) in differences(&was.files, &is.files) {
+        changes.push(match (was, is) {
+            ("absent", _) => format!("{file} is new"),
+            (_, "absent") => format!("{file} is gone"),
+            _ => format!("{file} has changed"),
+        });
+    }
+    for (same, what) in [
+        (was.program == is.program, "the program is another build"),
+        (was.cases == is.cases, "the cases of the task have changed"),
+        (
+            was.measurement == is.measurement,
+            "the plan of the measurement has changed",
+        ),
+        (
+            before.criteria == contest.setting.criteria,
+            "the criteria have changed",
+        ),
+    ] {
+        if !same {
+            changes.push(what.to_owned());
+        }
+    }
+    changes
+}
+
+/// The names that two maps give different values, with both values.
+fn differences<'m>(
+    was: &'m BTreeMap<String, String>,
+    is: &'m BTreeMap<String, String>,
+) -> impl Iterator<Item = (&'m str, &'m str, &'m str)> {
+    let names: BTreeSet<&String> = was.keys().chain(is.keys()).collect();
+    let value = |map: &'m BTreeMap<String, String>, name| map.get(name).map_or("absent", String::as_str);
+    let both = names
+        .into_iter()
+        .map(move |name| (name.as_str(), value(was, name), value(is, name)));
+    both.filter(|(_, was, is)| was != is)
+}
+
+/// When which pairs were measured, if not all in one go.
+pub fn batches(observations: &Observations) -> Option<String> {
+    let batches = &observations.batches;
+    let each = batches
+        .iter()
+        .map(|batch| format!("{} from {}", batch.pairs, batch.began.strftime("%F %T UTC")));
+    let said = format!(
+        "the pairs were measured in {} parts: {}",
+        batches.len(),
+        each.collect::<Vec<_>>().join(", ")
+    );
+    (batches.len() > 1).then_some(said)
+}
+
+/// Tells how pairs are added to a comparison if it is undecided; it is in the file that it came from, or in `json`.
+pub fn tell(report: &ComparisonReport, more: Option<&More>, json: Option<&Path>) -> Result<(), CliError> {
+    let file = more
+        .map(|more| more.file)
+        .or(json.filter(|file| !sink::is_stdout(file)));
+    let (Some(comparison), Some(kept)) = (&report.comparison, &report.kept) else {
+        return Ok(());
+    };
+    if !comparison.is_open() || !kept.conditions.measurement.open_ended {
+        return Ok(());
+    }
+    let pairs = kept.observations.pairs();
+    let needed = comparison
+        .assessment
+        .needed_processes
+        .filter(|needed| *needed > pairs);
+    let enough = needed.unwrap_or_else(|| kept.conditions.measurement.next_look(pairs));
+    let more = enough - pairs;
+    sink::print(match file {
+        Some(file) => format!(
+            "`gauntlet compare --more {more} {}` adds pairs to this comparison.",
+            file.display()
+        ),
+        None => format!("With --json FILE, `gauntlet compare --more {more} FILE` could add pairs to it."),
+    })
+}

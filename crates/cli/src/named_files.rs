@@ -1,0 +1,181 @@
+//! The files that a comparison depends on, as far as they can be told from its command line.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use gauntlet_task::Suite;
+
+use crate::kernel_text;
+
+/// Endings of sources and tables. Results end in `.json`, so such a file counts only where it is named.
+const SOURCES: [&str; 11] = [
+    "py", "toml", "yml", "yaml", "c", "cc", "cpp", "cu", "cuh", "h", "hpp",
+];
+
+/// Files that make a folder a task, or belong to one.
+const TASK_FILES: [&str; 6] = [
+    "task.py",
+    "task.toml",
+    "task.yml",
+    "reference.py",
+    "definition.json",
+    "workload.jsonl",
+];
+
+/// The digest of each file that a task, two kernels and a device name, and of the sources beside these whose names they
+/// mention: modules that they import, headers, tables.
+pub fn digests(
+    task: &str,
+    suite: &Suite,
+    kernels: &[String],
+    device: Option<&str>,
+) -> BTreeMap<String, String> {
+    let operands = suite.correctness.iter().chain(&suite.benchmark);
+    let mut waiting: Vec<PathBuf> = operands.filter_map(|case| case.data.clone()).collect();
+    waiting.extend(of_task(Path::new(task)));
+    waiting.extend(kernels.iter().flat_map(|kernel| kernel_text::files(kernel)));
+    waiting.extend(device.map(PathBuf::from));
+    let mut found = BTreeMap::new();
+    while let Some(path) = waiting.pop() {
+        let name = path.display().to_string();
+        if found.contains_key(&name) || !path.is_file() {
+            continue;
+        }
+        // A file that cannot be read cannot be measured either.
+        let Ok(digest) = digest(&path) else { continue };
+        found.insert(name, digest);
+        if is_source(&path) {
+            let text = std::fs::read(&path).unwrap_or_default();
+            waiting.extend(mentioned(&path, &String::from_utf8_lossy(&text)));
+        } else {
+            waiting.push(path.with_extension("toml"));
+        }
+    }
+    found
+}
+
+/// The digest of this program; empty if it cannot be read.
+pub fn digest_of_program() -> String {
+    let digest = std::env::current_exe().and_then(|program| digest(&program));
+    digest.unwrap_or_default()
+}
+
+/// The BLAKE3 digest of a file, which may be larger than memory.
+fn digest(path: &Path) -> io::Result<String> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(File::open(path)?)?;
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn of_task(task: &Path) -> Vec<PathBuf> {
+    let stands_for_its_folder = task
+        .file_name()
+        .is_some_and(|name| TASK_FILES.iter().any(|file| name == *file));
+    let folder = match task.parent() {
+        Some(parent) if stands_for_its_folder => parent,
+        _ => task,
+    };
+    let beside = TASK_FILES.iter().map(|file| folder.join(file));
+    beside.chain([task.to_owned()]).collect()
+}
+
+fn is_source(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str());
+    ending.is_some_and(|ending| SOURCES.contains(&ending))
+}
+
+/// The sources beside a file, or in folders beside it, whose name without its ending is a word of the file's text or is the
+/// file's own.
+fn mentioned(path: &Path, text: &str) -> Vec<PathBuf> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let words: Vec<&str> = text
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+        .collect();
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| path_in(folder, &entry.file_name())).collect()
+    };
+    let is_mentioned = |other: &PathBuf| {
+        let stem = other.file_stem().and_then(|stem| stem.to_str());
+        stem.is_some_and(|stem| words.contains(&stem)) || other.file_stem() == path.file_stem()
+    };
+    let (folders, files): (Vec<_>, Vec<_>) = entries(folder)
+        .into_iter()
+        .filter(is_mentioned)
+        .partition(|other| other.is_dir());
+    let within = folders.iter().flat_map(|folder| entries(folder));
+    files
+        .into_iter()
+        .chain(within)
+        .filter(|other| is_source(other))
+        .collect()
+}
+
+/// A file in a folder, named as on the command line: without a leading `./`.
+fn path_in(folder: &Path, name: &std::ffi::OsStr) -> PathBuf {
+    if folder == Path::new(".") {
+        PathBuf::from(name)
+    } else {
+        folder.join(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_followed_to_the_sources_that_they_mention() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(
+            "kernels/fast.py",
+            "import tools.norms\nfrom helper import scale\n",
+        );
+        write("kernels/helper.py", "import deep");
+        write("kernels/deep.py", "helper = 1  # a circle");
+        write("kernels/fast.toml", "");
+        write("kernels/tools/norms.py", "");
+        write("kernels/slow.py", "no file mentions this one");
+        write("kernels/helper.json", "{}");
+        write("task/task.py", "from sizes import cases");
+        write("task/task.toml", "");
+        write("task/sizes.py", "");
+        write("task/result.json", "{}");
+        let suite = gauntlet_families::suite("rms-norm").unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        let found = |kernel: &str| {
+            let kernels = [path(kernel) + ":norm", "builtin".to_owned()];
+            digests(&path("task"), &suite, &kernels, Some("h100"))
+        };
+        let before = found("kernels/fast.py");
+        let named = [
+            "kernels/deep.py",
+            "kernels/fast.py",
+            "kernels/fast.toml",
+            "kernels/helper.py",
+            "kernels/tools/norms.py",
+            "task/sizes.py",
+            "task/task.py",
+            "task/task.toml",
+        ];
+        assert_eq!(before.keys().cloned().collect::<Vec<_>>(), named.map(path));
+        assert_eq!(found("kernels/fast.py"), before);
+        write("kernels/deep.py", "helper = 2");
+        let after = found("kernels/fast.py");
+        let changed: Vec<&String> = before
+            .keys()
+            .filter(|file| before[*file] != after[*file])
+            .collect();
+        assert_eq!(changed, [&path("kernels/deep.py")]);
+    }
+}
