@@ -115,13 +115,24 @@ fn an_error_names_variant_file_and_line() {
     assert!(error.contains("input, line"), "{error}");
 }
 
-/// All widths and both forms, in one kernel for each form: checks that the generated header is valid.
+/// Every eighth width, and the widest.
 #[test]
+fn some_widths_of_wgmma_compile() {
+    compile_wgmma(source::widths().step_by(8).chain(source::widths().last()));
+}
+
+#[test]
+#[ignore = "seconds: every width"]
 fn all_widths_of_wgmma_compile() {
+    compile_wgmma(source::widths());
+}
+
+/// Both forms of these widths, in one kernel: checks that the generated header is valid.
+fn compile_wgmma(widths: impl Iterator<Item = usize>) {
     let Some((compiler, _folder)) = compiler() else {
         return;
     };
-    let uses: String = source::widths()
+    let uses: String = widths
         .map(|width| format!("use<{width}>(sums, a, rows, columns);\n"))
         .collect();
     let text = format!(
