@@ -29,15 +29,23 @@ fn tried_of(corpus: Vec<Cheat>, kernels: Option<On>, wanted: impl Fn(&Cheat) -> 
 
 /// Tries candidates that look for no other process four at a time: the coordinator mostly waits for them.
 fn tried_together(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
+    tried_together_of(corpus(), None, wanted)
+}
+
+fn tried_together_of(
+    corpus: Vec<Cheat>,
+    kernels: Option<On>,
+    wanted: impl Fn(&Cheat) -> bool,
+) -> Vec<CheatReport> {
     const AT_ONCE: usize = 4;
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut names = vec![Vec::new(); AT_ONCE];
-    for (place, cheat) in corpus().into_iter().filter(wanted).enumerate() {
+    for (place, cheat) in corpus.into_iter().filter(wanted).enumerate() {
         names[place % AT_ONCE].push(cheat.name.to_owned());
     }
     names.retain(|some| !some.is_empty());
     std::thread::scope(|scope| {
-        let start = |names| scope.spawn(|| tried_by_name(names, None));
+        let start = |names| scope.spawn(move || tried_by_name(names, kernels));
         let started: Vec<_> = names.into_iter().map(start).collect();
         let ended = started.into_iter().flat_map(|some| some.join().unwrap());
         ended.collect()
@@ -125,8 +133,12 @@ fn kernels_that_are_not_measured_are_caught() {
         );
         return;
     }
-    let needs_no_time = |cheat: &Cheat| !cheat.needs_quiet();
-    none_is_at_fault(tried_of(corpus_of_kernels(On::Cpu), Some(On::Cpu), needs_no_time));
+    let on = On::Cpu;
+    let looks_around = |cheat: &Cheat| cheat.kind == Kind::Processes;
+    let alone = |cheat: &Cheat| !cheat.needs_quiet() && looks_around(cheat);
+    none_is_at_fault(tried_of(corpus_of_kernels(on), Some(on), alone));
+    let together = |cheat: &Cheat| !cheat.needs_quiet() && !looks_around(cheat);
+    none_is_at_fault(tried_together_of(corpus_of_kernels(on), Some(on), together));
 }
 
 #[test]

@@ -22,5 +22,6 @@ mod resilience;
 mod schemas;
 mod selftest;
 mod solutions;
+mod sustained;
 mod tuning;
 mod workers;

@@ -7,8 +7,34 @@ pub mod schemas;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::OnceLock;
 
 use tempfile::TempDir;
+
+/// The Python interpreter, if it has numpy. A `python3` may be a script that looks for the interpreter, which takes longer than
+/// starting it.
+pub fn interpreter() -> Option<&'static str> {
+    static FOUND: OnceLock<Option<String>> = OnceLock::new();
+    let ask = || {
+        let python = std::env::var("GAUNTLET_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+        let script = "import sys, numpy; print(sys.executable)";
+        let asked = Command::new(python).args(["-c", script]).output().ok()?;
+        let path = String::from_utf8(asked.stdout).unwrap();
+        asked.status.success().then(|| path.trim().to_owned())
+    };
+    FOUND.get_or_init(ask).as_deref()
+}
+
+/// Whether the Python interpreter has numpy, which it must have where numpy is required.
+pub fn has_numpy() -> bool {
+    let found = interpreter().is_some();
+    if !found {
+        let missing = "not tried: the Python interpreter has no numpy; install it with `pip install numpy`";
+        assert!(std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(), "{missing}");
+        eprintln!("{missing}");
+    }
+    found
+}
 
 /// A folder with a ledger, in which the binary runs.
 pub struct Place {
@@ -42,7 +68,12 @@ impl Place {
             .env("GAUNTLET_LEDGER", self.path("ledger.sqlite"))
             // The lock files are in this folder, so that a test does not wait for other programs that measure.
             .env("TMPDIR", self.folder.path())
+            // Threads that a package of Python starts wait for work by spinning.
+            .env("OPENBLAS_NUM_THREADS", "1")
             .args(arguments);
+        if let Some(python) = interpreter() {
+            command.env("GAUNTLET_PYTHON", python);
+        }
         if arguments.first() != Some(&"check") {
             // Threads of a worker that wait for one another take processors from the tests that run beside it. A check tries
             // schedules that need two.
@@ -127,6 +158,13 @@ grouped-gemm = { groups = [{ m = 3, n = 40, k = 48 }, { m = 0, n = 16, k = 16 }]
 name = "one"
 grouped-gemm = { groups = [{ m = 16, n = 64, k = 128 }, { m = 5, n = 48, k = 64 }] }
 
+[[benchmark]]
+name = "two"
+grouped-gemm = { groups = [{ m = 8, n = 96, k = 256 }] }
+"#;
+
+/// The smaller one of its cases alone.
+pub const ONE_CASE: &str = r#"
 [[benchmark]]
 name = "two"
 grouped-gemm = { groups = [{ m = 8, n = 96, k = 256 }] }
