@@ -147,21 +147,6 @@ impl WorkerProcess {
         }
     }
 
-    /// Writes the operands of a call where the worker is to find them, unless they lie there already.
-    fn hand_over(
-        &mut self,
-        asked: &Asked,
-        call: &Call<'_>,
-        key: Option<u64>,
-        inputs: &BTreeMap<String, Place>,
-    ) -> Result<(), WorkerError> {
-        let on_the_way = self.held.as_mut().and_then(|held| held.on_the_way.take());
-        if call.operands.is_empty() || key.is_none() && on_the_way == Some(call.set) {
-            return Ok(());
-        }
-        self.write_operands(asked, call, key, inputs)
-    }
-
     /// Clocks a call from a line on that says either that it is over or that its operands are on the GPU. Copying them there
     /// has taken `copying` seconds before that line was awaited.
     fn until_over(
@@ -301,14 +286,19 @@ impl WorkerProcess {
         Ok((sample, outputs))
     }
 
-    /// Stops the worker and writes the operands of a call into its memory, sealed if there is a key.
-    fn write_operands(
+    /// Stops the worker and writes the operands of a call into its memory, sealed if there is a key. Does nothing if they lie
+    /// there already.
+    fn hand_over(
         &mut self,
         asked: &Asked,
         call: &Call<'_>,
         key: Option<u64>,
         inputs: &BTreeMap<String, Place>,
     ) -> Result<(), WorkerError> {
+        let on_the_way = self.held.as_mut().and_then(|held| held.on_the_way.take());
+        if call.operands.is_empty() || key.is_none() && on_the_way == Some(call.set) {
+            return Ok(());
+        }
         // The same for every call: a worker sees how long it is stopped, and could tell from it which calls are drawn.
         let before = self.seconds_when_stopped()?;
         let row_major = self.held.as_ref().is_some_and(|held| held.row_major);
