@@ -4,7 +4,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::process::Command;
+#[path = "end_to_end/common/interpreter.rs"]
+mod interpreter;
+
+use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 
 use gauntlet_judge::gates::{Faster, Gate};
@@ -12,6 +15,7 @@ use gauntlet_selftest::cheats::{
     Cheat, CheatReport, Kind, On, Outcome, Settings, corpus, corpus_of_kernels, run,
 };
 use gauntlet_worker::Program;
+use interpreter::{has_numpy, interpreter};
 
 /// One kind at a time: a cheat that looks for the process of the honest kernel would find a worker of another test.
 static MACHINE: Mutex<()> = Mutex::new(());
@@ -29,15 +33,23 @@ fn tried_of(corpus: Vec<Cheat>, kernels: Option<On>, wanted: impl Fn(&Cheat) -> 
 
 /// Tries candidates that look for no other process four at a time: the coordinator mostly waits for them.
 fn tried_together(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
+    tried_together_of(corpus(), None, wanted)
+}
+
+fn tried_together_of(
+    corpus: Vec<Cheat>,
+    kernels: Option<On>,
+    wanted: impl Fn(&Cheat) -> bool,
+) -> Vec<CheatReport> {
     const AT_ONCE: usize = 4;
     let _alone = MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut names = vec![Vec::new(); AT_ONCE];
-    for (place, cheat) in corpus().into_iter().filter(wanted).enumerate() {
+    for (place, cheat) in corpus.into_iter().filter(wanted).enumerate() {
         names[place % AT_ONCE].push(cheat.name.to_owned());
     }
     names.retain(|some| !some.is_empty());
     std::thread::scope(|scope| {
-        let start = |names| scope.spawn(|| tried_by_name(names, None));
+        let start = |names| scope.spawn(move || tried_by_name(names, kernels));
         let started: Vec<_> = names.into_iter().map(start).collect();
         let ended = started.into_iter().flat_map(|some| some.join().unwrap());
         ended.collect()
@@ -47,8 +59,15 @@ fn tried_together(wanted: impl Fn(&Cheat) -> bool) -> Vec<CheatReport> {
 /// The caller holds the machine.
 fn tried_by_name(names: Vec<String>, kernels: Option<On>) -> Vec<CheatReport> {
     assert!(!names.is_empty());
+    // Threads that numpy starts wait for work by spinning, and a `python3` may be a script that looks for the interpreter.
+    let python = interpreter().map(|path| format!("GAUNTLET_PYTHON={path}"));
+    let variables = python.into_iter().chain(["OPENBLAS_NUM_THREADS=1".to_owned()]);
+    let program = env!("CARGO_BIN_EXE_gauntlet").to_owned();
     let settings = Settings {
-        program: Program::new(env!("CARGO_BIN_EXE_gauntlet")),
+        program: Program {
+            file: "/usr/bin/env".into(),
+            arguments: variables.chain([program]).map(OsString::from).collect(),
+        },
         kinds: Kind::ALL.to_vec(),
         names,
         kernels,
@@ -115,18 +134,15 @@ fn cheats_by_processes_are_caught() {
 
 #[test]
 fn kernels_that_are_not_measured_are_caught() {
-    let asked = Command::new(gauntlet_host_python::interpreter())
-        .args(["-c", "import numpy"])
-        .output();
-    if !asked.is_ok_and(|asked| asked.status.success()) {
-        assert!(
-            std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(),
-            "there is no numpy"
-        );
+    if !has_numpy() {
         return;
     }
-    let needs_no_time = |cheat: &Cheat| !cheat.needs_quiet();
-    none_is_at_fault(tried_of(corpus_of_kernels(On::Cpu), Some(On::Cpu), needs_no_time));
+    let on = On::Cpu;
+    let looks_around = |cheat: &Cheat| cheat.kind == Kind::Processes;
+    let alone = |cheat: &Cheat| !cheat.needs_quiet() && looks_around(cheat);
+    none_is_at_fault(tried_of(corpus_of_kernels(on), Some(on), alone));
+    let together = |cheat: &Cheat| !cheat.needs_quiet() && !looks_around(cheat);
+    none_is_at_fault(tried_together_of(corpus_of_kernels(on), Some(on), together));
 }
 
 #[test]

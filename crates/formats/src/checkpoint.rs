@@ -31,66 +31,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use std::fmt;
+mod error;
+mod layout;
 
+use layout::BLOCK_SCALES;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
-use thiserror::Error;
 
-use crate::{BLOCK, FormatError, Nvfp4Tensor};
+use crate::{BLOCK, Nvfp4Tensor};
 
-/// The block scales, with the same name in both layouts.
-const BLOCK_SCALES: &str = "weight_scale";
-
-/// The maximum number of names in an error about a missing layer.
-const LISTED: usize = 8;
-
-/// How a quantiser stores an NVFP4 weight.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
-    /// As NVIDIA's ModelOpt does: `weight_scale_2` multiplies.
-    ModelOpt,
-    /// As the library compressed-tensors does, for example for LLM Compressor: `weight_global_scale` divides.
-    CompressedTensors,
-}
-
-impl Layout {
-    /// The layouts that can be read.
-    pub const ALL: [Self; 2] = [Self::ModelOpt, Self::CompressedTensors];
-
-    /// The suffix of the tensor with the codes.
-    fn codes(self) -> &'static str {
-        match self {
-            Self::ModelOpt => "weight",
-            Self::CompressedTensors => "weight_packed",
-        }
-    }
-
-    /// The suffix of the tensor with the `f32` scale.
-    fn scale(self) -> &'static str {
-        match self {
-            Self::ModelOpt => "weight_scale_2",
-            Self::CompressedTensors => "weight_global_scale",
-        }
-    }
-
-    /// The factor of all elements, computed from the stored scale. The inverse of a stored divisor is rounded to `f32`.
-    fn factor(self, stored: f32) -> f32 {
-        match self {
-            Self::ModelOpt => stored,
-            Self::CompressedTensors => (1.0 / f64::from(stored)) as f32,
-        }
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(match self {
-            Self::ModelOpt => "ModelOpt",
-            Self::CompressedTensors => "compressed-tensors",
-        })
-    }
-}
+pub use error::CheckpointError;
+pub use layout::Layout;
 
 /// One layer's weight, and the layout it was stored in.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,88 +52,12 @@ pub struct Layer {
     pub weight: Nvfp4Tensor,
 }
 
-/// Why a layer's weight cannot be read.
-#[derive(Debug, Error)]
-pub enum CheckpointError {
-    /// No tensor belongs to the layer.
-    #[error(
-        "no tensor is named `{layer}.…`; name one of the layers in the file: {}",
-        listed(known)
-    )]
-    NoLayer {
-        /// The layer asked for.
-        layer: String,
-        /// The layers with block scales, in order.
-        known: Vec<String>,
-    },
-    /// The tensors match none of the known layouts, or more than one.
-    #[error(
-        "`{layer}` has {}, which is no known NVFP4 layout; known are {}",
-        listed(found),
-        known_layouts()
-    )]
-    UnknownLayout {
-        /// The layer.
-        layer: String,
-        /// The suffixes of its tensors, in order.
-        found: Vec<String>,
-    },
-    /// A tensor of the layout is missing.
-    #[error(
-        "`{tensor}` is missing, which the layout {layout} of this layer needs; without it every result would be wrong"
-    )]
-    Missing {
-        /// The full name of the tensor.
-        tensor: String,
-        /// The layout, from the other tensors.
-        layout: Layout,
-    },
-    /// A tensor's type or shape differs from its layout's.
-    #[error("`{tensor}` is {found}; the layout {layout} has {expected} there")]
-    Shape {
-        /// The full name of the tensor.
-        tensor: String,
-        /// The layout.
-        layout: Layout,
-        /// The type and shape found.
-        found: String,
-        /// The type and shape of the layout.
-        expected: String,
-    },
-    /// The `f32` scale is not a valid scale.
-    #[error(
-        "`{tensor}` is {value}; a scale must be finite and not negative, and one that divides must not be 0"
-    )]
-    Scale {
-        /// The full name of the tensor.
-        tensor: String,
-        /// The value found.
-        value: f32,
-    },
-    /// The tensors do not form an NVFP4 tensor.
-    #[error("`{layer}`: {source}")]
-    Format {
-        /// The layer.
-        layer: String,
-        /// The error.
-        source: FormatError,
-    },
-    /// The file's own table is broken.
-    #[error("`{tensor}` cannot be read: {source}; the file may be cut short, fetch it again")]
-    File {
-        /// The full name of the tensor.
-        tensor: String,
-        /// The error.
-        source: safetensors::SafeTensorError,
-    },
-}
-
 /// Reads the weight of the layer with the tensors `{layer}.weight…`.
 ///
 /// # Errors
 /// [`CheckpointError`] names the missing or wrong tensor, or the tensors found if they match no known layout.
 pub fn read(tensors: &SafeTensors, layer: &str) -> Result<Layer, CheckpointError> {
-    let layout = layout(tensors, layer)?;
+    let layout = Layout::of_layer(tensors, layer)?;
     let source = Source {
         tensors,
         layer,
@@ -202,40 +77,6 @@ pub fn read(tensors: &SafeTensors, layer: &str) -> Result<Layer, CheckpointError
         Err(source) => Err(CheckpointError::Format {
             layer: layer.to_owned(),
             source,
-        }),
-    }
-}
-
-/// The layout, from the names of a layer's tensors. The name of the codes and that of the scale each belong to only one
-/// layout, so a layer with names from both layouts is an error.
-fn layout(tensors: &SafeTensors, layer: &str) -> Result<Layout, CheckpointError> {
-    let prefix = format!("{layer}.");
-    let mut found: Vec<_> = tensors
-        .names()
-        .into_iter()
-        .filter_map(|name| name.strip_prefix(&prefix))
-        .map(str::to_owned)
-        .collect();
-    found.sort();
-    if found.is_empty() {
-        return Err(CheckpointError::NoLayer {
-            layer: layer.to_owned(),
-            known: layers(tensors),
-        });
-    }
-    let has = |suffix: &str| found.iter().any(|name| name == suffix);
-    let told: Vec<_> = Layout::ALL
-        .into_iter()
-        .filter(|layout| has(layout.codes()) || has(layout.scale()))
-        .collect();
-    match told[..] {
-        // A plain bf16 weight is also named `weight`, so that name alone does not decide.
-        [layout] if has(BLOCK_SCALES) || has(layout.scale()) || layout == Layout::CompressedTensors => {
-            Ok(layout)
-        }
-        _ => Err(CheckpointError::UnknownLayout {
-            layer: layer.to_owned(),
-            found,
         }),
     }
 }
@@ -313,32 +154,6 @@ impl<'a> Source<'a> {
             expected: expected.to_owned(),
         }
     }
-}
-
-/// The first names, and the number of the others.
-fn listed(names: &[String]) -> String {
-    let shown: Vec<_> = names
-        .iter()
-        .take(LISTED)
-        .map(|name| format!("`{name}`"))
-        .collect();
-    match names.len().saturating_sub(LISTED) {
-        0 if names.is_empty() => "none, for it holds no NVFP4 weight".to_owned(),
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
-}
-
-/// The layouts with the names of their tensors.
-fn known_layouts() -> String {
-    let described = Layout::ALL.map(|layout| {
-        format!(
-            "{layout} (`{}`, `{BLOCK_SCALES}`, `{}`)",
-            layout.codes(),
-            layout.scale()
-        )
-    });
-    described.join(" and ")
 }
 
 #[cfg(test)]

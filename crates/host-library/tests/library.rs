@@ -154,9 +154,11 @@ fn wrong_functions_are_noticed() {
         served.service.run(0, 0xFF).unwrap();
         assert!(served.fault(0, 0).is_some(), "{function}");
     }
-    // Memory is used again with other values, so a cache by address answers wrongly in some call.
+    // Memory is used again with other values, so a cache by address answers wrongly in some call. Where each request gets the
+    // memory of the one before, the values come in another order.
     let mut served = Served::new(&library, "remembers", InputKind::Competition);
-    let wrong = (0..20).find_map(|_| served.timed(&[0, 1, 2, 3, 3, 2, 1, 0]));
+    let orders = [[0, 1, 2, 3, 3, 2, 1, 0], [1, 0, 3, 2, 2, 3, 0, 1]];
+    let wrong = (0..200).find_map(|turn| served.timed(&orders[turn % 2]));
     assert!(wrong.is_some());
     let mut failing = Served::new(&library, "failing", InputKind::Competition);
     let failure = failing.service.run(0, 0xFF).unwrap_err();

@@ -70,7 +70,8 @@ pub enum WorkerError {
         /// The end of its standard error.
         stderr_tail: String,
     },
-    /// The worker reported that it could not serve the request; it keeps running.
+    /// The worker reported that it could not serve the request, and keeps running; or the coordinator could not hold it, and
+    /// killed it.
     #[error("{}", .0.message)]
     Failed(Failure),
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use gauntlet_formats::Tensor;
 
-use crate::memory::pieces;
+use crate::memory::Pieces;
 use crate::protocol::Place;
 use crate::seal;
 
@@ -24,17 +24,17 @@ impl Operand {
     /// Where to write it. Only the task's layout is accepted: a worker that could name another one would have its input
     /// transposed by the coordinator while no clock runs. Kernels of a `row_major` worker are given row-major tensors
     /// whatever the task's layout is.
-    pub(crate) fn pieces(&self, place: &Place, row_major: bool) -> io::Result<Vec<(u64, usize)>> {
+    pub(crate) fn pieces(&self, place: &Place, row_major: bool) -> io::Result<Pieces> {
         let (address, named) = place
             .split_first()
             .map_or((None, &[][..]), |(first, rest)| (Some(first), rest));
-        let there = pieces(place, &self.tensor.spec)?;
+        let there = Pieces::of(place, &self.tensor.spec)?;
         if named == self.strides || row_major && named.is_empty() {
             return Ok(there);
         }
-        // The same layout can be named in several ways: strides of a dimension with one element mean nothing.
+        // The same layout can be named in several ways.
         let wanted: Place = address.into_iter().chain(&self.strides).copied().collect();
-        if pieces(&wanted, &self.tensor.spec)? == there {
+        if Pieces::of(&wanted, &self.tensor.spec)? == there {
             return Ok(there);
         }
         let (name, strides) = (&self.tensor.spec.name, &self.strides);
@@ -44,16 +44,16 @@ impl Operand {
     }
 
     /// The values as they are written to these pieces of a place if they are sealed.
-    pub(crate) fn sealed(&self, key: u64, place: &Place, pieces: &[(u64, usize)]) -> io::Result<Vec<u8>> {
+    pub(crate) fn sealed(&self, key: u64, place: &Place, pieces: &Pieces) -> io::Result<Vec<u8>> {
         let begin = place.first().copied().unwrap_or_default() as u64;
         let mut bytes = self.tensor.bytes.clone();
-        let mut parts = Vec::with_capacity(pieces.len());
+        let mut parts = Vec::new();
         let mut rest = bytes.as_mut_slice();
-        for (address, length) in pieces {
+        for (address, length) in pieces.iter() {
             let offset = address
                 .checked_sub(begin)
                 .ok_or_else(|| io::Error::other("a tensor lies before its address"))?;
-            let (part, after) = rest.split_at_mut(*length);
+            let (part, after) = rest.split_at_mut(length);
             parts.push((offset as usize, part));
             rest = after;
         }
@@ -81,12 +81,13 @@ mod tests {
 
     #[test]
     fn operands_are_written_in_the_layout_of_the_task_only() {
+        let listed = |pieces: io::Result<Pieces>| Ok::<Vec<_>, io::Error>(pieces?.iter().collect());
         let spec = TensorSpec::new("x", DataType::F32, [2, 3]);
         let operand = |strides: &[i64]| Operand {
             tensor: Tensor::filled(spec.clone(), 0),
             strides: strides.to_vec(),
         };
-        let of = |strides: &[i64], place: &[i64]| operand(strides).pieces(&place.to_vec(), false);
+        let of = |strides: &[i64], place: &[i64]| listed(operand(strides).pieces(&place.to_vec(), false));
         assert_eq!(of(&[], &[64]).unwrap(), [(64, 24)]);
         assert!(of(&[], &[64, 4, 8]).is_err(), "column by column");
         assert!(of(&[], &[64, 0, 4]).is_err(), "each row over the one before");
@@ -99,7 +100,8 @@ mod tests {
             "row-major in place of column by column"
         );
         // What a library is given, whatever the task's own layout is.
-        assert_eq!(operand(&[4, 8]).pieces(&vec![64], true).unwrap(), [(64, 24)]);
+        let library = operand(&[4, 8]).pieces(&vec![64], true);
+        assert_eq!(listed(library).unwrap(), [(64, 24)]);
         assert!(operand(&[]).pieces(&vec![64, 4, 8], true).is_err());
     }
 }

@@ -63,6 +63,8 @@ pub(crate) enum Heard {
 /// have to be woken too, and the coordinator's clock would show it.
 pub(crate) struct Replies {
     stdout: ChildStdout,
+    /// What one system call has read.
+    piece: Box<[u8]>,
     read: Vec<u8>,
     /// Bytes at the beginning of `read` that hold no line break.
     searched: usize,
@@ -74,6 +76,7 @@ impl Replies {
         fcntl(&stdout, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         Ok(Self {
             stdout,
+            piece: vec![0; 64 << 10].into(),
             read: Vec::new(),
             searched: 0,
         })
@@ -85,14 +88,13 @@ impl Replies {
     /// If the line is too long or no UTF-8.
     pub fn hear(&mut self, within: Duration) -> io::Result<Heard> {
         let begun = Instant::now();
-        let mut piece = vec![0; 64 << 10];
         loop {
             if let Some(line) = self.line()? {
                 return Ok(Heard::Line(line));
             }
-            match self.stdout.read(&mut piece) {
+            match self.stdout.read(&mut self.piece) {
                 Ok(0) => return Ok(Heard::End),
-                Ok(read) => self.read.extend_from_slice(&piece[..read]),
+                Ok(read) => self.read.extend_from_slice(&self.piece[..read]),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     let left = within.saturating_sub(begun.elapsed());

@@ -228,7 +228,7 @@ impl WorkerProcess {
         Placement::of(self.group.members())
     }
 
-    fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.requests = None;
         // Only once: after the process has been waited for, its number may belong to another process.
         if std::mem::replace(&mut self.ended, true) {

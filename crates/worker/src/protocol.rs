@@ -124,10 +124,8 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Scope::is_call")]
         scope: Scope,
     },
-    /// Compute once for each entry of `copies`, in this order, and let the coordinator clock each call: only for a worker
-    /// that it holds. Before each call the worker writes a line with the places of the inputs, and waits for a blank line;
-    /// after the call, a line with its time and the places of the outputs, and waits again. Where tensors lie on a GPU, it
-    /// also says when the operands are there, and when the call is over ([`Turn`]).
+    /// Compute once for each entry of `copies`, in this order, and let the coordinator clock each call, write its operands and
+    /// read its outputs: only for a worker that it holds. [`Turn`] lists the lines that are exchanged before the answer.
     Step {
         /// The copy of the operands for each call.
         copies: Vec<usize>,
@@ -310,45 +308,63 @@ pub enum Answer {
     Stopped,
 }
 
-/// A line of a worker between `step` and its answer.
+/// A line that a held worker sends between `step` and its answer. For each call these lines go to the worker (→) and come
+/// from it (←), in this order:
+///
+/// ```text
+/// ← heating, heated   two lines: a load, if one is asked for and the operands are not sealed
+/// ← inputs, sealed    the worker waits
+/// →                   a blank line: the coordinator has stopped the worker, written the operands, and started its clock
+/// ← heating, heated   two lines: a load, if the operands are sealed; the worker waits
+/// → key               sixteen hexadecimal digits, which open them
+/// ← placed            only where tensors lie on a GPU; the worker waits
+/// →                   a blank line: the coordinator has started the clock of the call anew
+/// ← over              only where tensors lie on a GPU: the clock of the call stops
+/// ← call, outputs     where tensors lie on the host, the clock of the call stops; the worker waits
+/// →                   a blank line: the coordinator has read the outputs if the call was drawn
+/// ```
+///
+/// A line that comes while the worker should wait, or in another order, ends the worker. In place of any line of its own the
+/// worker may send its reply with a failure, which ends the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Turn {
-    /// Everything is ready for the call.
+    /// The worker waits for the operands of the call.
     Ready {
-        /// Where its inputs lie, by name.
+        /// Where the inputs of the call lie, by name.
         inputs: BTreeMap<String, Place>,
-        /// Whether a load comes next, and the operands have to be written sealed.
+        /// Whether the operands have to be written sealed, since the load comes after them. Only if a load is asked for and
+        /// tensors lie on a GPU.
         #[serde(default, skip_serializing_if = "is_false")]
         sealed: bool,
     },
-    /// The load before a call begins.
+    /// The load before a call begins. The worker goes on at once.
     Heating {
-        /// The seconds that it is to last.
+        /// The seconds that the load is to last, as the request says.
         heating: f64,
     },
-    /// The load before a call is over, and the device is idle.
+    /// The load before a call is over, and the device is idle. The worker waits only if the operands are sealed: for the key.
     Heated {
-        /// How many calls it made.
+        /// How many calls the load was.
         heated: usize,
         /// Seconds in which calls ran; on a GPU, until all of them had ended.
         busy: f64,
     },
-    /// The call is over, and its outputs lie in the worker's memory.
+    /// The call is over, and its outputs lie in the worker's memory. The worker waits until it may overwrite them.
     Done {
-        /// Seconds that the whole call took.
+        /// Seconds that the whole call took, as in [`Sample::call`].
         call: f64,
         /// Where the outputs lie, in the order of the case.
         outputs: Vec<Place>,
     },
-    /// Where tensors lie on a GPU: the operands have been copied there, and the device is idle.
+    /// The operands have been copied to the GPU, and the device is idle. The worker waits until it may call.
     Placed {
-        /// The seconds that this took, for the reader of a log; the coordinator believes its own clock only.
+        /// The seconds that this took, for the reader of a log: the coordinator uses its own clock.
         placed: f64,
     },
-    /// Where tensors lie on a GPU: the call is over. The worker copies the outputs to its memory next.
+    /// The call on the GPU is over. The worker goes on at once, and copies the outputs to its memory.
     Over {
-        /// Seconds that the whole call took.
+        /// Seconds that the whole call took, for the reader of a log: the coordinator uses those of the next line.
         over: f64,
     },
 }

@@ -11,8 +11,10 @@ use gauntlet_worker::{
     Call, Heat, Limits, Operand, Stepped, Timeouts, WorkerCommand, WorkerError, WorkerProcess,
 };
 
-/// A worker whose device is a byte string. A load makes three calls, and lasts as long as it is asked for, or less if SHORT. Its kernel adds 1 to each of four bytes. After each call it fills the memory
-/// from which it takes operands with 100, so a set that is not written again shows.
+/// A worker whose device is a byte string. A load makes three calls, and lasts as long as it is asked for, or less if SHORT. Its
+/// kernel adds 1 to each of four bytes. After each call it fills the memory from which it takes operands with 100, so a set that
+/// is not written again shows. If EARLY, it says that a call is over before it has the operands; if LATE, before it has written
+/// the result, in a line that takes long to parse.
 const SCRIPT: &str = r#"
 import ctypes, json, sys, time
 probe = ctypes.create_string_buffer(b"gauntlet")
@@ -47,6 +49,8 @@ for line in iter(sys.stdin.readline, ""):
             if heat and not is_late:
                 load(heat[number])
             tell({"inputs": {"x": place(operand)}, **({"sealed": True} if is_late else {})})
+            if EARLY:
+                tell({"call": 1e-9, "outputs": [place(result)]})
             sys.stdin.readline()
             on_device = operand.raw
             if is_late:
@@ -59,23 +63,38 @@ for line in iter(sys.stdin.readline, ""):
             computed = bytes(byte + 1 for byte in on_device)
             if PLACES(number):
                 tell({"over": 1e-9})
+            if LATE:
+                tell({"call": 1e-9, "outputs": [place(result)], "more": [0] * 3_000_000})
+                time.sleep(0.02)
             result.raw = computed
-            tell({"call": 1e-9, "outputs": [place(result)]})
+            if not LATE:
+                tell({"call": 1e-9, "outputs": [place(result)]})
             sys.stdin.readline()
         tell({**reply, "answer": "stepped"})
 "#;
 
+/// What a worker does that it must not.
+#[derive(PartialEq)]
+enum Cheat {
+    None,
+    ShortLoads,
+    EarlyEnd,
+    LateResult,
+}
+
 /// Starts the worker and lets it load; `places` is an expression of the number of a call: whether it says that operands
 /// are on the device.
 fn loaded(places: &str) -> WorkerProcess {
-    started(places, false)
+    started(places, Cheat::None)
 }
 
-fn started(places: &str, has_short_loads: bool) -> WorkerProcess {
-    let short = if has_short_loads { "True" } else { "False" };
+fn started(places: &str, cheat: Cheat) -> WorkerProcess {
+    let truth = |one: Cheat| if cheat == one { "True" } else { "False" };
     let script = SCRIPT
         .replace("PROTOCOL", &VERSION.to_string())
-        .replace("SHORT", short)
+        .replace("SHORT", truth(Cheat::ShortLoads))
+        .replace("EARLY", truth(Cheat::EarlyEnd))
+        .replace("LATE", truth(Cheat::LateResult))
         .replace("PLACES", &format!("(lambda number: {places})"));
     let command = WorkerCommand::new("/usr/bin/env", ["python3".into(), "-c".into(), script.into()]);
     let timeouts = Timeouts::default().longer(10);
@@ -190,7 +209,7 @@ fn a_load_comes_before_each_call_and_is_no_part_of_it() {
 #[test]
 fn a_load_that_ends_too_early_is_an_error() {
     for places in ["True", "False"] {
-        let mut worker = started(places, true);
+        let mut worker = started(places, Cheat::ShortLoads);
         if worker.is_held() {
             let heat = Heat {
                 seconds: 30.0,
@@ -200,5 +219,39 @@ fn a_load_that_ends_too_early_is_an_error() {
             assert!(matches!(error, WorkerError::Garbage { .. }), "{error}");
             assert!(error.to_string().contains("and not for 30.0000 s"), "{error}");
         }
+    }
+}
+
+#[test]
+fn a_call_that_is_said_to_be_over_before_its_operands_are_there_is_an_error() {
+    let mut worker = started("False", Cheat::EarlyEnd);
+    if worker.is_held() {
+        let error = stepped(&mut worker, &[0, 1]).unwrap_err();
+        assert!(matches!(error, WorkerError::Garbage { .. }), "{error}");
+        assert!(
+            error.to_string().contains("it came before it was asked for"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_result_is_not_finished_while_the_last_line_is_parsed() {
+    let mut worker = started("False", Cheat::LateResult);
+    if worker.is_held() {
+        // Nothing is known of a worker in its first call. A busy machine may stop it late now and then.
+        let (results, _) = stepped(&mut worker, &[0, 1, 0, 1, 0, 1]).unwrap();
+        assert!(results[1..] != [21, 11, 21, 11, 21], "{results:?}");
+    }
+}
+
+#[test]
+fn a_worker_that_dies_while_its_memory_is_used_is_said_to_have_died() {
+    let mut worker = loaded("False");
+    if worker.is_held() {
+        let process = nix::unistd::Pid::from_raw(i32::try_from(worker.id()).unwrap());
+        nix::sys::signal::kill(process, nix::sys::signal::Signal::SIGKILL).unwrap();
+        let error = stepped(&mut worker, &[0]).unwrap_err();
+        assert!(matches!(error, WorkerError::Died { .. }), "{error}");
     }
 }

@@ -1,9 +1,7 @@
 //! Errors of kernels and tasks that users write: each is bad input (2) or a finding (1) with the file, the line where there
 //! is one, and the remedy.
 
-use std::process::Command;
-
-use crate::common::{Place, Ran, names, repository};
+use crate::common::{Place, Ran, has_numpy, names, repository};
 
 const TASK: &str = "import numpy as np
 cases = [{\"rows\": 4, \"cols\": 8}]
@@ -21,9 +19,7 @@ def arity(x, weight): return x
 
 /// A folder with a task and kernels in Python, if there is a Python with numpy.
 fn place() -> Option<Place> {
-    let python = std::env::var("GAUNTLET_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let asked = Command::new(python).args(["-c", "import numpy"]).output();
-    if !asked.is_ok_and(|asked| asked.status.success()) {
+    if !has_numpy() {
         return None;
     }
     let place = Place::new();

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Place, names, repository};
+use crate::common::{Place, has_numpy, names, repository};
 
 /// Compiles a C source of this repository beside its table; `false` without a C compiler.
 pub fn library(place: &Place, source: &str, table: Option<&str>) -> bool {
@@ -98,13 +98,7 @@ fn a_cuda_kernel_is_compiled_and_interpreted_without_a_gpu() {
 fn the_softmax_of_the_examples_is_checked_without_a_gpu() {
     let place = Place::new();
     kernel(&place);
-    let numpy = Command::new("python3").args(["-c", "import numpy"]).output();
-    let has_numpy = numpy.is_ok_and(|output| output.status.success());
-    assert!(
-        has_numpy || std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(),
-        "the interpreter python3 has no numpy"
-    );
-    if !has_numpy || !has_compiler(&place) {
+    if !has_numpy() || !has_compiler(&place) {
         return;
     }
     let folder = repository("examples/softmax");

@@ -188,6 +188,8 @@ fn a_comparison_without_time_decides_nothing() {
         "stages = 2",
         "--suite",
         "suite.toml",
+        "--case",
+        "two",
         "--budget",
         "1ms",
         "--json",

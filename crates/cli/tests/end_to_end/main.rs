@@ -23,5 +23,6 @@ mod resilience;
 mod schemas;
 mod selftest;
 mod solutions;
+mod sustained;
 mod tuning;
 mod workers;

@@ -3,9 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::process::Command;
-
-use crate::common::{Place, Ran};
+use crate::common::{Place, Ran, has_numpy};
 use serde_json::Value;
 
 /// Sizes that take microseconds.
@@ -70,12 +68,7 @@ def first_time(x, weight, kept=[]):
 
 /// A folder with the kernels and the suite; none without numpy.
 fn place() -> Option<Place> {
-    let python = std::env::var("GAUNTLET_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let tried = Command::new(python).args(["-c", "import numpy"]).output();
-    if !tried.is_ok_and(|output| output.status.success()) {
-        let missing = "not tried: the Python interpreter has no numpy; install it with `pip install numpy`";
-        assert!(std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(), "{missing}");
-        eprintln!("{missing}");
+    if !has_numpy() {
         return None;
     }
     let place = Place::new();
@@ -112,7 +105,13 @@ fn a_slower_function_is_found_slower_and_said_to_be_in_plain_words() {
     let Some(place) = place() else { return };
     // The first look decides about a factor of ten. The budget is what a busy machine may need to get there.
     let ran = compare_within(&place, "kernels.py:norm", "kernels.py:slower", "20m").expect(0);
-    assert_eq!(written(&place)["verdict"], "regression", "{}", ran.out);
+    let record = written(&place);
+    assert_eq!(record["verdict"], "regression", "{}", ran.out);
+    let interval = &record["comparison"]["assessment"]["suite"];
+    assert!(
+        interval["lower"].is_number() && interval["upper"].is_number(),
+        "{record}"
+    );
     assert!(ran.out.contains("slower is slower than norm by "), "{}", ran.out);
 }
 
@@ -128,9 +127,7 @@ fn a_clone_is_compared_and_not_stopped() {
         "--task",
         "suite.toml",
         "--budget",
-        "20s",
-        "--pairs",
-        "6",
+        "1s",
         "--json",
         "out.json",
         "--html",
@@ -159,7 +156,7 @@ fn a_clone_is_compared_and_not_stopped() {
 fn a_function_may_write_to_the_output_and_spoil_its_inputs() {
     let Some(place) = place() else { return };
     let kernels = ["compare", "builtin", "kernels.py:in_place"];
-    let rest = ["--task", "suite.toml", "--pairs", "6", "--json", "out.json"];
+    let rest = ["--task", "suite.toml", "--budget", "1s", "--json", "out.json"];
     place.run(&[&kernels[..], &rest].concat());
     assert!(written(&place)["comparison"].is_object(), "{}", written(&place));
 }

@@ -2,11 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::process::Command;
-
 use gauntlet_worker::{Safeguard, Standing, safeguards};
 
-use crate::common::{Place, Ran};
+use crate::common::{Place, Ran, has_numpy, interpreter};
 
 const TASK: &str = r#""""Positions of the largest values, and the values."""
 import numpy as np
@@ -93,31 +91,21 @@ while call != "stop" and (line := sys.stdin.readline()):
     print(json.dumps({"id": number, **answer}), flush=True)
 "#;
 
-/// The interpreter, if it has numpy, which it must have where numpy is required.
-fn python() -> Option<String> {
-    let script = "import sys, numpy; print(sys.executable)";
-    let asked = Command::new("python3").args(["-c", script]).output();
-    let found = asked.ok().filter(|asked| asked.status.success());
-    let path = found.map(|asked| String::from_utf8(asked.stdout).unwrap().trim().to_owned());
-    let missing = "a test was left out: python3 has no numpy; install it with `pip install numpy`";
-    if path.is_none() {
-        assert!(std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(), "{missing}");
-        eprintln!("{missing}");
+/// A folder with the task, the kernels and the worker; none without numpy.
+fn place() -> Option<Place> {
+    if !has_numpy() {
+        return None;
     }
-    path
-}
-
-/// A folder with the task, the kernels and the worker.
-fn place() -> Place {
     let place = Place::new();
     place.write("largest.py", TASK);
     place.write("kernels.py", KERNELS);
     place.write("worker.py", WORKER);
-    place
+    Some(place)
 }
 
 /// A function of the kernels behind the worker.
-fn behind_worker(place: &Place, python: &str, function: &str) -> String {
+fn behind_worker(place: &Place, function: &str) -> String {
+    let python = interpreter().unwrap();
     let path = |file| place.path(file).display().to_string();
     format!(
         "command: {python} {} {} {function}",
@@ -127,32 +115,30 @@ fn behind_worker(place: &Place, python: &str, function: &str) -> String {
 }
 
 /// Compares two functions behind the worker.
-fn compare(place: &Place, python: &str, functions: [&str; 2]) -> Ran {
-    let [baseline, candidate] = functions.map(|function| behind_worker(place, python, function));
-    compare_kernels(place, python, [&baseline, &candidate])
+fn compare(place: &Place, functions: [&str; 2]) -> Ran {
+    let [baseline, candidate] = functions.map(|function| behind_worker(place, function));
+    compare_kernels(place, [&baseline, &candidate])
 }
 
-fn compare_kernels(place: &Place, python: &str, [baseline, candidate]: [&str; 2]) -> Ran {
-    let task = ["--task", "largest.py", "--budget", "10s"];
+fn compare_kernels(place: &Place, [baseline, candidate]: [&str; 2]) -> Ran {
+    // The first pair is measured whatever the time.
+    let task = ["--task", "largest.py", "--budget", "1s"];
     let arguments = [&["compare", baseline, candidate][..], &task].concat();
-    let mut command = place.command(&arguments);
-    Ran::of(command.env("GAUNTLET_PYTHON", python).output().unwrap())
+    place.run(&arguments)
 }
 
 #[test]
 fn two_workers_are_compared_on_a_task_in_one_file() {
-    let Some(python) = python() else { return };
-    let place = place();
-    let ran = compare(&place, &python, ["slow", "fast"]);
+    let Some(place) = place() else { return };
+    let ran = compare(&place, ["slow", "fast"]);
     assert!(matches!(ran.code, Some(0 | 4)), "{}", ran.err);
     assert!(ran.out.contains("wide"), "{}", ran.out);
 }
 
 #[test]
 fn a_wrong_result_and_one_that_is_not_written_stop_a_kernel() {
-    let Some(python) = python() else { return };
-    let place = place();
-    let ran = compare(&place, &python, ["fast", "wrong"]);
+    let Some(place) = place() else { return };
+    let ran = compare(&place, ["fast", "wrong"]);
     assert!(
         ran.out.contains("candidate: incorrect"),
         "{} {}",
@@ -166,7 +152,7 @@ fn a_wrong_result_and_one_that_is_not_written_stop_a_kernel() {
     );
     // The expected result is the one poison, which a single run would take for a result.
     place.write("largest.py", &TASK.replace("x.argmax(1)", "np.full(len(x), -1)"));
-    let ran = compare(&place, &python, ["unwritten", "unwritten"]);
+    let ran = compare(&place, ["unwritten", "unwritten"]);
     assert!(
         ran.out.contains("3 elements were never written"),
         "{} {}",
@@ -177,20 +163,19 @@ fn a_wrong_result_and_one_that_is_not_written_stop_a_kernel() {
 
 #[test]
 fn a_kernel_that_keeps_the_coordinator_from_its_memory_is_incorrect() {
-    let Some(python) = python() else { return };
     let holds = |safeguard: &Safeguard| safeguard.what.contains("held between requests");
     let held = safeguards().into_iter().find(holds).unwrap();
     if matches!(held.standing, Standing::Missing(_)) {
         eprintln!("a test was left out: this system lets no program reach the memory of its children");
         return;
     }
-    let place = place();
+    let Some(place) = place() else { return };
     // Nothing is mapped at the address that the worker names, while the rival's memory can be reached.
     let out_of_reach = WORKER.replace(r#""device": "host"}"#, r#""device": "host", "memory": 8}"#);
     assert_ne!(out_of_reach, WORKER);
     place.write("worker.py", &out_of_reach);
-    let candidate = behind_worker(&place, &python, "fast");
-    let ran = compare_kernels(&place, &python, ["kernels.py:fast", &candidate]);
+    let candidate = behind_worker(&place, "fast");
+    let ran = compare_kernels(&place, ["kernels.py:fast", &candidate]);
     let said = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("candidate: incorrect"), "{said} {}", ran.err);
     assert!(said.contains("cannot reach the memory of its process"), "{said}");
@@ -198,8 +183,7 @@ fn a_kernel_that_keeps_the_coordinator_from_its_memory_is_incorrect() {
 
 #[test]
 fn a_load_before_calls_of_held_workers_runs_calls_for_most_of_its_time() {
-    let Some(python) = python() else { return };
-    let place = place();
+    let Some(place) = place() else { return };
     // The first pair is measured whatever the time, and one is enough here.
     let kernels = ["compare", "kernels.py:slow", "kernels.py:fast"];
     let options = [
@@ -212,8 +196,7 @@ fn a_load_before_calls_of_held_workers_runs_calls_for_most_of_its_time() {
         "--regime",
         "sustained",
     ];
-    let mut command = place.command(&[&kernels[..], &options].concat());
-    let ran = Ran::of(command.env("GAUNTLET_PYTHON", &python).output().unwrap());
+    let ran = place.run(&[&kernels[..], &options].concat());
     let text = std::fs::read_to_string(place.path("out.json"));
     let text = text.unwrap_or_else(|error| panic!("{error}: {} {}", ran.out, ran.err));
     let result: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -231,8 +214,7 @@ fn a_load_before_calls_of_held_workers_runs_calls_for_most_of_its_time() {
 
 #[test]
 fn a_task_may_let_results_differ_from_call_to_call() {
-    let Some(python) = python() else { return };
-    let place = place();
+    let Some(place) = place() else { return };
     let sums = r#"
 cases = [{"rows": 8, "cols": 64}]
 def generate(rows, cols, seed):
@@ -250,13 +232,8 @@ def reference(x): return x.sum(1)
     let judged = |task: &str| {
         place.write("sums.py", task);
         let kernels = ["kernels.py:atomic", "--baseline", "kernels.py:plain"];
-        let arguments = ["--task", "sums.py", "--budget", "5s"];
-        let ran = place
-            .command(&[&["judge"], &kernels[..], &arguments[..]].concat())
-            .env("GAUNTLET_PYTHON", &python)
-            .output()
-            .unwrap();
-        Ran::of(ran)
+        let arguments = ["--task", "sums.py", "--budget", "1s"];
+        place.run(&[&["judge"], &kernels[..], &arguments[..]].concat())
     };
     let ran = judged(sums).expect(1);
     assert!(ran.out.contains("racy: two runs"), "{} {}", ran.out, ran.err);
@@ -267,24 +244,17 @@ def reference(x): return x.sum(1)
 
 #[test]
 fn a_task_s_cases_are_listed() {
-    let Some(python) = python() else { return };
-    let place = place();
-    let ran = place
-        .command(&["suites", "largest.py"])
-        .env("GAUNTLET_PYTHON", &python)
-        .output()
-        .unwrap();
-    let ran = Ran::of(ran).expect(0);
+    let Some(place) = place() else { return };
+    let ran = place.run(&["suites", "largest.py"]).expect(0);
     assert!(ran.out.contains("Positions of the largest values"), "{}", ran.out);
     assert!(ran.out.contains("rows=64, cols=4000"), "{}", ran.out);
 }
 
 #[test]
 fn an_error_of_the_task_is_bad_input_with_its_place() {
-    let Some(python) = python() else { return };
-    let place = place();
+    let Some(place) = place() else { return };
     place.write("largest.py", &TASK.replace("x.argmax(1)", "x.argmax(7)"));
-    let ran = compare(&place, &python, ["slow", "fast"]);
+    let ran = compare(&place, ["slow", "fast"]);
     assert_eq!(ran.code, Some(2), "{}", ran.out);
     let said = ran.folded();
     assert!(
@@ -296,9 +266,8 @@ fn an_error_of_the_task_is_bad_input_with_its_place() {
 
 #[test]
 fn a_task_has_no_built_in_kernel() {
-    let Some(python) = python() else { return };
-    let place = place();
-    let ran = compare_kernels(&place, &python, ["builtin", "builtin"]);
+    let Some(place) = place() else { return };
+    let ran = compare_kernels(&place, ["builtin", "builtin"]);
     assert_eq!(ran.code, Some(2), "{}", ran.out);
     let said = ran.folded();
     assert!(said.contains("the task largest has no built-in kernel"), "{said}");

@@ -6,7 +6,7 @@ use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
+use crate::common::{ONE_CASE, Place, Ran, pitch, tiny_round};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 fn place() -> Place {
     let place = Place::new();
-    place.write("suite.toml", TINY_SUITE);
+    place.write("suite.toml", ONE_CASE);
     let pitches: String = ["stages = 2", "order = \"dynamic\""]
         .iter()
         .enumerate()

@@ -51,6 +51,7 @@ fn few_synthetic_comparisons_are_counted_and_reproduced() {
 }
 
 #[test]
+#[ignore = "half a minute: a whole comparison"]
 fn real_workers_are_compared_with_themselves() {
     let place = Place::new();
     let ran = place.run(&[
@@ -99,9 +100,7 @@ fn a_worker_of_twice_the_time_is_compared_and_never_taken_for_faster() {
     place.write("suite.toml", &suite);
     let program = env!("CARGO_BIN_EXE_gauntlet");
     let command = format!("command = [\"{program}\", \"worker\", \"cpu\", \"--slowed-by\", \"1\"]");
-    let round = tiny_round(&pitch("slowed", "", &command))
-        .replace("schedule = {  }\n", "")
-        .replace("looks = [2, 3]", "looks = [4, 8]");
+    let round = tiny_round(&pitch("slowed", "", &command)).replace("schedule = {  }\n", "");
     place.write("round.toml", &round);
     place.run(&["run", "round.toml", "--json", "out.json"]).expect(0);
     let judged = &read(&place, "out.json")["rounds"][0]["judged"][0];

@@ -2,22 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use std::process::Command;
-
-use crate::common::{Place, Ran, names, repository};
+use crate::common::{Place, Ran, has_numpy, names, repository};
 use serde_json::{Value, json};
-
-/// The Python that runs kernels, if it has numpy.
-fn has_numpy() -> bool {
-    let python = std::env::var("GAUNTLET_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let asked = Command::new(python).args(["-c", "import numpy"]).output();
-    let found = asked.is_ok_and(|asked| asked.status.success());
-    assert!(
-        found || std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none(),
-        "there is no numpy"
-    );
-    found
-}
 
 /// A folder with the definition, its workloads and two solutions.
 fn place() -> Place {
@@ -49,8 +35,8 @@ fn compare(place: &Place, baseline: &str, candidate: &str) -> Ran {
         candidate,
         "--task",
         "definition.json",
-        "--pairs",
-        "6",
+        "--budget",
+        "1s",
         "--json",
         "out.json",
     ])

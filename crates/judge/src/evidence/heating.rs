@@ -30,18 +30,19 @@ pub struct HeatedCase {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct HeatedSide {
-    /// The typical call of the first request of a load, in seconds: a call after a pause. Where the load is part of the slots, a
-    /// lone call.
+    /// Seconds of a typical call at the beginning: of the first request of a load that is made of requests, which follows a
+    /// pause, or of a lone call where the load is part of the slots.
     pub start: f64,
-    /// The typical call of the last request of a load, in seconds. Where the load is part of the slots, that of the slot.
+    /// Seconds of a typical call at the end: of the last request of a load that is made of requests, or of the slot where the
+    /// load is part of it.
     pub end: f64,
-    /// The share of the load's time, by the coordinator's clock, in which calls ran by the worker's reports. Where the load is
-    /// part of the slots and on a GPU, at most the time that as many calls take in the slot.
+    /// Seconds of calls in the load, by the worker's reports, over seconds of the load by the coordinator's clock. Where the
+    /// load is part of the slots and on a GPU, at most the seconds that as many calls take in the slot count.
     pub share: f64,
-    /// How busy the side was in the load, over how busy it was in the slot that followed. Where the load is made of requests: the
-    /// smaller one of two ratios, of calls a second by the coordinator's clock, and of the share of requests in which calls
-    /// ran. Where it is part of the slots: the ratio of calls a second and that of processor time, the smaller one on a CPU
-    /// and the larger one on a GPU.
+    /// What the side did per second of the load, over what it did per second of the slot after it; far below 1 if it rested in
+    /// the load. Both are measured in two ways. In a load that is made of requests: calls per second, and the share of the time
+    /// in which calls ran; the smaller ratio counts. In a load that is part of a slot: calls per second, and processor time;
+    /// the smaller ratio counts on a CPU, and the larger one on a GPU, whose host may queue fewer calls or sleep meanwhile.
     pub diligence: f64,
 }
 

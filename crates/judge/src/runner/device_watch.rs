@@ -27,21 +27,21 @@ pub struct DeviceReading {
     pub processes: Option<Vec<u32>>,
 }
 
-/// A reading that takes longer is slow: it would lengthen the pause after a slot by as much.
+/// A reading that takes longer is slow: it lengthens the pause after a slot by as much.
 const SLOW: Duration = Duration::from_millis(5);
 
-/// After this many slow readings the device is not read any more. One may be an accident of a busy machine.
+/// After this many slow readings the device is not read any more. A single one may be due to a busy machine.
 const MOST_SLOW: usize = 3;
 
-/// A watch that gives up if its readings take long. The first one may be slow, since it may have to start a library.
+/// A watch that is read only as long as its readings are quick. The first one may be slow, since it may have to start a library.
 #[derive(Debug)]
-pub struct ClockedWatch {
+pub struct QuickWatch {
     watch: Arc<dyn DeviceWatch>,
     was_read: AtomicBool,
     slow: AtomicUsize,
 }
 
-impl ClockedWatch {
+impl QuickWatch {
     /// A watch that has not been read.
     pub fn new(watch: Arc<dyn DeviceWatch>) -> Self {
         Self {
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn a_device_that_takes_long_to_read_is_not_read_any_more() {
-        // The first slow reading is not counted, and two more are borne, whatever comes between them.
-        let watch = ClockedWatch::new(Arc::new(Steady));
+        // The first reading may be slow, and so may two more, whatever comes between them.
+        let watch = QuickWatch::new(Arc::new(Steady));
         for took in [2, 0, 2, 0, 2] {
             watch.note(took * SLOW);
             assert!(!watch.has_given_up());

@@ -15,7 +15,7 @@ use tempfile::{TempDir, TempPath};
 
 use crate::evidence::{Candidate, JudgeError};
 use crate::runner::artefacts::{Build, Built};
-use crate::runner::device_watch::{ClockedWatch, DeviceReading, DeviceWatch};
+use crate::runner::device_watch::{DeviceReading, DeviceWatch, QuickWatch};
 use crate::runner::failure::ExaminationFailure;
 use crate::runner::instruments::Instruments;
 use crate::runner::operands::Readers;
@@ -29,7 +29,7 @@ pub struct Workshop {
     timeouts: Timeouts,
     limits: Limits,
     instruments: Option<Instruments>,
-    device_watch: Option<ClockedWatch>,
+    device_watch: Option<QuickWatch>,
     folder: TempDir,
     /// The artefacts of the candidates that have been built, by side and candidate.
     artefacts: Mutex<BTreeMap<String, Option<Built>>>,
@@ -101,7 +101,7 @@ impl Workshop {
     /// Adds a watch over the device that workers compute on; none if there is nothing to watch it with.
     pub fn with_device_watch(self, watch: Option<Arc<dyn DeviceWatch>>) -> Self {
         Self {
-            device_watch: watch.map(ClockedWatch::new),
+            device_watch: watch.map(QuickWatch::new),
             ..self
         }
     }

@@ -44,7 +44,7 @@ impl Library {
     ///
     /// # Errors
     /// As of [`new`](Self::new).
-    pub fn telling(ordinal: usize, tell: impl Fn(&str) + 'static) -> Result<Self, ServeError> {
+    pub fn telling(ordinal: usize, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Self, ServeError> {
         Self::open(ordinal, |compiler| compiler.telling(tell))
     }
 

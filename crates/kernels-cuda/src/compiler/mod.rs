@@ -90,7 +90,7 @@ pub struct Compiler {
 }
 
 /// Told the name of a kernel that is compiled next.
-type Tell = Box<dyn Fn(&str)>;
+type Tell = Box<dyn Fn(&str) + Send + Sync>;
 
 impl Compiler {
     /// Finds NVRTC: in the folder that `GAUNTLET_CUDA_LIBRARIES` names, in the default folder of
@@ -110,7 +110,7 @@ impl Compiler {
     /// Calls this with a kernel's name before it is compiled to machine code, which takes up to a minute. Not called for
     /// what the cache has.
     #[must_use]
-    pub fn telling(self, tell: impl Fn(&str) + 'static) -> Self {
+    pub fn telling(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
             tell: Some(Box::new(tell)),
             ..self

@@ -1,8 +1,7 @@
 //! These tests need NVRTC, not a GPU. Without it they print a note and pass, unless `GAUNTLET_REQUIRE_COMPILER` is set.
 
-use std::cell::RefCell;
 use std::fs;
-use std::rc::Rc;
+use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::plan::Source;
@@ -73,13 +72,13 @@ fn what_is_compiled_is_told_before_and_what_is_kept_is_not() {
     let Some((compiler, _folder)) = compiler() else {
         return;
     };
-    let told = Rc::new(RefCell::new(Vec::new()));
-    let heard = Rc::clone(&told);
-    let compiler = compiler.telling(move |name| heard.borrow_mut().push(name.to_owned()));
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let compiler = compiler.telling(move |name| heard.lock().unwrap().push(name.to_owned()));
     for _ in 0..2 {
         translate(&compiler, COPY).unwrap();
     }
-    assert_eq!(told.borrow().len(), 1, "{told:?}");
+    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
 }
 
 #[test]
@@ -131,13 +130,24 @@ fn an_error_names_variant_file_and_line() {
     assert!(error.contains("input, line"), "{error}");
 }
 
-/// All widths and both forms, in one kernel for each form: checks that the generated header is valid.
+/// Every eighth width, and the widest.
 #[test]
+fn some_widths_of_wgmma_compile() {
+    compile_wgmma(source::widths().step_by(8).chain(source::widths().last()));
+}
+
+#[test]
+#[ignore = "seconds: every width"]
 fn all_widths_of_wgmma_compile() {
+    compile_wgmma(source::widths());
+}
+
+/// Both forms of these widths, in one kernel: checks that the generated header is valid.
+fn compile_wgmma(widths: impl Iterator<Item = usize>) {
     let Some((compiler, _folder)) = compiler() else {
         return;
     };
-    let uses: String = source::widths()
+    let uses: String = widths
         .map(|width| format!("use<{width}>(sums, a, rows, columns);\n"))
         .collect();
     let text = format!(

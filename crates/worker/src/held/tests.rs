@@ -1,6 +1,7 @@
 //! Probes, and the worker's lines.
 
 use super::*;
+use crate::protocol::Turn;
 
 fn address<T>(place: &T) -> u64 {
     std::ptr::from_ref(place).expose_provenance() as u64

@@ -76,9 +76,9 @@ impl WorkerProcess {
         }
     }
 
-    /// Fails if a line is there before the request is sent: it cannot be an answer to it. The first answer, the
-    /// description, may come unasked: its number is checked instead.
-    fn expect_silence(&mut self, call: &'static str) -> Result<(), WorkerError> {
+    /// Fails if a line is there before the line is sent that it could answer. The first answer, the description, may come
+    /// unasked: its number is checked instead.
+    pub(crate) fn expect_silence(&mut self, call: &'static str) -> Result<(), WorkerError> {
         if self.next_id <= 2 {
             return Ok(());
         }
@@ -158,6 +158,11 @@ impl WorkerProcess {
             limit,
             stderr_tail: self.standard_error.stderr_tail(),
         }
+    }
+
+    /// Whether the worker's first process has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.leader.has_ended()
     }
 
     pub(crate) fn died(&mut self, call: &'static str) -> WorkerError {

@@ -3,12 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod interpreter;
 pub mod schemas;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use tempfile::TempDir;
+
+pub use interpreter::{has_numpy, interpreter};
 
 /// A folder with a ledger, in which the binary runs.
 pub struct Place {
@@ -42,7 +45,12 @@ impl Place {
             .env("GAUNTLET_LEDGER", self.path("ledger.sqlite"))
             // The lock files are in this folder, so that a test does not wait for other programs that measure.
             .env("TMPDIR", self.folder.path())
+            // Threads that a package of Python starts wait for work by spinning.
+            .env("OPENBLAS_NUM_THREADS", "1")
             .args(arguments);
+        if let Some(python) = interpreter() {
+            command.env("GAUNTLET_PYTHON", python);
+        }
         if arguments.first() != Some(&"check") {
             // Threads of a worker that wait for one another take processors from the tests that run beside it. A check tries
             // schedules that need two.
@@ -127,6 +135,13 @@ grouped-gemm = { groups = [{ m = 3, n = 40, k = 48 }, { m = 0, n = 16, k = 16 }]
 name = "one"
 grouped-gemm = { groups = [{ m = 16, n = 64, k = 128 }, { m = 5, n = 48, k = 64 }] }
 
+[[benchmark]]
+name = "two"
+grouped-gemm = { groups = [{ m = 8, n = 96, k = 256 }] }
+"#;
+
+/// The smaller one of its cases alone.
+pub const ONE_CASE: &str = r#"
 [[benchmark]]
 name = "two"
 grouped-gemm = { groups = [{ m = 8, n = 96, k = 256 }] }

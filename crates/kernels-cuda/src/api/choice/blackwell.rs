@@ -55,3 +55,33 @@ pub(super) fn automatic(gemm: &GroupedGemm, target: Target) -> Schedule {
         .find(fits)
         .unwrap_or_else(|| whole(*STAGES.start()))
 }
+
+#[cfg(test)]
+mod tests {
+    use gauntlet_device::Device;
+
+    use super::*;
+    use crate::api::Choice;
+    use crate::api::choice::tests::gemm;
+    use crate::plan::Source;
+
+    #[test]
+    fn blackwell_has_the_native_kernel_for_every_call_with_nvfp4_tokens() {
+        let target = Target::of(&Device::builtin("b200").unwrap()).unwrap();
+        for form in [Form::Plain, Form::Swiglu] {
+            for (tokens, shape, parts) in [
+                ([0, 1], [4096, 7168], 4),
+                ([3, 16], [16384, 64], 1),
+                ([80, 248], [16384, 7168], 1),
+                ([0, 5000], [512, 256], 1),
+            ] {
+                let gemm = gemm(&tokens, shape, form);
+                let schedule = Choice::Automatic.schedule(&gemm, target);
+                let plan = plan::plan(&Operation::GroupedGemm(gemm), &schedule, target);
+                let plan = plan.unwrap_or_else(|error| panic!("{schedule}: {error}"));
+                assert_eq!(plan.variant().source, Source::Native);
+                assert_eq!(schedule.split_k, parts, "{tokens:?}");
+            }
+        }
+    }
+}

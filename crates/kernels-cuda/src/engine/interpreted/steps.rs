@@ -29,45 +29,63 @@ fn problem(one: &Shipped, groups: &[(usize, usize)], k: usize) -> GroupedGemm {
     }
 }
 
-/// Checks each variant on `count` of these values: each takes up where the one before stopped, so that all values are tried
-/// on some variant.
+/// Which variants are tried on a list of values.
+#[derive(Clone, Copy)]
+enum Tried {
+    /// One variant on each value, from this variant on: the tests begin at different ones, so that together they try all.
+    From(usize),
+    /// Every variant on every value.
+    All,
+}
+
 fn each<T: Copy + Sync>(
     values: &[T],
-    count: usize,
+    tried: Tried,
     check: impl Fn(&Compiler, &Shipped, T) -> Option<String> + Sync,
 ) {
     let Some(compiler) = compiler() else { return };
-    let in_turn = |index: usize| (0..count).map(move |turn| values[(index * count + turn) % values.len()]);
-    let wrong: Vec<_> = in_steps()
+    let variants = in_steps();
+    let pairs: Vec<(&Shipped, T)> = match tried {
+        Tried::From(first) => variants
+            .iter()
+            .cycle()
+            .skip(first)
+            .zip(values.iter().copied())
+            .collect(),
+        Tried::All => variants
+            .iter()
+            .flat_map(|one| values.iter().map(move |value| (one, *value)))
+            .collect(),
+    };
+    let wrong: Vec<_> = pairs
         .par_iter()
-        .enumerate()
-        .filter_map(|(index, one)| in_turn(index).find_map(|value| check(&compiler, one, value)))
+        .filter_map(|(one, value)| check(&compiler, one, *value))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-fn interpret_kinds_of_inputs(count: usize) {
+fn interpret_kinds_of_inputs(tried: Tried) {
     let kinds = [InputKind::Wide, InputKind::Outliers, InputKind::Adversarial];
-    each(&kinds, count, |compiler, one, inputs| {
+    each(&kinds, tried, |compiler, one, inputs| {
         wrong(compiler, Arch::Sm90a, one, inputs)
     });
 }
 
 #[test]
 fn every_kind_of_inputs() {
-    interpret_kinds_of_inputs(1);
+    interpret_kinds_of_inputs(Tried::From(0));
 }
 
 #[test]
 #[ignore = "minutes: every variant with every kind"]
 fn every_kind_of_inputs_with_every_variant() {
-    interpret_kinds_of_inputs(3);
+    interpret_kinds_of_inputs(Tried::All);
 }
 
 /// Depths below half a chunk, at its edges and beyond, and token counts next to those of tiles and of boxes.
-fn interpret_undivided(count: usize) {
+fn interpret_undivided(tried: Tried) {
     let groups = [(1, 8), (0, 8), (7, 24), (65, 136), (9, 200), (64, 8), (130, 72)];
-    each(&[16, 176, 528], count, |compiler, one, k| {
+    each(&[16, 176, 528], tried, |compiler, one, k| {
         let problem = Operation::GroupedGemm(problem(one, &groups, k));
         wrong_on(compiler, Arch::Sm90a, one, problem, InputKind::Wide)
     });
@@ -75,20 +93,20 @@ fn interpret_undivided(count: usize) {
 
 #[test]
 fn depths_and_tokens_that_no_box_divides() {
-    interpret_undivided(1);
+    interpret_undivided(Tried::From(2));
 }
 
 #[test]
 #[ignore = "minutes: every variant with every depth"]
 fn depths_and_tokens_that_no_box_divides_with_every_variant() {
-    interpret_undivided(3);
+    interpret_undivided(Tried::All);
 }
 
 /// Numbers that are none in the tokens of one group, the last values of a row among them, change nothing in the results of those
 /// beside it, whose tiles and boxes reach into its tokens.
-fn interpret_poisoned_groups(count: usize) {
+fn interpret_poisoned_groups(tried: Tried) {
     let groups = [(3, 72), (5, 72), (67, 72), (1, 72)];
-    each(&[48, 272], count, |compiler, one, k| {
+    each(&[48, 272], tried, |compiler, one, k| {
         let problem = problem(one, &groups, k);
         let operation = Operation::GroupedGemm(problem.clone());
         let kernels = Kernels::new(compiler, &operation, &narrowed(&one.schedule), Arch::Sm90a);
@@ -111,13 +129,13 @@ fn interpret_poisoned_groups(count: usize) {
 
 #[test]
 fn numbers_that_are_none_stay_in_their_group() {
-    interpret_poisoned_groups(1);
+    interpret_poisoned_groups(Tried::From(0));
 }
 
 #[test]
 #[ignore = "minutes: every variant with both depths"]
 fn numbers_that_are_none_stay_in_their_group_with_every_variant() {
-    interpret_poisoned_groups(2);
+    interpret_poisoned_groups(Tried::All);
 }
 
 /// Makes every value of a group's tokens an infinity or none.
