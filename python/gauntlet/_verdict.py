@@ -122,6 +122,11 @@ class Verdict:
         return (self.record.get("comparison") or {}).get("regime")
 
     @property
+    def scope(self) -> str | None:
+        """How calls on a GPU were clocked: on the device alone, or as a whole (call) with what the host does; none on a CPU."""
+        return (self.record.get("comparison") or {}).get("scope")
+
+    @property
     def is_void(self) -> bool:
         """Whether it could not be judged, so that its times mean nothing; `reason` says why."""
         return self.verdict in VOID
@@ -151,7 +156,7 @@ class Verdict:
         """The verdict as plain data, without the samples and the record."""
         own = {
             name: getattr(self, name)
-            for name in ("verdict", "reason", "baseline", "candidate", "about", "trials", "score", "regime")
+            for name in ("verdict", "reason", "baseline", "candidate", "about", "trials", "score", "regime", "scope")
         }
         speedup = asdict(self.speedup) if self.speedup else None
         return {**own, "text": str(self), "speedup": speedup, "cases": [asdict(case) for case in self.cases]}

@@ -78,8 +78,9 @@ def test_the_score_is_the_lower_bound():
     assert read(WRONG).score is None
 
 
-def test_a_verdict_says_its_regime_where_it_is_known():
-    loaded = {**FASTER, "comparison": {**FASTER["comparison"], "regime": "sustained"}}
+def test_a_verdict_says_its_regime_and_scope_where_they_are_known():
+    loaded = {**FASTER, "comparison": {**FASTER["comparison"], "regime": "sustained", "scope": "call"}}
+    assert read(loaded).scope == "call" and read(FASTER).scope is None
     assert str(read(loaded)) == f"{read(FASTER)}, sustained calls"
     assert read(loaded).to_dict()["regime"] == "sustained"
     assert read(FASTER).regime is None and read(WRONG).regime is None
