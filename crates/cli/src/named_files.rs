@@ -24,8 +24,8 @@ const TASK_FILES: [&str; 6] = [
     "workload.jsonl",
 ];
 
-/// The digest of each file that a task, two kernels and a device name, and of the sources beside these whose names they
-/// mention: modules that they import, headers, tables.
+/// Digests of all files that are named for the task, the kernels and the device, and of the sources beside them that these
+/// mention: imported modules, headers, tables.
 pub fn digests(
     task: &str,
     suite: &Suite,
@@ -86,23 +86,29 @@ fn is_source(path: &Path) -> bool {
     ending.is_some_and(|ending| SOURCES.contains(&ending))
 }
 
-/// The sources beside a file, or in folders beside it, whose name without its ending is a word of the file's text or is the
-/// file's own.
+/// Whether a name stands in a text with no letter, digit or underscore right before or after it.
+fn has_word(text: &str, name: &str) -> bool {
+    let is_of_a_word = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.match_indices(name).any(|(begin, found)| {
+        let (before, after) = (&text[..begin], &text[begin + found.len()..]);
+        !before.ends_with(is_of_a_word) && !after.starts_with(is_of_a_word)
+    })
+}
+
+/// The sources in the same folder whose stem, the name without its ending, stands in the file's text or is the file's own
+/// stem, and all sources directly inside folders of which the same is true.
 fn mentioned(path: &Path, text: &str) -> Vec<PathBuf> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let words: Vec<&str> = text
-        .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
-        .collect();
     let entries = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         entries.map(|entry| path_in(folder, &entry.file_name())).collect()
     };
     let is_mentioned = |other: &PathBuf| {
         let stem = other.file_stem().and_then(|stem| stem.to_str());
-        stem.is_some_and(|stem| words.contains(&stem)) || other.file_stem() == path.file_stem()
+        stem.is_some_and(|stem| has_word(text, stem)) || other.file_stem() == path.file_stem()
     };
     let (folders, files): (Vec<_>, Vec<_>) = entries(folder)
         .into_iter()

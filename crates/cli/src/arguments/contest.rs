@@ -37,8 +37,8 @@ pub struct Compare {
     /// google-benchmark, criterion and CSV.
     #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope"])]
     pub samples: bool,
-    /// Add at least N pairs to a comparison that ended undecided, and go on to the next look of its plan, which judges all
-    /// pairs together. BASELINE is the file that `--json` of `compare` or `judge` wrote, and is brought up to date. Kernels,
+    /// Add pairs to a comparison that ended undecided: at least N, and on to the next look of its plan, which judges all
+    /// pairs together; fewer only if an earlier look decides. BASELINE is the file that `--json` of `compare` or `judge` wrote, and is brought up to date. Kernels,
     /// task, machine and program must be the same.
     #[arg(long, value_name = "N", value_parser = more_pairs, conflicts_with_all = [
         "candidate", "samples", "task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope",
@@ -97,10 +97,10 @@ pub struct Contest {
     /// Let operands stay in the caches between calls.
     #[arg(long)]
     pub warm: bool,
-    /// In which state of the device calls are timed. A change can gain in one and nothing in the other.
+    /// The state of the device while calls are timed. A change may help in one state and not in the other.
     #[arg(long, value_enum, default_value_t = RegimeName::Isolated)]
     pub regime: RegimeName,
-    /// From where to where calls on a GPU are clocked.
+    /// Which part of a call on a GPU is timed.
     #[arg(long, value_enum, default_value_t = ScopeName::Device)]
     pub scope: ScopeName,
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
@@ -164,10 +164,13 @@ fn pairs(text: &str) -> Result<usize, String> {
     }
 }
 
+/// The most pairs that are added at once.
+pub const MOST_PAIRS: usize = 1000;
+
 fn more_pairs(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(pairs) if (1..=1000).contains(&pairs) => Ok(pairs),
-        _ => Err("give a whole number from 1 to 1000".to_owned()),
+        Ok(pairs) if (1..=MOST_PAIRS).contains(&pairs) => Ok(pairs),
+        _ => Err(format!("give a whole number from 1 to {MOST_PAIRS}")),
     }
 }
 

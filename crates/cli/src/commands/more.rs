@@ -9,7 +9,9 @@ use std::path::Path;
 use gauntlet_judge::{Comparison, Observations, Regime, Scope};
 use gauntlet_report::{ComparisonReport, Conditions, Kept};
 
-use crate::arguments::{Compare, Contest as Arguments, Measured, MeasuredExecutor, RegimeName, ScopeName};
+use crate::arguments::{
+    Compare, Contest as Arguments, MOST_PAIRS, Measured, MeasuredExecutor, RegimeName, ScopeName,
+};
 use crate::commands::compare::examined;
 use crate::commands::contest::Contest;
 use crate::commands::report;
@@ -18,6 +20,7 @@ use crate::documents::Versioned;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
 
@@ -49,13 +52,25 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
     let (comparison, kept) = undecided(file, &before)?;
     sink::check(file)?;
     let same = arguments_of(arguments, &kept.conditions);
+    // First, since files may change while another program has the machine.
+    let _hold = Hold::take(if kept.conditions.on_gpu {
+        MeasuredExecutor::Cuda
+    } else {
+        MeasuredExecutor::Cpu
+    });
+    if report::comparison(file)? != before {
+        return Err(CliError::bad_input(
+            format!("{} changed while this waited for the machine", file.display()),
+            "add the pairs to what it holds now",
+        ));
+    }
     let texts = [&before.baseline.text, &before.candidate.text];
     let mut contest = Contest::of(&same, texts.map(String::as_str))?;
     let changes = changes(&before, &kept.conditions, &contest);
     if !changes.is_empty() {
         return Err(CliError::bad_input(
             format!(
-                "{} was measured under other conditions, and times of two are never put together: {}",
+                "{} was measured under different conditions, so its times cannot be combined with new ones: {}",
                 file.display(),
                 changes.join("; ")
             ),
@@ -68,17 +83,11 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
         comparison,
         observations: &kept.observations,
     });
-    let _hold = contest.hold();
-    if report::comparison(file)? != before {
-        return Err(CliError::bad_input(
-            format!("{} was changed while the machine was waited for", file.display()),
-            "add the pairs to what it holds now",
-        ));
-    }
     interrupt::keeps(format!("{} is as it was", file.display()));
     let progress = Progress::new();
     let mut found = examined(&contest, &progress)?;
     drop(progress);
+    // The last finding of `judge` is that of the comparison, which the new one replaces; `compare` keeps no findings.
     found.findings = match before.findings.split_last() {
         Some((_, earlier)) => [earlier, &found.findings].concat(),
         None => Vec::new(),
@@ -118,13 +127,21 @@ fn undecided<'r>(file: &Path, report: &'r ComparisonReport) -> Result<(&'r Compa
     }
     if !kept.observations.belong_to(comparison) {
         return refused(
-            format!(
-                "what {file} keeps is not of the pairs that it holds: it was changed after it was written"
-            ),
+            format!("the data kept in {file} does not match its pairs: it was changed after it was written"),
             "compare anew",
         );
     }
     Ok((comparison, kept))
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let is_plain = |letter: char| letter.is_alphanumeric() || "._/+-".contains(letter);
+    if text.chars().all(is_plain) {
+        return text;
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// The command line that measures under these conditions.
@@ -175,7 +192,10 @@ fn changes(before: &ComparisonReport, was: &Conditions, contest: &Contest) -> Ve
         });
     }
     for (same, what) in [
-        (was.program == is.program, "the program is another build"),
+        (
+            was.program == is.program && !is.program.is_empty(),
+            "the program is another build, or cannot be read",
+        ),
         (was.cases == is.cases, "the cases of the task have changed"),
         (
             was.measurement == is.measurement,
@@ -220,7 +240,7 @@ pub fn batches(observations: &Observations) -> Option<String> {
     (batches.len() > 1).then_some(said)
 }
 
-/// Tells how pairs are added to a comparison if it is undecided; it is in the file that it came from, or in `json`.
+/// Tells how pairs are added to a comparison if it is undecided. `more` or `json` names the file that holds it.
 pub fn tell(report: &ComparisonReport, more: Option<&More>, json: Option<&Path>) -> Result<(), CliError> {
     let file = more
         .map(|more| more.file)
@@ -237,12 +257,14 @@ pub fn tell(report: &ComparisonReport, more: Option<&More>, json: Option<&Path>)
         .needed_processes
         .filter(|needed| *needed > pairs);
     let enough = needed.unwrap_or_else(|| kept.conditions.measurement.next_look(pairs));
-    let more = enough - pairs;
+    let more = (enough - pairs).min(MOST_PAIRS);
     sink::print(match file {
         Some(file) => format!(
             "`gauntlet compare --more {more} {}` adds pairs to this comparison.",
-            file.display()
+            quoted(file)
         ),
-        None => format!("With --json FILE, `gauntlet compare --more {more} FILE` could add pairs to it."),
+        None => format!(
+            "This result was not saved. With --json FILE, `gauntlet compare --more {more} FILE` adds pairs to it."
+        ),
     })
 }

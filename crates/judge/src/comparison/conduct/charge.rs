@@ -1,8 +1,8 @@
-//! Work is charged where it is done.
+//! Work outside of timed calls is charged to the side that does it.
 //!
 //! A worker times its own calls, so what it does while it loads operands, hands out a result, or waits for the next
-//! request is free unless it is counted. What one side spends there beyond the other, for the same bytes, is added to
-//! each of its calls: in full, since every call in earnest comes with operands and wants its result. CPU time is
+//! request is free unless it is counted. What one side spends there beyond 1.1 times the other's, for the same bytes, is added to
+//! each of its calls, since every call in earnest comes with operands and wants its result. CPU time is
 //! converted to elapsed time at the rate of the baseline's calls, which may use several threads.
 //!
 //! A slot stands for its typical call, which a side could make short by making others long. The share by which the mean
@@ -11,8 +11,9 @@
 //! over the calls of slots. Where held workers compute on a GPU, moving operands there and results back takes both sides equally
 //! long, so what it takes a side longer is charged too.
 //!
-//! Both sides are charged by the same rules, but for uneven calls: a candidate could cause the baseline's. Charged is only what
-//! the scatter between pairs does not explain. A gain must remain when all of it is counted (`with_all_work`).
+//! Uneven calls and lone calls are charged to the candidate only, because a candidate could make the baseline's calls uneven. All other
+//! work is charged to both sides by the same rules. Only what the scatter between pairs does not explain is charged, but a gain is
+//! adopted only if it remains with all of it ([`with_all_work`]).
 
 use gauntlet_stats::{Block, least_mean, median};
 use schemars::JsonSchema;
@@ -34,9 +35,6 @@ const MOVING_SLACK: f64 = 15e-6;
 
 /// Differences under this share of a call are not charged: half of a negligible effect.
 const NEGLIGIBLE: f64 = 0.005;
-
-/// A call with negative excess work is clamped to this share of its time.
-const LEAST: f64 = 0.1;
 
 /// The work of both sides in one pair, in seconds of elapsed time for each unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -105,9 +103,9 @@ pub fn charges_of_pairs(pairs: &[CaseConduct]) -> Vec<[SideCharge; 2]> {
     charges
 }
 
-/// Adds an excess to a side's charges, pair by pair, if there surely is one: the part that is surely there, in the mean over the
-/// pairs. By chance scatter alone is taken for an excess at times, and is then as large as the scatter: on a busy machine a
-/// third of a call, which would make an equal kernel a regression. What is surely there is small then.
+/// Adds an excess to a side's charges, pair by pair, if there surely is one. The charges' mean is the lower bound of the mean
+/// excess: chance scatter sometimes passes the test, and its whole size, a third of a call on a busy machine, would make an
+/// equal kernel a regression.
 fn add(
     pairs: &[CaseConduct],
     charges: &mut [[SideCharge; 2]],
@@ -119,9 +117,10 @@ fn add(
     let calls: Vec<f64> = pairs.iter().map(|pair| pair.work.shares.typical[side]).collect();
     let least = least_mean(&found, CONFIDENCE).filter(|least| *least > NEGLIGIBLE * median(&calls));
     let Some(least) = least else { return };
-    let sure = least * found.len() as f64 / found.iter().sum::<f64>();
+    let found = found.into_iter().map(|one| one.max(0.0));
+    let sure = least * found.len() as f64 / found.clone().sum::<f64>();
     for (charges, found) in charges.iter_mut().zip(found) {
-        *charge(&mut charges[side]) += sure * found.max(0.0);
+        *charge(&mut charges[side]) += sure * found;
     }
 }
 
@@ -134,8 +133,7 @@ pub fn with_all_work(cases: &[Vec<CaseConduct>]) -> Vec<f64> {
         let uneven = ((shares.uneven[1] - shares.uneven[0]) * shares.typical[1]).max(0.0);
         let outside = (candidate.total() - SLACK * baseline.total()).max(0.0);
         let excess = outside + uneven + shares.excess_alone().max(0.0) + shares.excess_moving(1).max(0.0);
-        let call = (shares.typical[1] + excess).max(LEAST * shares.typical[1]);
-        (shares.typical[0] / call).ln()
+        (shares.typical[0] / (shares.typical[1] + excess)).ln()
     };
     (0..pairs)
         .map(|pair| cases.iter().map(|seen| of(&seen[pair])).sum::<f64>() / cases.len() as f64)
@@ -160,12 +158,12 @@ pub fn charged(blocks: &[Block], pairs: &[CaseConduct]) -> Vec<Block> {
     blocks.iter().map(add).collect()
 }
 
-/// The charges of a case, each the median over the pairs; none if nothing is charged.
+/// The charges of a case, each the mean over the pairs; none if nothing is charged.
 pub fn summary(case: &str, pairs: &[CaseConduct]) -> Option<Charges> {
     let charges = charges_of_pairs(pairs);
     let of_side = |side: usize| {
         let of = |figure: fn(&SideCharge) -> f64| {
-            median(&charges.iter().map(|both| figure(&both[side])).collect::<Vec<_>>())
+            charges.iter().map(|both| figure(&both[side])).sum::<f64>() / charges.len() as f64
         };
         SideCharge {
             loading: of(|charge| charge.loading),

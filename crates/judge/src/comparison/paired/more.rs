@@ -39,12 +39,18 @@ pub struct Batch {
 impl Observations {
     /// How many pairs there are in all.
     pub fn pairs(&self) -> usize {
-        self.batches.iter().map(|batch| batch.pairs).sum()
+        let each = self.batches.iter().map(|batch| batch.pairs);
+        each.fold(0, usize::saturating_add)
     }
 
     /// Whether these are the observations of a comparison: of each of its cases and pairs.
     pub fn belong_to(&self, comparison: &Comparison) -> bool {
-        let pairs: Vec<usize> = (0..self.pairs()).collect();
+        let pairs = self.pairs();
+        // First, since a damaged file may name any number.
+        if self.cases.iter().any(|seen| seen.len() != pairs) {
+            return false;
+        }
+        let pairs: Vec<usize> = (0..pairs).collect();
         let of_blocks = |blocks: &[Block]| {
             let mut processes: Vec<usize> = blocks.iter().map(|block| block.process).collect();
             processes.dedup();
