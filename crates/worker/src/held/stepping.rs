@@ -130,7 +130,7 @@ impl WorkerProcess {
         Ok((clocked, load))
     }
 
-    /// Waits for the places of the inputs, and before for the end of a load if one begins now.
+    /// Waits for the places of the inputs. If the worker begins a load first, also waits for its end.
     fn until_ready(&mut self, asked: &Asked, call: &Call<'_>, first: Line) -> Result<Ready, WorkerError> {
         let mut text = first.text;
         let mut turn = self.turn(asked, &text)?;
@@ -152,8 +152,8 @@ impl WorkerProcess {
         }
     }
 
-    /// Clocks a call from a line on that says either that it is over or that its operands are on the GPU. Copying them there
-    /// has taken `copying` seconds before that line was awaited.
+    /// Finishes clocking a call. Its line says either that the call is over or that its operands are on the GPU; copying them
+    /// there took `copying` seconds before that line was awaited.
     fn until_over(
         &mut self,
         asked: &Asked,
@@ -252,7 +252,7 @@ impl WorkerProcess {
         Ok(())
     }
 
-    /// A line as the worker's turn. Any other line has to be a failure.
+    /// Reads a line as the worker's turn. Any other line must be a reply with an error.
     pub(crate) fn turn(&mut self, asked: &Asked, line: &str) -> Result<Turn, WorkerError> {
         match serde_json::from_str(line) {
             Ok(turn) => Ok(turn),
@@ -264,7 +264,7 @@ impl WorkerProcess {
     }
 
     pub(crate) fn out_of_turn(&mut self, asked: &Asked, line: &str) -> WorkerError {
-        let reason = "it is not the worker's turn for this";
+        let reason = "the worker sent this line out of order";
         self.garbage(asked.call, reason.to_owned(), line)
     }
 
@@ -285,14 +285,14 @@ impl WorkerProcess {
             phases: Default::default(),
         };
         if !sample.is_possible() {
-            let reason = "no such time can be".to_owned();
+            let reason = "the reported time is not possible: zero, negative or no number".to_owned();
             return Err(self.garbage(asked.call, reason, line));
         }
         Ok((sample, outputs))
     }
 
-    /// Stops the worker and writes the operands of a call into its memory, sealed if there is a key. Does nothing if they lie
-    /// there already.
+    /// Stops the worker and writes the operands of a call into its memory, sealed if there is a key. Does nothing, and does not
+    /// stop the worker, if the call has none to write or they still lie there.
     fn hand_over(
         &mut self,
         asked: &Asked,

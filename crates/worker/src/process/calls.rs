@@ -101,7 +101,9 @@ impl WorkerProcess {
         match answer {
             Answer::Timed { samples: timed } if timed.len() == copies.len() => {
                 match timed.iter().find(|sample| !sample.is_possible()) {
-                    Some(sample) => Err(self.garbage("time", format!("no such time can be: {sample:?}"), "")),
+                    Some(sample) => {
+                        Err(self.garbage("time", format!("a reported time is not possible: {sample:?}"), ""))
+                    }
                     None => Ok((timed, elapsed.as_secs_f64())),
                 }
             }

@@ -29,8 +29,8 @@ const CONFIDENCE: f64 = 0.995;
 /// The factor is a choice and not a measurement.
 const SLACK: f64 = 1.1;
 
-/// A result that is returned is looked at from Python before it is moved, one that is written in place is not: some ten
-/// microseconds. A candidate can hide that much of each call on a GPU.
+/// Python touches a returned result before it is moved, which takes some ten microseconds. So much is not charged, and a candidate can
+/// hide that much of each call on a GPU.
 const MOVING_SLACK: f64 = 15e-6;
 
 /// Differences under this share of a call are not charged: half of a negligible effect.

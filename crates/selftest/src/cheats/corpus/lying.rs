@@ -45,7 +45,7 @@ fn by_times() -> Vec<Cheat> {
             Box::new(NegativePhase)
         })
         .gains("a profile that suits its pitch")
-        .caught("profiled", Verdict::Incorrect, &["no such time can be"]),
+        .caught("profiled", Verdict::Incorrect, &["time is not possible"]),
         row("reports-too-many-times", "hands in twice the times that were asked for", || {
             Box::new(TooManyTimes)
         })
@@ -238,7 +238,7 @@ fn on_the_protocol() -> Vec<Cheat> {
         .caught(
             "right",
             Verdict::Incorrect,
-            &["not a reply", "no such time can be"],
+            &["not a reply", "time is not possible"],
         ),
         at_start(
             Row::program(

@@ -23,9 +23,9 @@ _FEW = 5
 
 
 def _replace(step, place=_place):
-    def run(self, copies, poison, pipes=None, heat=()):
+    def run(self, copies, poison, pipes=None, *rest):
         if pipes is None or len(copies) < _FEW:
-            return _run(self, copies, poison, pipes, heat)
+            return _run(self, copies, poison, pipes, *rest)
         step(self, copies, pipes)
         return []
 

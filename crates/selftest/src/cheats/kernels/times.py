@@ -105,7 +105,7 @@ def halves_its_samples(x, gain, w):
     return honest(x, gain, w)
 
 
-def _halved_steps(self, copies, poison=255, heat=(), scope="call"):
+def _halved_steps(self, copies, **_):
     for copy in copies:
         given = tensors_of(self, copy)
         if hasattr(given["x"], "cuda"):
