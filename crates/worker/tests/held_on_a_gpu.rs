@@ -177,7 +177,7 @@ fn tensors_lie_on_a_device_in_all_calls_or_in_none() {
         if worker.is_held() {
             let error = stepped(&mut worker, &[0, 1]).unwrap_err();
             assert!(matches!(error, WorkerError::Garbage { .. }), "{error}");
-            assert!(error.to_string().contains("turn"), "{error}");
+            assert!(error.to_string().contains("out of order"), "{error}");
         }
     }
 }

@@ -152,7 +152,7 @@ fn nothing_is_added_under_other_conditions() {
     with(
         "suite.toml",
         &format!("{SUITE}# "),
-        &["suite.toml has changed", "never put together"],
+        &["suite.toml has changed", "cannot be combined"],
     );
     with(
         "libkernel.toml",
@@ -189,7 +189,7 @@ fn nothing_is_added_under_other_conditions() {
     );
     edited(
         |result| result["kept"]["observations"]["batches"][0]["pairs"] = json!(2),
-        &["is not of the pairs that it holds"],
+        &["does not match its pairs"],
     );
     edited(
         |result| result["kept"] = Value::Null,
