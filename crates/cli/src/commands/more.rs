@@ -137,11 +137,8 @@ fn undecided<'r>(file: &Path, report: &'r ComparisonReport) -> Result<(&'r Compa
 /// A path as a shell takes it.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
-    let is_plain = |letter: char| letter.is_alphanumeric() || "._/+-".contains(letter);
-    if text.chars().all(is_plain) {
-        return text;
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
+    // Only a null byte cannot be quoted, and no path has one.
+    shlex::try_quote(&text).map_or(text.clone(), String::from)
 }
 
 /// The command line that measures under these conditions.
