@@ -12,7 +12,7 @@ use gauntlet_worker::{
 };
 
 /// A worker whose device is a byte string. A load makes three calls, and lasts as long as it is asked for, or less if SHORT. Its
-/// kernel adds 1 to each of four bytes. After each call it fills the memory from which it takes operands with 100, so a set that
+/// kernel adds 1 to each of four bytes, or 2 where whole calls are clocked. After each call it fills the memory from which it takes operands with 100, so a set that
 /// is not written again shows. If EARLY, it says that a call is over before it has the operands; if LATE, before it has written
 /// the result, in a line that takes long to parse.
 const SCRIPT: &str = r#"
@@ -39,7 +39,7 @@ for line in iter(sys.stdin.readline, ""):
     reply = {"id": request["id"]}
     if request["call"] == "describe":
         tell({**reply, "answer": "description", "protocol": PROTOCOL, "worker": "python", "device": "cuda",
-              "details": {}, "memory": place(probe)[0], "heat": True})
+              "details": {}, "memory": place(probe)[0], "heat": True, "device_times": True})
     elif request["call"] == "load":
         tell({**reply, "answer": "loaded", "bytes": 4})
     elif request["call"] == "step":
@@ -60,7 +60,8 @@ for line in iter(sys.stdin.readline, ""):
             if PLACES(number):
                 tell({"placed": 1e-9})
                 sys.stdin.readline()
-            computed = bytes(byte + 1 for byte in on_device)
+            added = {"device": 1, None: 2}[request.get("scope")]
+            computed = bytes(byte + added for byte in on_device)
             if PLACES(number):
                 tell({"over": 1e-9})
             if LATE:
@@ -160,6 +161,17 @@ fn operands_reach_a_device_and_the_same_set_is_written_once() {
     // Nothing of that set is on the way after another load.
     worker.load(&["/dev/null".as_ref()], 1).unwrap();
     assert_eq!(stepped(&mut worker, &[0]).unwrap(), (vec![11], 1));
+}
+
+#[test]
+fn a_worker_that_can_clocks_the_device_until_it_is_to_clock_whole_calls() {
+    let mut worker = loaded("True");
+    if worker.is_held() {
+        assert!(worker.has_device_times());
+        assert_eq!(stepped(&mut worker, &[0]).unwrap().0, [11]);
+        worker.clock_calls();
+        assert_eq!(stepped(&mut worker, &[1]).unwrap().0, [22]);
+    }
 }
 
 #[test]

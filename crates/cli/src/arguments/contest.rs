@@ -38,8 +38,8 @@ pub struct Compare {
     #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope"])]
     pub samples: bool,
     /// Add pairs to a comparison that ended undecided: at least N, and on to the next look of its plan, which judges all
-    /// pairs together; fewer only if an earlier look decides. BASELINE is the file that `--json` of `compare` or `judge` wrote, and is brought up to date. Kernels,
-    /// task, machine and program must be the same.
+    /// pairs together; fewer only if an earlier look decides. BASELINE is the file that `--json` of `compare` or `judge`
+    /// wrote, and is brought up to date. Kernels, task, machine and program must be the same.
     #[arg(long, value_name = "N", value_parser = more_pairs, conflicts_with_all = [
         "candidate", "samples", "task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope",
     ])]

@@ -1,7 +1,7 @@
 //! `gauntlet compare --more`: pairs are added to a comparison that ended undecided.
 //!
-//! The result in the file is the whole comparison, so it is named in place of kernels and task, and replaced: pairs that were
-//! measured cannot be left out of the verdict.
+//! The file holds the whole comparison, so it is named in place of kernels and task. It is replaced, so that a finished run
+//! cannot be left out of the verdict.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -6,18 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::{Place, Ran, names};
+use crate::common::{NORM_SUITE, Place, Ran, names};
 use crate::compiled::library;
-
-const SUITE: &str = r#"
-[[correctness]]
-name = "odd"
-rms-norm = { rows = 3, columns = 67 }
-
-[[benchmark]]
-name = "one"
-rms-norm = { rows = 64, columns = 512 }
-"#;
 
 const TABLE: &str = "rms_norm.arguments = ['x', 'weight', 'y', 'rows', 'columns']\n";
 
@@ -26,7 +16,7 @@ const KERNEL: &str = "libkernel.so:rms_norm";
 /// A folder in which a kernel and itself were compared by `command` for as long as one pair takes; none without a C compiler.
 fn compared(command: &[&str]) -> Option<Place> {
     let place = Place::new();
-    place.write("suite.toml", SUITE);
+    place.write("suite.toml", NORM_SUITE);
     if !library(&place, "crates/host-library/tests/rms_norm.c", Some(TABLE)) {
         return None;
     }
@@ -143,7 +133,7 @@ fn nothing_is_added_under_other_conditions() {
         refused(&place, phrases);
         std::fs::write(&path, before).unwrap();
     };
-    let other = SUITE.replace("512", "513");
+    let other = NORM_SUITE.replace("512", "513");
     with(
         "suite.toml",
         &other,
@@ -151,7 +141,7 @@ fn nothing_is_added_under_other_conditions() {
     );
     with(
         "suite.toml",
-        &format!("{SUITE}# "),
+        &format!("{NORM_SUITE}# "),
         &["suite.toml has changed", "cannot be combined"],
     );
     with(
@@ -208,7 +198,7 @@ fn nothing_is_added_under_other_conditions() {
 #[test]
 fn a_fixed_number_of_pairs_stays_fixed() {
     let place = Place::new();
-    place.write("suite.toml", SUITE);
+    place.write("suite.toml", NORM_SUITE);
     let fixed = [
         "--task",
         "suite.toml",

@@ -3,19 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use crate::common::{Place, Ran, has_numpy};
+use crate::common::{NORM_SUITE, Place, Ran, has_numpy};
 use serde_json::Value;
-
-/// Sizes that take microseconds.
-const SUITE: &str = r#"
-[[correctness]]
-name = "odd"
-rms-norm = { rows = 3, columns = 67 }
-
-[[benchmark]]
-name = "one"
-rms-norm = { rows = 64, columns = 512 }
-"#;
 
 const KERNELS: &str = r#"
 import numpy as np
@@ -72,7 +61,7 @@ fn place() -> Option<Place> {
         return None;
     }
     let place = Place::new();
-    place.write("suite.toml", SUITE);
+    place.write("suite.toml", NORM_SUITE);
     place.write("kernels.py", KERNELS);
     place.write("broken.py", "def fast(x):\n    return (x\n");
     Some(place)

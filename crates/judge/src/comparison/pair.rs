@@ -99,8 +99,10 @@ impl<'a> Pair<'a> {
             baseline.release();
             candidate.release();
         }
-        let can = baseline.has_device_times() && candidate.has_device_times();
-        let scope = if can { measurement.scope } else { Scope::Call };
+        let scope = common_scope(
+            measurement.scope,
+            [&baseline, &candidate].map(Side::has_device_times),
+        );
         if scope == Scope::Call {
             baseline.clock_calls();
             candidate.clock_calls();
@@ -326,6 +328,15 @@ fn on_known(calls: usize, checks: Vec<usize>) -> TimedRequest {
     }
 }
 
+/// From where to where the calls of both sides are clocked: whole calls unless both hosts can clock the device alone.
+fn common_scope(wanted: Scope, have_device_times: [bool; 2]) -> Scope {
+    if have_device_times == [true; 2] {
+        wanted
+    } else {
+        Scope::Call
+    }
+}
+
 /// Whether calls are computed on a GPU. A worker's CPU time then does not show how much it computes.
 fn on_gpu(workshop: &Workshop) -> bool {
     workshop.instruments().is_some()
@@ -364,6 +375,18 @@ pub fn clocked<T>(seconds: &mut f64, work: impl FnOnce() -> T) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_sides_are_clocked_alike() {
+        for (wanted, can, scope) in [
+            (Scope::Device, [true, true], Scope::Device),
+            (Scope::Device, [true, false], Scope::Call),
+            (Scope::Device, [false, true], Scope::Call),
+            (Scope::Call, [true, true], Scope::Call),
+        ] {
+            assert_eq!(common_scope(wanted, can), scope, "{wanted}, {can:?}");
+        }
+    }
 
     #[test]
     fn what_is_clocked_is_added() {

@@ -58,7 +58,7 @@ pub enum JudgeError {
     )]
     Executor(#[source] WorkerError),
     /// What was kept of a comparison does not fit it.
-    #[error("what was kept of the comparison is not of its cases and pairs; begin it anew")]
+    #[error("the observations kept in the result do not match its cases and pairs; make a new comparison")]
     Observations,
     /// Measurements that cannot be analysed.
     #[error(transparent)]

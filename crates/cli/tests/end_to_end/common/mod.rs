@@ -125,7 +125,18 @@ pub fn repository(name: &str) -> PathBuf {
         .unwrap()
 }
 
-/// A suite of problems that take microseconds.
+/// A suite of root mean square norms that take microseconds.
+pub const NORM_SUITE: &str = r#"
+[[correctness]]
+name = "odd"
+rms-norm = { rows = 3, columns = 67 }
+
+[[benchmark]]
+name = "one"
+rms-norm = { rows = 64, columns = 512 }
+"#;
+
+/// A suite of matrix products that take microseconds.
 pub const TINY_SUITE: &str = r#"
 [[correctness]]
 name = "odd"

@@ -411,8 +411,8 @@ impl Around {
     }
 }
 
-/// Message time that the baseline's slots show for so many calls. Bounded, so that a baseline that
-/// under-reports its calls cannot hide the difference as message time.
+/// The time of messages that the baseline's slots show, limited to what `calls` calls can take. Without the limit a baseline that
+/// reports too short times could hide the difference as message time.
 fn bounded(messages: f64, calls: usize, are_stepped: bool) -> f64 {
     let calls = calls as f64;
     let most = if are_stepped {

@@ -110,7 +110,7 @@ fn with_headers(text: &str, own: &str, seen: &mut BTreeSet<String>) -> String {
     text.lines().map(&mut line).collect()
 }
 
-/// Of so many mistakes an ordinary test interprets one; the long test interprets all.
+/// An ordinary test interprets every third mistake; the long test interprets all.
 const PART: usize = 3;
 
 /// Checks that the variants are right as they are, and that each of every `step` mistakes is seen in one of them.

@@ -109,7 +109,7 @@ def _halved_steps(self, copies, **_):
     for copy in copies:
         given = tensors_of(self, copy)
         if hasattr(given["x"], "cuda"):
-            # The coordinator does not write again what lies there already, so arrays stay until operands are loaded anew.
+            # The coordinator does not rewrite operands that are still in place, so the arrays stay until the next load.
             if _host_arrays.get("of") is not self.copies:
                 _host_arrays["of"] = self.copies
                 _host_arrays["arrays"] = {name: tensor.cpu().numpy() for name, tensor in given.items()}
