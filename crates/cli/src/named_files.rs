@@ -136,6 +136,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_are_found_as_whole_words_only() {
+        for (text, name, is_there) in [
+            ("#include \"gemm-tile.cuh\"", "gemm-tile", true),
+            ("#include \"tile.v2.cuh\"", "tile.v2", true),
+            ("import helpers2", "helpers", false),
+            ("my_helpers = helpers_of(2)", "helpers", false),
+        ] {
+            assert_eq!(has_word(text, name), is_there, "{text}: {name}");
+        }
+    }
+
+    #[test]
     fn files_are_followed_to_the_sources_that_they_mention() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
