@@ -40,7 +40,9 @@ typedef enum gauntlet_dtype {
     GAUNTLET_F32 = 2,
     /* Operands of attention only, with scales. */
     GAUNTLET_E4M3 = 3,
-    GAUNTLET_INT8 = 4
+    GAUNTLET_INT8 = 4,
+    /* Tokens of a layer on a GPU only, with scales as in a matrix. */
+    GAUNTLET_NVFP4 = 5
 } gauntlet_dtype;
 
 typedef enum gauntlet_form {
@@ -138,25 +140,43 @@ typedef struct gauntlet_cuda_queue gauntlet_cuda_queue;
 gauntlet_status gauntlet_cuda_library_create(size_t ordinal, gauntlet_cuda_library **library);
 void gauntlet_cuda_library_destroy(gauntlet_cuda_library *library);
 
-/* The weights of one product: rows of k values, padded with zero scales to a multiple of 256 values. */
+/* The order of a layer's weights in memory. */
+typedef enum gauntlet_packing {
+    /* Row by row, as a matrix has them, each row filled up with zeros to a multiple of 256 values. */
+    GAUNTLET_ROWS = 0,
+    /* For GAUNTLET_NVFP4 tokens on a Hopper GPU: in the pieces that its threads load. */
+    GAUNTLET_FRAGMENTS = 1,
+    /* For tokens of 16-bit floats on a Hopper GPU: in the steps of its matrix unit. The order depends on the format. */
+    GAUNTLET_STEPS = 2
+} gauntlet_packing;
+
+/* The bytes of n rows of k values, a multiple of 16, in this order: those of the values, and those of the scales. */
+gauntlet_status gauntlet_cuda_packed_bytes(gauntlet_packing packing, size_t n, size_t k, size_t *values,
+                                           size_t *scales);
+
+/* Puts the values and scales of one matrix of weights, as a gauntlet_matrix has them, into this order for such tokens.
+ * All four arrays are in the memory of the processor; the packed ones have the bytes of gauntlet_cuda_packed_bytes, to
+ * be copied to the GPU. Done once, before any call. Results are the same in every order, to the bit. */
+gauntlet_status gauntlet_cuda_pack(gauntlet_packing packing, gauntlet_dtype tokens, size_t n, size_t k,
+                                   const uint8_t *values, const uint8_t *scales, uint8_t *packed_values,
+                                   uint8_t *packed_scales);
+
+/* The weights of one product: n rows of k values, in the layer's order. */
 typedef struct gauntlet_cuda_weights {
     size_t n, k;
     /* The second address is that of the second weights of GAUNTLET_SWIGLU, else 0. */
     uint64_t values[2];
     uint64_t scales[2];
-    /* The tensor scale of the tokens times that of the weights. */
+    /* The tensor scale of the weights, for GAUNTLET_NVFP4 times that of the tokens. */
     float scale[2];
 } gauntlet_cuda_weights;
 
-/* Registers weights, which must stay at their addresses as long as a call uses them. */
+/* Registers weights, which must stay at their addresses as long as a call uses them. tokens is GAUNTLET_NVFP4, or
+ * GAUNTLET_F16 or GAUNTLET_BF16, whose rows are not filled up and whose token_scales are 0. */
 gauntlet_status gauntlet_cuda_layer_create(const gauntlet_cuda_library *library, const gauntlet_cuda_weights *weights,
-                                           size_t count, gauntlet_form form, gauntlet_dtype output,
+                                           size_t count, gauntlet_form form, gauntlet_dtype tokens,
+                                           gauntlet_packing packing, gauntlet_dtype output,
                                            gauntlet_cuda_layer **layer);
-/* The same for tokens of 16-bit floats, GAUNTLET_F16 or GAUNTLET_BF16. Their rows are not padded, and token_scales are 0. */
-gauntlet_status gauntlet_cuda_layer_create_16_bit(const gauntlet_cuda_library *library,
-                                                  const gauntlet_cuda_weights *weights, size_t count,
-                                                  gauntlet_form form, gauntlet_dtype tokens, gauntlet_dtype output,
-                                                  gauntlet_cuda_layer **layer);
 void gauntlet_cuda_layer_destroy(gauntlet_cuda_layer *layer);
 
 /* Plans a call with these token counts, one for each product. The first plan of a kind compiles a kernel. */

@@ -3,11 +3,12 @@
 use std::ffi::c_void;
 use std::rc::Rc;
 
+use gauntlet_kernels_cuda::driver::DriverError;
 use gauntlet_kernels_cuda::{
     Buffers, BuildError, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError,
     Weights,
 };
-use gauntlet_operations::TokenFormat;
+use gauntlet_operations::Packing;
 
 use crate::status::{Failure, Status, destroy, elements, guarded, hand_over, reference};
 use crate::words;
@@ -28,7 +29,11 @@ pub struct ProductWeights {
 
 fn failure(error: ServeError) -> Failure {
     let status = match &error {
-        ServeError::Gpu(_) | ServeError::Compiler(_) => Status::Unsupported,
+        ServeError::Gpu(_)
+        | ServeError::Compiler(_)
+        | ServeError::Driver(
+            DriverError::NoDriver | DriverError::TooOld { .. } | DriverError::NoDevice { .. },
+        ) => Status::Unsupported,
         ServeError::Driver(_) | ServeError::Build(BuildError::Driver(_)) => Status::Driver,
         ServeError::Build(_) => Status::Internal,
         _ => Status::BadArgument,
@@ -63,64 +68,38 @@ pub unsafe extern "C" fn gauntlet_cuda_layer_create(
     products: *const ProductWeights,
     count: usize,
     form: i32,
-    output: i32,
-    layer: *mut *mut Layer,
-) -> Status {
-    // SAFETY: the caller's promise is the same.
-    guarded(|| unsafe { create_layer(library, products, count, form, TokenFormat::Nvfp4, output, layer) })
-}
-
-/// # Safety
-/// As the header says: a library of this thread, `count` products, and a place for the pointer.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn gauntlet_cuda_layer_create_16_bit(
-    library: *const Library,
-    products: *const ProductWeights,
-    count: usize,
-    form: i32,
     tokens: i32,
+    packing: i32,
     output: i32,
     layer: *mut *mut Layer,
 ) -> Status {
     guarded(|| {
-        let tokens = words::tokens(tokens)?.into();
-        // SAFETY: the caller's promise is the same.
-        unsafe { create_layer(library, products, count, form, tokens, output, layer) }
+        // SAFETY: the caller promises a library of this thread.
+        let library = unsafe { reference(library, "library") }?;
+        // SAFETY: the caller promises `count` products.
+        let products = unsafe { elements(products, count, "weights") }?;
+        let shape = LayerShape {
+            products: products
+                .iter()
+                .map(|&ProductWeights { n, k, .. }| ProductShape { n, k })
+                .collect(),
+            form: words::form(form)?,
+            output: words::output(output)?,
+            tokens: words::layer_tokens(tokens)?,
+        };
+        let weights = products.iter().map(|product| Weights {
+            packed: product.values,
+            scales: product.scales,
+            scale: product.scale,
+        });
+        let choice = match words::packing(packing)? {
+            Packing::Canonical => Choice::Automatic,
+            packing => Choice::Repacked(packing),
+        };
+        let made = Layer::new(library, shape, weights.collect(), choice).map_err(failure)?;
+        // SAFETY: the caller promises a place for the pointer.
+        unsafe { hand_over(made, layer, "layer") }
     })
-}
-
-/// # Safety
-/// As [`gauntlet_cuda_layer_create`].
-unsafe fn create_layer(
-    library: *const Library,
-    products: *const ProductWeights,
-    count: usize,
-    form: i32,
-    tokens: TokenFormat,
-    output: i32,
-    layer: *mut *mut Layer,
-) -> Result<(), Failure> {
-    // SAFETY: the caller promises a library of this thread.
-    let library = unsafe { reference(library, "library") }?;
-    // SAFETY: the caller promises `count` products.
-    let products = unsafe { elements(products, count, "weights") }?;
-    let shape = LayerShape {
-        products: products
-            .iter()
-            .map(|&ProductWeights { n, k, .. }| ProductShape { n, k })
-            .collect(),
-        form: words::form(form)?,
-        output: words::output(output)?,
-        tokens,
-    };
-    let weights = products.iter().map(|product| Weights {
-        packed: product.values,
-        scales: product.scales,
-        scale: product.scale,
-    });
-    let made = Layer::new(library, shape, weights.collect(), Choice::Automatic).map_err(failure)?;
-    // SAFETY: the caller promises a place for the pointer.
-    unsafe { hand_over(made, layer, "layer") }
 }
 
 /// # Safety

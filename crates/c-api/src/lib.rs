@@ -6,6 +6,7 @@
 mod cpu;
 mod cuda;
 mod matrix;
+mod packing;
 mod status;
 mod words;
 

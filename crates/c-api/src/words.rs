@@ -1,6 +1,6 @@
 //! The enumerations of the header. C may give any number, so they arrive as integers.
 
-use gauntlet_operations::{AttentionFormat, Form, OutputFormat};
+use gauntlet_operations::{AttentionFormat, Form, OutputFormat, Packing, TokenFormat};
 
 use crate::status::Failure;
 
@@ -22,6 +22,28 @@ pub fn tokens(dtype: i32) -> Result<OutputFormat, Failure> {
         2 => Ok(OutputFormat::F32),
         other => Err(Failure::argument(format!(
             "tokens = {other}: tokens without scales are GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_F32"
+        ))),
+    }
+}
+
+pub fn layer_tokens(dtype: i32) -> Result<TokenFormat, Failure> {
+    match dtype {
+        0 => Ok(TokenFormat::F16),
+        1 => Ok(TokenFormat::Bf16),
+        5 => Ok(TokenFormat::Nvfp4),
+        other => Err(Failure::argument(format!(
+            "tokens = {other}: the tokens of a layer are GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_NVFP4"
+        ))),
+    }
+}
+
+pub fn packing(packing: i32) -> Result<Packing, Failure> {
+    match packing {
+        0 => Ok(Packing::Canonical),
+        1 => Ok(Packing::Fragments),
+        2 => Ok(Packing::Steps),
+        other => Err(Failure::argument(format!(
+            "packing = {other}: give GAUNTLET_ROWS, GAUNTLET_FRAGMENTS or GAUNTLET_STEPS"
         ))),
     }
 }

@@ -3,7 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
+
+/// The exit status of a program that needs a GPU and finds none.
+const NO_GPU: i32 = 77;
 
 const EXPECTED: &str = "\
 bytes 768 of 768
@@ -14,6 +17,14 @@ floats 24 24
 1 count = 1: the plan has 2 groups; give tokens and weights for each
 1 tokens = 4: tokens without scales are GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_F32
 attention 1.5
+steps 2048 256
+rows 384 48
+row 1: 25 48, then 0; scales 56, then 0
+1 weights in steps for nvfp4 tokens: they are for tokens of 16 bits; repack others with `pack`
+1 tokens = 2: the tokens of a layer are GAUNTLET_F16, GAUNTLET_BF16 or GAUNTLET_NVFP4
+1 rows of 40 values: one scale covers 16 values along a row; pad rows with zeros to 48 values
+1 packed_scales is null; give an address
+1 packing = 7: give GAUNTLET_ROWS, GAUNTLET_FRAGMENTS or GAUNTLET_STEPS
 1 20 columns: one scale covers 16 values along a row, so the number must be a multiple of 16; pad the rows with zeros to 32
 1 elements is null; give an address
 1 matrix is null; give an address
@@ -44,7 +55,7 @@ fn compiled(language: &[&str], source: &Path, program: &Path) -> Option<bool> {
         .args(language)
         .args(["-Wall", "-Wextra", "-Werror", "-pedantic"]);
     compiler.arg("-I").arg(crate_folder.join("include")).arg(source);
-    compiler.arg("-L").arg(&libraries).arg("-lgauntlet");
+    compiler.arg("-L").arg(&libraries).args(["-lgauntlet", "-ldl"]);
     compiler
         .arg(format!("-Wl,-rpath,{}", libraries.display()))
         .arg("-o")
@@ -52,21 +63,41 @@ fn compiled(language: &[&str], source: &Path, program: &Path) -> Option<bool> {
     compiler.status().ok().map(|status| status.success())
 }
 
-#[test]
-fn a_c_program_uses_the_kernels() {
+/// The output of a program of the folder; `None` without a compiler.
+fn ran(name: &str) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("kernels");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/kernels.c");
+    let program = folder.path().join(name);
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
     let Some(is_compiled) = compiled(&["-std=c11"], &source, &program) else {
         println!("skipped: there is no `cc`");
-        return;
+        return None;
     };
     assert!(is_compiled);
-    let output = Command::new(&program).output().unwrap();
+    Some(Command::new(&program).output().unwrap())
+}
+
+#[test]
+fn a_c_program_uses_the_kernels() {
+    let Some(output) = ran("kernels") else { return };
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(String::from_utf8(output.stdout).unwrap(), EXPECTED);
+}
+
+#[test]
+fn a_layer_gives_the_same_for_each_order_of_its_weights() {
+    let Some(output) = ran("packed_layer") else { return };
+    let words = String::from_utf8_lossy(&output.stderr);
+    match output.status.code() {
+        Some(NO_GPU) => println!("skipped: {words}"),
+        code => assert_eq!(
+            code,
+            Some(0),
+            "{}{words}",
+            String::from_utf8_lossy(&output.stdout)
+        ),
+    }
 }

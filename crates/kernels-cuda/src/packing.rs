@@ -19,7 +19,7 @@ use gauntlet_formats::BLOCK;
 use gauntlet_operations::{Packing, TokenFormat};
 use thiserror::Error;
 
-use crate::plan::DEPTH_STEP;
+pub use crate::plan::DEPTH_STEP;
 pub use steps::pack_steps;
 
 /// Rows are filled up to a multiple of this.
@@ -165,6 +165,16 @@ pub fn pack_as(
     }
 }
 
+/// The bytes of the values and of the scales that [`pack_as`] makes of `rows` rows of `depth` values.
+pub fn packed_bytes(packing: Packing, rows: usize, depth: usize) -> (usize, usize) {
+    let rows = match packing {
+        Packing::Canonical => rows,
+        Packing::Fragments | Packing::Steps => rows.next_multiple_of(ROWS),
+    };
+    let depth = depth.next_multiple_of(DEPTH_STEP);
+    (rows * (depth / 2), rows * (depth / BLOCK))
+}
+
 fn check(rows: usize, depth: usize, values: &[u8], scales: &[u8]) -> Result<(), PackingError> {
     if !depth.is_multiple_of(BLOCK) {
         return Err(PackingError::Depth { depth });
@@ -251,6 +261,22 @@ mod tests {
             }
             let packed = pack(rows, depth, &values, &scales).unwrap();
             assert_eq!(packed, pack(rows, whole, &padded.values, &padded.scales).unwrap());
+        }
+    }
+
+    #[test]
+    fn bytes_are_known_beforehand() {
+        for (rows, depth) in [(0, 0), (0, 48), (3, 0), (1, 16), (16, 256), (17, 272), (40, 1040)] {
+            let (values, scales) = (vec![0; rows * depth / 2], vec![0; rows * depth / 16]);
+            for packing in [Packing::Canonical, Packing::Fragments, Packing::Steps] {
+                let packed = pack_as(packing, TokenFormat::Bf16, rows, depth, &values, &scales).unwrap();
+                let lengths = (packed.values.len(), packed.scales.len());
+                assert_eq!(
+                    lengths,
+                    packed_bytes(packing, rows, depth),
+                    "{packing} {rows} {depth}"
+                );
+            }
         }
     }
 

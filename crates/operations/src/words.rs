@@ -161,7 +161,7 @@ choice! {
         /// Row by row, as NVFP4 tensors are.
         Canonical = "canonical",
         /// Repacked once beforehand: values that one thread multiplies together are adjacent, with their bits in the
-        /// order in which they are converted. Takes as many bytes, of rows padded to a multiple of 64.
+        /// order in which they are converted. Takes as many bytes, of rows padded to a multiple of 16.
         Fragments = "fragments",
         /// Repacked once beforehand for tokens of 16 bits as the caller has them: what one thread multiplies in each step of
         /// 16 values of the depth is adjacent. Takes as many bytes, of rows padded as before.

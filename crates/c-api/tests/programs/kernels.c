@@ -83,6 +83,30 @@ static void attention(const gauntlet_engine *engine) {
     gauntlet_plan_destroy(plan);
 }
 
+/* Three rows of 48 values, the first of one in each byte, the scales all one. */
+static void packing(void) {
+    enum { N = 3, K = 48 };
+    uint8_t values[N * K / 2], scales[N * K / 16];
+    for (int at = 0; at < N * K / 2; at++) values[at] = (uint8_t)(at + 1);
+    memset(scales, 0x38, sizeof scales);
+    size_t of_values = 0, of_scales = 0;
+    must(gauntlet_cuda_packed_bytes(GAUNTLET_STEPS, N, K, &of_values, &of_scales), "bytes");
+    printf("steps %zu %zu\n", of_values, of_scales);
+    must(gauntlet_cuda_packed_bytes(GAUNTLET_ROWS, N, K, &of_values, &of_scales), "bytes");
+    printf("rows %zu %zu\n", of_values, of_scales);
+    uint8_t *packed_values = malloc(of_values), *packed_scales = malloc(of_scales);
+    must(gauntlet_cuda_pack(GAUNTLET_ROWS, GAUNTLET_BF16, N, K, values, scales, packed_values, packed_scales), "pack");
+    printf("row 1: %d %d, then %d; scales %d, then %d\n", packed_values[128], packed_values[128 + K / 2 - 1],
+           packed_values[128 + K / 2], packed_scales[16], packed_scales[16 + K / 16]);
+    show(gauntlet_cuda_pack(GAUNTLET_STEPS, GAUNTLET_NVFP4, N, K, values, scales, packed_values, packed_scales));
+    show(gauntlet_cuda_pack(GAUNTLET_ROWS, GAUNTLET_F32, N, K, values, scales, packed_values, packed_scales));
+    show(gauntlet_cuda_pack(GAUNTLET_ROWS, GAUNTLET_F16, N, 40, values, scales, packed_values, packed_scales));
+    show(gauntlet_cuda_pack(GAUNTLET_ROWS, GAUNTLET_F16, N, K, values, scales, packed_values, NULL));
+    show(gauntlet_cuda_packed_bytes((gauntlet_packing)7, N, K, &of_values, &of_scales));
+    free(packed_values);
+    free(packed_scales);
+}
+
 static void errors(const gauntlet_engine *engine) {
     gauntlet_matrix *matrix = NULL;
     gauntlet_plan *plan = NULL;
@@ -95,7 +119,7 @@ static void errors(const gauntlet_engine *engine) {
     show(gauntlet_plan_gemm(engine, &odd, 1, GAUNTLET_PLAIN, GAUNTLET_F32, &plan));
     show(gauntlet_plan_gemm(engine, &right, 1, GAUNTLET_PLAIN, GAUNTLET_INT8, &plan));
     gauntlet_cuda_layer *layer = NULL;
-    show(gauntlet_cuda_layer_create(NULL, NULL, 0, GAUNTLET_PLAIN, GAUNTLET_F16, &layer));
+    show(gauntlet_cuda_layer_create(NULL, NULL, 0, GAUNTLET_PLAIN, GAUNTLET_BF16, GAUNTLET_STEPS, GAUNTLET_F16, &layer));
     gauntlet_cuda_plan *routed = NULL;
     show(gauntlet_cuda_plan_create_routed(NULL, 8, &routed));
     show(gauntlet_cuda_enqueue_routed(NULL, NULL, 0, 0, 0, 0));
@@ -111,6 +135,7 @@ int main(void) {
     products(engine);
     floats(engine);
     attention(engine);
+    packing();
     errors(engine);
     gauntlet_engine_destroy(engine);
     return 0;
