@@ -43,7 +43,7 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, 
         return computed_width(control->tiles[count % ANNOUNCED].tile.width);
     };
 #define LOOP(COLUMNS)                                                                                                  \
-    if constexpr (COLUMNS == WIDTH || (MIXED && COLUMNS < WIDTH))                                                      \
+    if constexpr (has_code(COLUMNS))                                                      \
         while (width == COLUMNS) {                                                                                     \
             u32 number = tile_number(parameter, count);                                                \
             compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, scale_pair, recorder, number); \

@@ -65,9 +65,20 @@ DEVICE u32 tile_number(const Parameter& parameter, u32 number) {
     return blockIdx.x * parameter.tiles_a_worker + number;
 }
 
+// From one width that has code to the next, around `columns` columns; src/plan/swapped/geometry.rs says why.
+DEVICE constexpr u32 width_step(u32 columns) {
+    return columns <= FINE ? 8 : columns <= MIDDLE ? 16 : 32;
+}
+
+// Whether tiles of so many columns have code.
+DEVICE constexpr bool has_code(u32 columns) {
+    return columns == WIDTH || (MIXED && columns < WIDTH && columns % width_step(columns) == 0);
+}
+
 // Columns that are computed for a tile of `tokens` tokens.
 DEVICE u32 computed_width(u32 tokens) {
-    return MIXED ? (tokens + 7) / 8 * 8 : WIDTH;
+    u32 step = width_step(tokens);
+    return MIXED ? min((tokens + step - 1) / step * step, WIDTH) : WIDTH;
 }
 
 DEVICE constexpr u32 token_bytes(u32 width) {

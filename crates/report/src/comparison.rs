@@ -140,7 +140,10 @@ fn looks(comparison: &Comparison, width: usize) -> String {
     let row = |look: &gauntlet_judge::Look| {
         let verdict = Verdict::from(look.decision);
         vec![
-            look.processes.to_string(),
+            match look.closing {
+                true => format!("{}, time up", look.processes),
+                false => look.processes.to_string(),
+            },
             figures(look.interval.as_ref()),
             paint(verdict, Tone::from(verdict).style()),
         ]

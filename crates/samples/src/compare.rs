@@ -86,6 +86,7 @@ pub fn compare(
             processes,
             interval: assessment.suite.clone(),
             decision: assessment.decision,
+            closing: false,
         }],
     };
     let comparison = Comparison {

@@ -4,11 +4,11 @@ use crate::floor::{examine_bounds, examine_measured};
 use crate::verdict::{decide, smallest_visible_effect};
 use crate::{
     Assessment, Block, Bootstrap, ClockCheck, Criteria, Decision, DeclaredPair, Distribution, Error,
-    FloorFinding, Ground, Interval, Origin, PredictedPair, ProblemFinding, Resampling, Sample, SignFlip,
-    declared_interval, declared_suite, needed_processes, predicted_interval, predicted_suite,
+    FloorFinding, Ground, Interval, LookNumber, Origin, PredictedPair, ProblemFinding, Resampling, Sample,
+    SignFlip, declared_interval, declared_suite, needed_processes, predicted_interval, predicted_suite,
 };
 
-/// Judges measured samples of named problems at a planned look (counting from 1) of the criteria.
+/// Judges measured samples of named problems at a look of the criteria's plan.
 ///
 /// # Errors
 /// Criteria that make no sense, a look that was not planned, samples that give no interval (see
@@ -16,7 +16,7 @@ use crate::{
 pub fn compare(
     problems: &[(String, Sample)],
     criteria: &Criteria,
-    look: usize,
+    look: impl Into<LookNumber>,
     seed: u64,
 ) -> Result<Assessment, Error> {
     criteria.validate()?;

@@ -101,6 +101,7 @@ int main(void) {
         const size_t count = TOKENS;
         gauntlet_cuda_plan *plan = NULL;
         must(gauntlet_cuda_plan_create(layer, &count, 1, &plan), "plan");
+        must(gauntlet_cuda_reserve(queue, plan), "reserve");
         must(gauntlet_cuda_enqueue(queue, plan, tokens_at, 0, output_at), "enqueue");
         check(wait(stream), "wait");
         check(from_device(results[order], output_at, sizeof results[order]), "copy from the device");

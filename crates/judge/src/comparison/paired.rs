@@ -6,7 +6,9 @@ mod more;
 
 use std::time::{Duration, Instant};
 
-use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, compare, median, without_interval};
+use gauntlet_stats::{
+    Assessment, Block, Decision, LookNumber, Sample, block_orders, compare, median, without_interval,
+};
 use gauntlet_task::Case;
 use gauntlet_worker::protocol::Scope;
 use jiff::Timestamp;
@@ -181,7 +183,7 @@ impl<'a> PairedComparison<'a> {
             self.measure_pair(observer)?;
             self.tell(target, observer)?;
         }
-        self.look()?;
+        self.look(false)?;
         Ok(true)
     }
 
@@ -192,12 +194,10 @@ impl<'a> PairedComparison<'a> {
 
     /// The same, with what is kept for further pairs.
     pub fn finish_observed(mut self) -> Result<(Comparison, Observations), ExaminationFailure> {
-        // When the time is up, the next look is taken early, with its own share of the error. Comparisons
-        // closest to a decision continue, so those that end here are the farthest from one, and ending them cannot make
-        // a decision more likely. Before the first planned look there are too few pairs to tell how either side
-        // behaves.
-        if self.looks.last().is_some_and(|look| self.pairs > look.processes) {
-            self.look()?;
+        // When the time is up, a last look is taken, with its own share of the error. Before the first planned look there are
+        // too few pairs to tell how either side behaves.
+        if self.looks.last().is_some_and(|look| self.deserves_closing(look)) {
+            self.look(self.setting.measurement.open_ended)?;
         }
         let conduct = self.conduct()?;
         let comparison = Comparison {
@@ -254,25 +254,44 @@ impl<'a> PairedComparison<'a> {
         self.spent / u32::try_from(self.pairs_of_batch().max(1)).unwrap_or(u32::MAX)
     }
 
-    fn look(&mut self) -> Result<(), ExaminationFailure> {
-        self.assessment = self.assess()?;
+    /// Whether there is something to see beyond the last look: more pairs, or for an undecided comparison that is open-ended the
+    /// share of the error that is kept for the end.
+    fn deserves_closing(&self, last: &Look) -> bool {
+        let is_undecided = self.assessment.decision == Decision::Inconclusive && self.suspicion.is_none();
+        self.pairs > last.processes || (self.setting.measurement.open_ended && is_undecided)
+    }
+
+    /// Looks at what was measured, at one of the fixed numbers of pairs or because the time is up.
+    fn look(&mut self, closing: bool) -> Result<(), ExaminationFailure> {
+        self.assessment = self.assess(closing)?;
         self.suspicion = self.conduct()?.suspicion;
         self.looks.push(Look {
             processes: self.pairs,
             interval: self.assessment.suite.clone(),
             decision: self.assessment.decision,
+            closing,
         });
         Ok(())
     }
 
-    fn assess(&self) -> Result<Assessment, JudgeError> {
+    /// What the next look of a kind sees.
+    fn assess(&self, closing: bool) -> Result<Assessment, JudgeError> {
         let mut problems = Vec::new();
         for one in &self.cases {
             let blocks = charged(&one.blocks, &one.conduct);
             problems.push((one.case.name.clone(), Sample::from_blocks(&blocks)?));
         }
-        let (criteria, look) = (&self.setting.criteria, self.looks.len() + 1);
-        Ok(compare(&problems, criteria, look, self.bootstrap_seed)?)
+        let number = 1 + self.looks.iter().filter(|look| look.closing == closing).count();
+        let look = match closing {
+            true => LookNumber::Closing(number),
+            false => LookNumber::Fixed(number),
+        };
+        Ok(compare(
+            &problems,
+            &self.setting.criteria,
+            look,
+            self.bootstrap_seed,
+        )?)
     }
 
     fn conduct(&self) -> Result<Conduct, JudgeError> {
@@ -309,7 +328,7 @@ impl<'a> PairedComparison<'a> {
         if self.pairs < 2 {
             return Ok(());
         }
-        if let Some(interval) = self.assess()?.suite {
+        if let Some(interval) = self.assess(false)?.suite {
             observer.narrows(&Narrowing {
                 candidate: &self.candidate.name,
                 pairs: self.pairs,

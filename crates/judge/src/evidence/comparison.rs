@@ -156,10 +156,13 @@ pub struct CaseTimes {
 pub struct Look {
     /// Pairs of processes measured by then.
     pub processes: usize,
-    /// The suite's interval, at the confidence planned for this look.
+    /// The suite's interval, at the confidence that the plan has for this look.
     pub interval: Option<Interval>,
     /// The decision at this look.
     pub decision: Decision,
+    /// Whether it was taken because the time was up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub closing: bool,
 }
 
 /// How both sides behaved while they were timed.

@@ -1,7 +1,9 @@
 //! One synthetic comparison, measured in the same way as the lab's.
 
 use gauntlet_judge::Measurement;
-use gauntlet_stats::{Arm, Block, BlockOrder, Criteria, Decision, Sample, block_orders, compare, median};
+use gauntlet_stats::{
+    Arm, Block, BlockOrder, Criteria, Decision, LookNumber, Sample, block_orders, compare, median,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -93,10 +95,15 @@ impl Scene<'_> {
                 measured.pair(self, pairs, &orders, &mut machine);
                 pairs += 1;
             }
+            let is_time_up = pairs < until;
             looks += 1;
-            decision = self.decide(&measured.blocks, self.criteria, looks, order_seed)?;
+            let look = match is_time_up && self.criteria.open_ended {
+                true => LookNumber::Closing(1),
+                false => LookNumber::Fixed(looks),
+            };
+            decision = self.decide(&measured.blocks, self.criteria, look, order_seed)?;
             planned = self.planned(planned, decision, &measured.blocks, looks, order_seed)?;
-            if pairs < until {
+            if is_time_up {
                 break;
             }
         }
@@ -114,7 +121,7 @@ impl Scene<'_> {
         &self,
         blocks: &[Block],
         criteria: &Criteria,
-        look: usize,
+        look: LookNumber,
         seed: u64,
     ) -> Result<Decision, gauntlet_stats::Error> {
         let problems = [("synthetic".to_owned(), Sample::from_blocks(blocks)?)];
@@ -122,7 +129,8 @@ impl Scene<'_> {
     }
 
     /// What a comparison that ends as planned says until this look; it may decide earlier, since none of its error is
-    /// kept for later looks. It always decides when the open-ended one does, whose intervals are wider.
+    /// kept for later looks. It always decides when the open-ended one does at a
+    /// planned look, whose interval is wider.
     fn planned(
         &self,
         before: Option<Decision>,
@@ -141,7 +149,7 @@ impl Scene<'_> {
             open_ended: false,
             ..self.criteria.clone()
         };
-        let decision = self.decide(blocks, &criteria, look, seed)?;
+        let decision = self.decide(blocks, &criteria, LookNumber::Fixed(look), seed)?;
         Ok(Some(decision).filter(|decision| *decision != Decision::Inconclusive))
     }
 }

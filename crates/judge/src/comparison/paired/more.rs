@@ -128,7 +128,7 @@ impl<'a> PairedComparison<'a> {
 mod tests {
     use gauntlet_device::Device;
     use gauntlet_parameters::Parameters;
-    use gauntlet_stats::{Arm, Criteria, Decision, Origin};
+    use gauntlet_stats::{Arm, Criteria, Decision, LookNumber, Origin};
     use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
     use proptest::prelude::*;
 
@@ -189,7 +189,7 @@ mod tests {
             let target = comparison.setting.measurement.next_look(process);
             comparison.pairs += 1;
             if comparison.pairs == target {
-                comparison.look().unwrap();
+                comparison.look(false).unwrap();
             }
         }
     }
@@ -215,7 +215,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(12))]
 
-        /// Cuts before the first look, and at looks, where nothing is looked at early.
+        /// Cuts before the first look, and at looks. Only an undecided comparison that ended has closing looks.
         #[test]
         fn a_comparison_that_went_on_is_the_same_as_one_in_one_go(
             effects in prop::collection::vec(-0.03..0.05, 18),
@@ -223,10 +223,18 @@ mod tests {
         ) {
             let (whole, seen) = measured(&effects, &[]);
             let (found, observed) = measured(&effects, &cuts);
-            prop_assert_eq!(&found.assessment, &whole.assessment);
-            prop_assert_eq!(&found.conduct, &whole.conduct);
-            prop_assert_eq!(&found.looks, &whole.looks);
+            let fixed = |comparison: &Comparison| {
+                let looks = comparison.looks.iter().filter(|look| !look.closing);
+                looks.cloned().collect::<Vec<_>>()
+            };
+            prop_assert_eq!(fixed(&found), fixed(&whole));
             prop_assert_eq!(&found.cases, &whole.cases);
+            let closing = found.looks.iter().filter(|look| look.closing);
+            prop_assert!(closing.clone().count() <= cuts.len() + 1);
+            if closing.count() == whole.looks.iter().filter(|look| look.closing).count() {
+                prop_assert_eq!(&found.assessment, &whole.assessment);
+                prop_assert_eq!(&found.conduct, &whole.conduct);
+            }
             prop_assert_eq!(&observed.cases, &seen.cases);
             let mut batches: Vec<usize> = observed.batches.iter().map(|batch| batch.pairs).collect();
             prop_assert_eq!(batches.iter().sum::<usize>(), 18);
@@ -241,18 +249,26 @@ mod tests {
         let effects: Vec<f64> = (0..18).map(|pair| 0.03 * f64::from(pair % 3 - 1)).collect();
         let (found, observed) = measured(&effects, &[8, 14]);
         let looks: Vec<usize> = found.looks.iter().map(|look| look.processes).collect();
-        // At 8 and 14 the time was up.
-        assert_eq!(looks, [4, 6, 8, 12, 14, 18]);
+        // At 8, at 14 and at the end the time was up.
+        assert_eq!(looks, [4, 6, 8, 12, 14, 18, 18]);
         let plan = setting().criteria.look_plan().unwrap();
-        let confidence = |look: usize| plan.confidence_at(look).unwrap();
-        let used: f64 = (1..=looks.len()).map(|look| 1.0 - confidence(look)).sum();
-        assert!(used < 0.05, "{used}");
-        let last = found.looks[5].interval.as_ref().unwrap();
-        let origin = Origin::Measured {
-            confidence: confidence(6),
-            processes: 18,
-        };
-        assert_eq!(last.origin, origin, "the sixth look, wherever it is");
+        let numbers = [
+            LookNumber::Fixed(1),
+            LookNumber::Fixed(2),
+            LookNumber::Closing(1),
+            LookNumber::Fixed(3),
+            LookNumber::Closing(2),
+            LookNumber::Fixed(4),
+            LookNumber::Closing(3),
+        ];
+        for (look, number) in found.looks.iter().zip(numbers) {
+            let origin = Origin::Measured {
+                confidence: plan.confidence_at(number).unwrap(),
+                processes: look.processes,
+            };
+            assert_eq!(look.interval.as_ref().unwrap().origin, origin, "{number:?}");
+            assert_eq!(look.closing, matches!(number, LookNumber::Closing(_)));
+        }
         assert_eq!(found.assessment.decision, Decision::Inconclusive);
         assert!(found.is_open());
         assert!(

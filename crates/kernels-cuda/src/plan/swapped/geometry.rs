@@ -32,6 +32,10 @@ const SCALE_SLOTS: usize = 2;
 const BARRIER_BYTES: usize = 1024;
 /// Bytes behind the ring.
 const BYTES_BESIDE_RING: usize = SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES;
+/// The swapped kernel has code for tiles of 8, 16, 24 … `FINE` columns, then in steps of 16 up to `MIDDLE`, then in steps of 32.
+/// FIGURES
+const FINE: usize = 64;
+const MIDDLE: usize = 256;
 /// Most parts of a split tile.
 const MOST_PARTS: usize = 64;
 
@@ -122,6 +126,15 @@ impl Geometry {
         }
     }
 
+    /// Columns that the kernel computes for a tile of at most so many tokens, if it computes tiles of all widths.
+    pub fn columns(&self, tokens: usize) -> usize {
+        let step = match self.unified {
+            true => 8,
+            false => width_step(tokens),
+        };
+        tokens.next_multiple_of(step).min(self.width)
+    }
+
     /// Bytes of the partial sums of one part of a split tile.
     pub fn partial_bytes(&self) -> usize {
         ROWS * self.width * size_of::<f32>()
@@ -146,7 +159,12 @@ impl Geometry {
             (Source::Unified, UNIFIED_THREADS, own)
         } else {
             let mixed = usize::from(mixes_widths(schedule.order));
-            let own = vec![("MIXED", mixed), ("RING", self.ring_bytes)];
+            let own = vec![
+                ("MIXED", mixed),
+                ("RING", self.ring_bytes),
+                ("FINE", FINE),
+                ("MIDDLE", MIDDLE),
+            ];
             (Source::Swapped, THREADS, own)
         };
         let defines = of_both.into_iter().chain(own);
@@ -164,6 +182,15 @@ impl Geometry {
 /// a multiprocessor's suffices for 64 sums a thread.
 fn most_unified_blocks(width: usize) -> usize {
     if width > 64 { 2 } else { 3 }
+}
+
+/// From one width that has code to the next, around so many columns.
+fn width_step(columns: usize) -> usize {
+    match columns {
+        ..=FINE => 8,
+        ..=MIDDLE => 16,
+        _ => 32,
+    }
 }
 
 /// Whether tiles of unequal widths keep their widths in the swapped kernel. The code for each width follows the next, from wide to narrow (a

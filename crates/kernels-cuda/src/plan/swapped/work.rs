@@ -101,7 +101,7 @@ pub(super) struct Cutter<'a> {
     pub gemm: &'a GroupedGemm,
     pub geometry: &'a Geometry,
     pub costs: &'a Costs,
-    /// Whether a tile has as many columns as its tokens need, in steps of 8; all of them otherwise.
+    /// Whether a tile has as many columns as its tokens need, see [`Geometry::columns`]; all of them otherwise.
     pub mixed: bool,
 }
 
@@ -137,10 +137,9 @@ impl Cutter<'_> {
     }
 
     fn columns(&self, eighths: usize) -> usize {
-        if self.mixed {
-            8 * eighths
-        } else {
-            self.geometry.width
+        match self.mixed {
+            true => self.geometry.columns(8 * eighths),
+            false => self.geometry.width,
         }
     }
 

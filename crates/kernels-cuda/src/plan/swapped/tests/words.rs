@@ -22,7 +22,9 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
     let ring = 4 * (104 * 256 + 8192);
     let expected = [
         ("DUAL", "1"),
+        ("FINE", "64"),
         ("FORMAT", "0"),
+        ("MIDDLE", "160"),
         ("MIXED", "1"),
         ("OUTPUT", "0"),
         ("OVERLAP", "1"),
