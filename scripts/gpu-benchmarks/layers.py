@@ -353,20 +353,17 @@ def dequantised_model(plain, converted):
         if type(other).__module__ != "gauntlet.nvfp4.modules":
             continue
         if hasattr(other, "gate_proj"):
-            for expert in range(other.num_experts):
-                parts = [unpacked(getattr(other, part).packed(), expert) for part in ("gate_proj", "up_proj", "down_proj")]
-                module.gate_up_proj.data[expert] = torch.cat(parts[:2])
-                module.down_proj.data[expert] = parts[2]
+            gate, up, down = (unpacked(getattr(other, part).packed()) for part in ("gate_proj", "up_proj", "down_proj"))
+            module.gate_up_proj.data.copy_(torch.cat([gate, up], dim=1))
+            module.down_proj.data.copy_(down)
         elif hasattr(module, "weight"):
             module.weight.data.copy_(unpacked(other.packed()))
     return model
 
 
-def unpacked(tensor, expert=None):
-    """The bf16 values of a packed matrix, or of an expert's."""
-    own = tensor.to("cpu")
-    values = nvfp4.dequantize(own, torch.bfloat16)
-    return (values if expert is None else values[expert]).cuda()
+def unpacked(tensor):
+    """The bf16 values of a packed matrix, or of a stack of them."""
+    return nvfp4.dequantize(tensor.to("cpu"), torch.bfloat16).cuda()
 
 
 def timed_model(model, ids):

@@ -2,8 +2,8 @@
 // is as wide as its group has tokens; a previous launch converts the tokens (tokens.cu). One persistent block a
 // multiprocessor: two warp groups multiply, two warps load.
 //
-// Definitions: FORMAT, that of the tokens; WIDTH, the most columns of a tile; MIXED 1, tiles of all widths, by falling width in a worker's list, or 0,
-// all computed at WIDTH; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1,
+// Definitions: FORMAT, that of the tokens; WIDTH, the most columns of a tile; MIXED 1, tiles of different widths, by falling width in a
+// worker's list, in steps of 8 columns up to FINE and of 16 beyond, or 0, all computed at WIDTH; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1,
 // weights lie as src/packing.rs packs them, 2, as src/packing/steps.rs does, and then tokens are not converted, or 0, row by row; RING, the bytes of operand buffers; ROUTED, see
 // swapped_problem.cuh.
 #include "swapped_loads.cuh"

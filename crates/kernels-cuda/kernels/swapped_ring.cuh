@@ -67,7 +67,7 @@ DEVICE u32 tile_number(const Parameter& parameter, u32 number) {
 
 // From one width that has code to the next, around `columns` columns; src/plan/swapped/geometry.rs says why.
 DEVICE constexpr u32 width_step(u32 columns) {
-    return columns <= FINE ? 8 : columns <= MIDDLE ? 16 : 32;
+    return columns <= FINE ? 8 : 16;
 }
 
 // Whether tiles of so many columns have code.

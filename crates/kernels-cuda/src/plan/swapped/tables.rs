@@ -21,7 +21,7 @@ pub(super) const ALIGNMENT: usize = 128;
 #[derive(Debug)]
 pub(super) struct Tables {
     gemm: GroupedGemm,
-    geometry: Geometry,
+    pub(super) geometry: Geometry,
     pub dealt: Dealt,
     /// Where each group's items to convert begin, and where the last ones end.
     pub item_offsets: Vec<u32>,

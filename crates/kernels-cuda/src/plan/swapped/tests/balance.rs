@@ -62,14 +62,16 @@ fn longest_first(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f6
 /// A lower bound of the makespan in nanoseconds: the time of all tiles, whole, with each group's tokens cut as cheaply
 /// as possible, divided among the workers. It is not attainable where there are fewer tiles than workers.
 fn lower_bound(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f64 {
-    let costs = Costs::new(schedule.tile.n);
+    let geometry = Geometry::new(gemm, schedule, hopper()).unwrap();
+    let costs = Costs::new(geometry.width);
     let work = gemm.groups.iter().map(|shape| {
         let chunks = shape.k.next_multiple_of(DEPTH_STEP) / 128;
         let eighths = shape.m.div_ceil(8);
         let mut least = vec![0.0];
         for end in 1..=eighths {
             let last = 1..=end.min(schedule.tile.n / 8);
-            let cuts = last.map(|width| least[end - width] + costs.whole(8 * width, chunks));
+            let cuts =
+                last.map(|width| least[end - width] + costs.whole(geometry.columns(8 * width), chunks));
             least.push(cuts.fold(f64::INFINITY, f64::min));
         }
         least[eighths] * shape.n.div_ceil(schedule.tile.m) as f64
@@ -77,9 +79,9 @@ fn lower_bound(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> f64 
     work.sum::<f64>() / f64::from(processors)
 }
 
-/// Compared with an even split of the chosen tiles, including the cost of splitting, six cases are at most 5 % late.
-/// Two are later, because cutting their tiles would cost more: the third plain case has 120 tiles for 132 workers, the
-/// fourth dual one 144. Compared with the cheapest tiles, cut as if there were fractions of workers, all are later.
+/// Compared with an even split of the chosen tiles, including the cost of splitting, five cases are at most 5 % late.
+/// Three are later, because cutting their tiles would cost more: the third plain case has 120 tiles for 132 workers, the
+/// third dual one 96, the fourth 144. Compared with the cheapest tiles, cut as if there were fractions of workers, all are later.
 #[test]
 fn the_benchmarks_are_dealt_out_as_evenly_as_their_tiles_allow() {
     for (suite, tile, late, above) in [
@@ -92,8 +94,8 @@ fn the_benchmarks_are_dealt_out_as_evenly_as_their_tiles_allow() {
         (
             "dual-gemm",
             [64, 192],
-            [1.05, 1.05, 1.05, 1.12],
-            [1.05, 1.12, 1.35, 1.21],
+            [1.05, 1.05, 1.38, 1.12],
+            [1.05, 1.12, 1.38, 1.21],
         ),
     ] {
         for ((name, gemm), (late, above)) in benchmarks(suite).into_iter().zip(late.into_iter().zip(above)) {

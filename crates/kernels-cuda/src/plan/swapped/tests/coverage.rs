@@ -54,13 +54,16 @@ fn check_coverage(gemm: &GroupedGemm, schedule: &Schedule, plan: &SwappedPlan) {
     assert!(tokens.is_empty(), "{tokens:?}");
 }
 
-/// Widths must not rise within a worker, and parts of split tiles come before whole ones of the same width.
+/// The widths that are computed must not rise within a worker, and parts of split tiles come before whole ones of the same width.
 fn check_order(plan: &SwappedPlan) {
     for bounds in plan.offsets().windows(2) {
         let share = &plan.tiles()[bounds[0] as usize..bounds[1] as usize];
-        let keys = share
-            .iter()
-            .map(|tile| (tile.width.next_multiple_of(8), tile.slot != WHOLE));
+        let keys = share.iter().map(|tile| {
+            (
+                plan.tables.geometry.columns(tile.width as usize),
+                tile.slot != WHOLE,
+            )
+        });
         assert!(keys.is_sorted_by(|left, right| left >= right));
     }
 }

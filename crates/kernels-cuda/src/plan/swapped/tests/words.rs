@@ -24,7 +24,6 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         ("DUAL", "1"),
         ("FINE", "64"),
         ("FORMAT", "0"),
-        ("MIDDLE", "160"),
         ("MIXED", "1"),
         ("OUTPUT", "0"),
         ("OVERLAP", "1"),
@@ -54,6 +53,26 @@ fn a_variant_s_defines_say_what_the_schedule_says() {
         let widest = variant(form, Order::Sorted, [rows, 256], 3);
         assert_eq!(widest.shared_bytes, 230_400);
     }
+}
+
+#[test]
+fn a_tile_is_computed_with_the_next_width_that_has_code() {
+    let columns = |width| {
+        let geometry = Geometry::new(
+            &gemm(&[[40, 512, 512]], Form::Plain),
+            &schedule([128, width], 2, Order::Sorted, 1),
+            hopper(),
+        );
+        let geometry = geometry.unwrap();
+        move |tokens| geometry.columns(tokens)
+    };
+    let wide = columns(256);
+    assert_eq!(
+        [1, 8, 9, 57, 64, 65, 80, 81, 249, 256].map(wide),
+        [8, 8, 16, 64, 64, 80, 80, 96, 256, 256]
+    );
+    // The most columns of a tile have code too.
+    assert_eq!([96, 97, 104].map(columns(104)), [96, 104, 104]);
 }
 
 proptest! {
