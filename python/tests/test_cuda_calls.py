@@ -57,9 +57,13 @@ def test_it_is_asked_for_the_same_by_few_comparisons_and_by_many(gpu, dtype, rou
 
 def test_a_layer_of_more_dimensions_is_a_product_of_its_rows(gpu):
     weights = nvfp4.quantize(torch.ones(N, K))
-    result = nvfp4.linear(tokens(6).view(2, 3, K), weights)
-    assert (tuple(result.shape), result.dtype) == ((2, 3, N), torch.bfloat16)
-    assert (gpu.calls[0][4], gpu.calls[0][9]) == (_native.Stack((1, N, K), weights.tensor_scales, "canonical"), [6])
+    x = tokens(6).view(2, 3, K)
+    for given in (x, x.transpose(0, 1).contiguous().transpose(0, 1)):
+        result = nvfp4.linear(given, weights)
+        assert (tuple(result.shape), result.dtype, result.is_contiguous()) == ((2, 3, N), torch.bfloat16, True)
+        stack, counts = gpu.calls[-1][4], gpu.calls[-1][9]
+        assert (stack, counts) == (_native.Stack((1, N, K), weights.tensor_scales, "canonical"), [6])
+    assert gpu.calls[0][10][0] == x.data_ptr()
 
 
 def test_weights_that_moved_are_found_at_their_new_address(gpu):

@@ -184,6 +184,7 @@ def quick(
     sizes: Sequence[int] | None,
     offs: torch.Tensor | None,
     out_dtype: torch.dtype | None,
+    ndim: int = 2,
 ) -> torch.Tensor | None:
     """The product of 16-bit tokens, if a few comparisons show that everything fits; otherwise None, and `_products` checks each
     argument with words. Those checks took 8 of the 28 us of a call with sizes and 46 of 66 with offs (H100s, 2026-11-25)."""
@@ -195,8 +196,8 @@ def quick(
     if (
         dtype not in _HALVES
         or first.tokens not in (None, dtype)
-        or len(shape) != 2
-        or shape[1] != first.shape[-1]
+        or len(shape) != ndim
+        or shape[-1] != first.shape[-1]
         or tokens.device != first.device
         or not tokens.is_contiguous()
         or wanted not in NAMES
@@ -214,7 +215,8 @@ def quick(
         if is_plain and offs.dtype is torch.int32 and offs.shape == (first.groups,) and offs.device == first.device:
             routing = offs if offs.is_contiguous() else None
     elif sizes is None:
-        routing = [shape[0]] if first.groups == 1 else None
+        rows = shape[0] if ndim == 2 else math.prod(shape[:-1])
+        routing = [rows] if first.groups == 1 else None
     elif type(sizes) is list:
         routing = _counts(shape[0], first.groups, tuple(sizes))
     if routing is None:
@@ -224,15 +226,15 @@ def quick(
 
 def linear(x: torch.Tensor, weight: Any, out_dtype: torch.dtype | None) -> torch.Tensor | None:
     """As `quick`, for a dense layer without a bias."""
-    first = _ready(weight)
-    if first is None or len(first.shape) != 2 or x.ndim < 2:
+    first, ndim, dtype = _ready(weight), x.ndim, out_dtype or x.dtype
+    if first is None or len(first.shape) != 2 or ndim < 2:
         return None
-    dtype = out_dtype or x.dtype
-    if x.ndim == 2:
-        return quick(x, weight, None, None, None, dtype)
-    *outer, k = x.shape
-    result = quick(x.reshape(-1, k), weight, None, None, None, dtype) if k == first.shape[1] else None
-    return None if result is None else result.view(*outer, result.shape[1])
+    if ndim == 2 or x.is_contiguous():
+        return quick(x, weight, None, None, None, dtype, ndim)
+    if x.shape[-1] != first.shape[1]:
+        return None
+    result = quick(x.reshape(-1, first.shape[1]), weight, None, None, None, dtype)
+    return None if result is None else result.view(*x.shape[:-1], result.shape[1])
 
 
 def fits(values: torch.Tensor, scales: torch.Tensor, matrices: Sequence[torch.Tensor], sizes: Sequence[int]) -> bool:
@@ -277,14 +279,14 @@ def enqueue(
 ) -> torch.Tensor:
     """Enqueues a product on the current stream of its device. Tokens of 16-bit floats have no scales. For `routing` see
     `product`."""
-    rows, width = values.shape
+    *outer, width = values.shape
     device = values.get_device()
     # PyTorch takes 0.4 us longer for sizes in a tuple, and 1.1 us for a `torch.Size` (on a CPU, 2026-11-26).
-    output = torch.empty(rows, first.stack.n, dtype=dtype, device=values.device)
+    output = torch.empty(*outer, first.stack.n, dtype=dtype, device=values.device)
     library, counts = libraries.of[device], routing
     work: Callable[..., None] = library.enqueue
     if isinstance(routing, torch.Tensor):
-        work, counts = library.enqueue_routed, (rows, routing.data_ptr())
+        work, counts = library.enqueue_routed, (outer[0], routing.data_ptr())
     work(
         current_stream(device),
         torch.cuda.is_current_stream_capturing(),
