@@ -32,16 +32,29 @@ class Matrices:
         scales: Sequence[float],
     ) -> Matrices: ...
 
+class Stack:
+    n: int
+    def __new__(
+        cls, sizes: tuple[int, int, int], scales: Sequence[float], packing: str
+    ) -> Stack: ...
+
+class AttentionShape:
+    def __new__(
+        cls, sizes: tuple[int, int, int, int, int, int], words: tuple[str, str, str], causal: bool
+    ) -> AttentionShape: ...
+
 class CudaLibrary:
     def __new__(cls, ordinal: int) -> CudaLibrary: ...
     def enqueue(
         self,
         stream: int,
         is_capturing: bool,
-        sizes: tuple[int, int, int],
-        addresses: Sequence[int],
-        scales: tuple[Sequence[float], Sequence[float], Sequence[float]],
-        formats: tuple[str, str, str],
+        k: int,
+        first: Stack,
+        second: Stack | None,
+        addresses: tuple[int, int, int, int],
+        token_scales: Sequence[float],
+        formats: tuple[str, str],
         tokens: Sequence[int],
         buffers: tuple[int, int, int],
     ) -> None: ...
@@ -49,13 +62,14 @@ class CudaLibrary:
         self,
         stream: int,
         is_capturing: bool,
-        sizes: tuple[int, int, int],
-        addresses: Sequence[int],
-        scales: tuple[Sequence[float], Sequence[float], Sequence[float]],
-        formats: tuple[str, str, str],
-        rows: int,
+        k: int,
+        first: Stack,
+        second: Stack | None,
+        addresses: tuple[int, int, int, int],
+        token_scales: Sequence[float],
+        formats: tuple[str, str],
+        routing: tuple[int, int],
         buffers: tuple[int, int, int],
-        ends: int,
     ) -> None: ...
     def enqueue_arrange(
         self,
@@ -78,9 +92,7 @@ class CudaLibrary:
         self,
         stream: int,
         is_capturing: bool,
-        sizes: tuple[int, int, int, int, int, int],
-        words: tuple[str, str, str],
-        causal: bool,
+        shape: AttentionShape,
         buffers: tuple[int, int, int, int],
         scales: Sequence[int] | None,
         numbers: Sequence[float] | None,

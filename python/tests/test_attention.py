@@ -8,9 +8,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from messages import error  # noqa: E402
+from recorder import recorder  # noqa: E402, F401
 from tensors import DEVICES, needs_hopper  # noqa: E402
 
-from gauntlet import nvfp4  # noqa: E402
+from gauntlet import _native, nvfp4  # noqa: E402
 from gauntlet.nvfp4 import _cuda_attention, torch_ops  # noqa: E402
 
 FORMATS = [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8]
@@ -172,48 +173,26 @@ def test_arrays_of_other_libraries_are_seen_through_dlpack(device):
         assert type(result) is Foreign and torch.equal(result.tensor, expected)
 
 
-class Recorder:
-    """In the place of a CUDA library: remembers what it is asked for."""
-
-    def __init__(self):
-        self.calls = []
-
-    def of(self, device):
-        return self
-
-    def enqueue_attention(self, *call):
-        self.calls.append(call)
-
-
-@pytest.fixture
-def recorder(monkeypatch):
-    recorder = Recorder()
-    monkeypatch.setattr(_cuda_attention, "libraries", recorder)
-    monkeypatch.setattr(_cuda_attention, "current_stream", lambda device: 7)
-    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
-    return recorder
-
-
 WORDS = {"number": "per-tensor", "tensor": "per-tensor", "head": "per-head", "block": "per-block"}
 
 
 @pytest.mark.parametrize("kind", [None, *SCALINGS])
 def test_a_gpu_is_asked_for_the_same_by_few_comparisons_and_by_many(recorder, kind):
-    """Tensors on the CPU stand for those of a GPU: nothing here looks into them."""
     tensors = operands(torch.bfloat16 if kind is None else torch.float8_e4m3fn, 2, 4, 2, 5, 130, 64)
     named = scales(kind, tensors)
     given = tuple(named.values()) or (None, None, None)
     quick = _cuda_attention.quick(*tensors, given, True, None)
     dtype = torch.bfloat16 if kind is None else torch.float16
     assert (quick.shape, quick.dtype) == (tensors[0].shape, dtype)
-    [(stream, is_capturing, sizes, words, causal, buffers, addresses, numbers)] = recorder.calls
-    assert (stream, is_capturing, causal) == (7, False, True)
-    assert sizes == (2, 4, 2, 5, 130, 64)
+    [(name, stream, is_capturing, shape, buffers, addresses, numbers)] = recorder.calls
+    assert (name, stream, is_capturing) == ("enqueue_attention", 7, False)
     operand = "bfloat16" if kind is None else "float8_e4m3fn"
-    assert words == (operand, WORDS.get(kind, "per-head"), str(dtype).removeprefix("torch."))
+    words = (operand, WORDS.get(kind, "per-head"), str(dtype).removeprefix("torch."))
+    assert shape == _native.AttentionShape((2, 4, 2, 5, 130, 64), words, True)
+    assert shape != _native.AttentionShape((2, 4, 2, 5, 130, 64), words, False)
     assert buffers == (*(tensor.data_ptr() for tensor in tensors), quick.data_ptr())
     is_number = kind == "number"
-    assert numbers == (list(named.values()) if is_number else None)
+    assert numbers == (tuple(named.values()) if is_number else None)
     assert addresses == (None if is_number or kind is None else [scale.data_ptr() for scale in named.values()])
 
 

@@ -8,17 +8,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use gauntlet_kernels_cuda::packing;
-use gauntlet_kernels_cuda::plan::DEPTH_STEP;
 use gauntlet_kernels_cuda::{
     ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
-    Choice, CombineBuffers, ExpertMap, IndexWidth, Layer, LayerShape, Library, MixtureShape, ProductShape,
-    Queue, ServeError, Weights,
+    CombineBuffers, ExpertMap, IndexWidth, Layer, Library, MixtureShape, Queue, ServeError,
 };
-use gauntlet_operations::{Form, OutputFormat, Packing, TokenFormat};
 use lru::LruCache;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
+use crate::stack::{Addresses, LayerKey, Stack, token_format};
 use crate::{attention, error, gemm};
 
 /// Layers that stay registered. Each has its plans and encoded maps, not the weights.
@@ -36,79 +34,33 @@ pub struct CudaLibrary {
     captured_attention: RefCell<Vec<Rc<AttentionPlan>>>,
 }
 
-/// Weights by their addresses. Memory that is freed and given out again serves as well: a layer keeps no values.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct LayerKey {
-    groups: usize,
-    n: usize,
-    k: usize,
-    /// Values and block scales of the first and of the second weights.
-    addresses: [u64; 4],
-    /// Bits of the tensor scales of the tokens, the first and the second weights, for each group.
-    scales: [Vec<u32>; 3],
-    output: OutputFormat,
-    tokens: TokenFormat,
-    packing: Packing,
-}
+/// The sizes and formats of attention: the same for many calls, so it is made once.
+#[pyclass(frozen, eq, name = "AttentionShape")]
+#[derive(PartialEq)]
+pub struct Shape(AttentionShape);
 
-impl LayerKey {
+#[pymethods]
+impl Shape {
+    /// `sizes` and `words` as [`attention::attention`] takes them.
+    #[new]
     fn new(
-        (groups, n, k): (usize, usize, usize),
-        addresses: [u64; 4],
-        scales: (Vec<f32>, Vec<f32>, Vec<f32>),
-        formats: (&str, &str, &str),
+        sizes: (usize, usize, usize, usize, usize, usize),
+        words: (&str, &str, &str),
+        causal: bool,
     ) -> PyResult<Self> {
-        Ok(Self {
-            groups,
-            n,
-            k,
-            addresses,
-            scales: [scales.0, scales.1, scales.2]
-                .map(|scales| scales.into_iter().map(f32::to_bits).collect()),
-            output: gemm::format(formats.1)?,
-            tokens: token_format(formats.0)?,
-            packing: packing_named(formats.2)?,
-        })
-    }
-
-    fn shape(&self) -> LayerShape {
-        LayerShape {
-            products: vec![ProductShape { n: self.n, k: self.k }; self.groups],
-            form: if self.addresses[2] == 0 {
-                Form::Plain
-            } else {
-                Form::Swiglu
-            },
-            output: self.output,
-            tokens: self.tokens,
-        }
-    }
-
-    fn weights(&self) -> Vec<Weights> {
-        let place = |address: u64, group: usize, bytes: usize| match address {
-            0 => 0,
-            address => address + (group * self.n * bytes) as u64,
-        };
-        let scale = |of: usize, group: usize| {
-            let numbers = [&self.scales[0], &self.scales[of]].map(|scales| {
-                let bits = scales.get(group).or_else(|| scales.first());
-                bits.map_or(1.0, |bits| f32::from_bits(*bits))
-            });
-            numbers[0] * numbers[1]
-        };
-        // Rows of weights are padded; see `_cuda.padded`.
-        let depth = self.k.next_multiple_of(DEPTH_STEP);
-        let [values, scales, values2, scales2] = self.addresses;
-        (0..self.groups)
-            .map(|group| Weights {
-                packed: [place(values, group, depth / 2), place(values2, group, depth / 2)],
-                scales: [
-                    place(scales, group, depth / 16),
-                    place(scales2, group, depth / 16),
-                ],
-                scale: [scale(1, group), scale(2, group)],
-            })
-            .collect()
+        let (batch, heads, kv_heads, queries, keys, head_size) = sizes;
+        Ok(Self(AttentionShape {
+            batch,
+            heads,
+            kv_heads,
+            queries,
+            keys,
+            head_size,
+            causal,
+            format: attention::operand_format(words.0)?,
+            scaling: attention::scaling(words.1)?,
+            output: gemm::format(words.2)?,
+        }))
     }
 }
 
@@ -128,10 +80,9 @@ impl CudaLibrary {
         })
     }
 
-    /// Enqueues a product on a stream: `sizes = (groups, n, k)`; addresses of the weights' values and block scales, the
-    /// second ones 0 in the plain form; tensor scales of tokens and weights; addresses of the tokens' values, their
-    /// scales (0 for 16-bit floats, which have none) and the result. `formats` name those of the tokens and the result, and how
-    /// weights are packed.
+    /// Enqueues a product on a stream: tokens of `k` values; the first weights, and the second ones of the dual form; their addresses,
+    /// tensor scales of the tokens and formats as [`LayerKey::new`] takes them; the tokens of each group; addresses of the tokens'
+    /// values, their scales (0 for 16-bit floats, which have none) and the result.
     #[expect(
         clippy::too_many_arguments,
         reason = "a struct would have to be built in each call from Python"
@@ -140,14 +91,16 @@ impl CudaLibrary {
         &self,
         stream: usize,
         is_capturing: bool,
-        sizes: (usize, usize, usize),
-        addresses: [u64; 4],
-        scales: (Vec<f32>, Vec<f32>, Vec<f32>),
-        formats: (&str, &str, &str),
+        k: usize,
+        first: &Stack,
+        second: Option<&Stack>,
+        addresses: Addresses,
+        token_scales: Vec<f32>,
+        formats: (&str, &str),
         tokens: Vec<usize>,
         buffers: (u64, u64, u64),
     ) -> PyResult<()> {
-        let key = LayerKey::new(sizes, addresses, scales, formats)?;
+        let key = LayerKey::new(k, (first, second), addresses, token_scales, formats)?;
         self.call(
             (stream, is_capturing),
             key,
@@ -159,7 +112,7 @@ impl CudaLibrary {
         )
     }
 
-    /// The same with `rows` tokens of all groups together; at the address `ends` the device reads where each group's end.
+    /// The same with `routing = (tokens of all groups together, the address at which the device reads where each group's end)`.
     #[expect(
         clippy::too_many_arguments,
         reason = "a struct would have to be built in each call from Python"
@@ -168,21 +121,22 @@ impl CudaLibrary {
         &self,
         stream: usize,
         is_capturing: bool,
-        sizes: (usize, usize, usize),
-        addresses: [u64; 4],
-        scales: (Vec<f32>, Vec<f32>, Vec<f32>),
-        formats: (&str, &str, &str),
-        rows: usize,
+        k: usize,
+        first: &Stack,
+        second: Option<&Stack>,
+        addresses: Addresses,
+        token_scales: Vec<f32>,
+        formats: (&str, &str),
+        routing: (usize, u64),
         buffers: (u64, u64, u64),
-        ends: u64,
     ) -> PyResult<()> {
-        let key = LayerKey::new(sizes, addresses, scales, formats)?;
+        let key = LayerKey::new(k, (first, second), addresses, token_scales, formats)?;
         self.call(
             (stream, is_capturing),
             key,
-            |layer| layer.plan_routed(rows),
+            |layer| layer.plan_routed(routing.0),
             // SAFETY: as in `enqueue`; the ends are a contiguous tensor of an `i32` for each group on this GPU.
-            |queue, plan| unsafe { queue.enqueue_routed(plan, &operands(buffers), ends) },
+            |queue, plan| unsafe { queue.enqueue_routed(plan, &operands(buffers), routing.1) },
         )
     }
 
@@ -256,37 +210,18 @@ impl CudaLibrary {
         })
     }
 
-    /// Enqueues attention on a stream: `sizes` and `words` as [`attention::attention`] takes them; addresses of Q, K, V and the
-    /// result; scales as the addresses of three arrays, or as three numbers of whole tensors, or neither.
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "a struct would have to be built in each call from Python"
-    )]
-    #[pyo3(signature = (stream, is_capturing, sizes, words, causal, buffers, scales, numbers))]
+    /// Enqueues attention on a stream: addresses of Q, K, V and the result; scales as the addresses of three arrays, or as three
+    /// numbers of whole tensors, or neither.
+    #[pyo3(signature = (stream, is_capturing, shape, buffers, scales, numbers))]
     fn enqueue_attention(
         &self,
         stream: usize,
         is_capturing: bool,
-        sizes: (usize, usize, usize, usize, usize, usize),
-        words: (&str, &str, &str),
-        causal: bool,
+        shape: &Shape,
         buffers: (u64, u64, u64, u64),
         scales: Option<[u64; 3]>,
         numbers: Option<[f32; 3]>,
     ) -> PyResult<()> {
-        let (batch, heads, kv_heads, queries, keys, head_size) = sizes;
-        let shape = AttentionShape {
-            batch,
-            heads,
-            kv_heads,
-            queries,
-            keys,
-            head_size,
-            causal,
-            format: attention::operand_format(words.0)?,
-            scaling: attention::scaling(words.1)?,
-            output: gemm::format(words.2)?,
-        };
         let (query, key, value, output) = buffers;
         let buffers = AttentionBuffers {
             query,
@@ -300,7 +235,7 @@ impl CudaLibrary {
             output,
         };
         guarded(|| {
-            let plan = self.library.plan_attention(&shape)?;
+            let plan = self.library.plan_attention(&shape.0)?;
             let queue = self.queue(stream)?;
             queue.reserve_attention(&plan)?;
             // SAFETY: as in `enqueue`, of the package's `_cuda_attention.py`; the scales are contiguous tensors of f32.
@@ -340,14 +275,6 @@ fn index_width(bytes: usize) -> PyResult<IndexWidth> {
     }
 }
 
-fn packing_named(name: &str) -> PyResult<Packing> {
-    match name {
-        "canonical" => Ok(Packing::Canonical),
-        "steps" => Ok(Packing::Steps),
-        other => Err(error::value(format!("there is no packing `{other}`"))),
-    }
-}
-
 /// Values and scales.
 type PackedArrays<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u8>>);
 
@@ -382,13 +309,6 @@ pub fn pack_steps<'py>(
     Ok((packed.0.into_pyarray(py), packed.1.into_pyarray(py)))
 }
 
-fn token_format(name: &str) -> PyResult<TokenFormat> {
-    match name {
-        "nvfp4" => Ok(TokenFormat::Nvfp4),
-        other => gemm::float("tokens", other).map(TokenFormat::from),
-    }
-}
-
 impl CudaLibrary {
     /// Plans a call of a layer and enqueues it on a stream. The plan of a call that is being captured is kept for good.
     fn call(
@@ -416,11 +336,7 @@ impl CudaLibrary {
         if let Some(layer) = layers.get(&key) {
             return Ok(Rc::clone(layer));
         }
-        let choice = match key.packing {
-            Packing::Canonical => Choice::Automatic,
-            packing => Choice::Repacked(packing),
-        };
-        let made = Layer::new(&self.library, key.shape(), key.weights(), choice)?;
+        let made = Layer::new(&self.library, key.shape(), key.weights(), key.choice())?;
         let made = Rc::new(made);
         layers.put(key, Rc::clone(&made));
         Ok(made)

@@ -12,6 +12,7 @@ mod cuda;
 mod engine;
 mod error;
 mod gemm;
+mod stack;
 mod tensor;
 
 use pyo3::prelude::*;
@@ -25,11 +26,13 @@ mod _native {
     #[pymodule_export]
     use crate::command::{main, version};
     #[pymodule_export]
-    use crate::cuda::{CudaLibrary, pack_steps};
+    use crate::cuda::{CudaLibrary, Shape, pack_steps};
     #[pymodule_export]
     use crate::engine::{set_threads, threads};
     #[pymodule_export]
     use crate::gemm::{Matrices, grouped_mm, grouped_mm_of_floats, moe};
+    #[pymodule_export]
+    use crate::stack::Stack;
     #[pymodule_export]
     use crate::tensor::{dequantize, quantize};
 }

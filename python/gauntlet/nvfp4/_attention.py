@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -53,19 +55,25 @@ def attention(
         TypeError: An argument is of another type.
         ValueError: A shape, stride, device or scale does not fit, or, on the CPU, a value is not finite.
     """
-    scales = {"query_scale": query_scale, "key_scale": key_scale, "value_scale": value_scale}
     if getattr(query, "is_cuda", False):
-        from gauntlet.nvfp4 import _cuda_attention
-
-        quick = _cuda_attention.quick(query, key, value, (query_scale, key_scale, value_scale), is_causal, out_dtype)
+        quick = _on_gpu().quick(query, key, value, (query_scale, key_scale, value_scale), is_causal, out_dtype)
         if quick is not None:
             return quick
+    scales = {"query_scale": query_scale, "key_scale": key_scale, "value_scale": value_scale}
     if _arrays.is_foreign(query):
         tensors = {name: _arrays.imported(scale) for name, scale in scales.items()}
         operands = (_arrays.imported(array) for array in (query, key, value))
         result = attention(*operands, **tensors, is_causal=is_causal, out_dtype=out_dtype)
         return _arrays.exported(result, query)
     return _checked(query, key, value, scales, is_causal, out_dtype)
+
+
+@functools.cache
+def _on_gpu() -> ModuleType:
+    """As `_products.on_gpu`, for attention."""
+    from gauntlet.nvfp4 import _cuda_attention
+
+    return _cuda_attention
 
 
 def _checked(query: Any, key: Any, value: Any, scales: dict[str, Any], is_causal: bool, out_dtype: Any) -> Any:
@@ -87,9 +95,7 @@ def _checked(query: Any, key: Any, value: Any, scales: dict[str, Any], is_causal
     scaling, arrays = _scales(dtype, scales, sizes)
     output = _arrays.dtype_argument("out_dtype", out_dtype, "float16" if dtype in SCALED else dtype, query)
     if device != "cpu":
-        from gauntlet.nvfp4 import _cuda_attention
-
-        return _cuda_attention.attention(query, key, value, arrays, scaling, is_causal, output)
+        return _on_gpu().attention(query, key, value, arrays, scaling, is_causal, output)
     flat = _by_head(arrays, scaling, sizes)
     data = _native.attention(
         (_arrays.flat_bytes(query), flat[0]),

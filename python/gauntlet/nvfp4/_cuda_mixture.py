@@ -39,7 +39,7 @@ class Arrangement(NamedTuple):
         weights = weights.contiguous()
         output = torch.empty((self.sizes[0], self.sizes[3]), dtype=dtype, device=results.device)
         device = results.get_device()
-        libraries.of(device).enqueue_combine(
+        libraries.of[device].enqueue_combine(
             current_stream(device),
             self.sizes,
             (results.data_ptr(), self.rows.data_ptr(), weights.data_ptr(), output.data_ptr()),
@@ -86,7 +86,7 @@ def arranged(
     gathered = torch.empty((slots, width), dtype=hidden.dtype, device=hidden.device)
     results = tuple(one.data_ptr() for one in (ends, tokens, row_experts, rows, gathered))
     device = hidden.get_device()
-    libraries.of(device).enqueue_arrange(
+    libraries.of[device].enqueue_arrange(
         current_stream(device),
         sizes,
         (topk_ids.data_ptr(), hidden.data_ptr()),

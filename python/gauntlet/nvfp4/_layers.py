@@ -9,7 +9,7 @@ import numpy as np
 from gauntlet import _native
 from gauntlet.nvfp4 import _arrays
 from gauntlet.nvfp4._activations import Activation
-from gauntlet.nvfp4._products import FLOATS, Weights, check_floats, grouped_mm, registered
+from gauntlet.nvfp4._products import FLOATS, Weights, check_floats, grouped_mm, on_gpu, registered
 from gauntlet.nvfp4._tensor import Tensor
 
 
@@ -28,15 +28,12 @@ def linear(x: Any, weight: Tensor | Weights, bias: Any = None, *, out_dtype: Any
     Raises:
         As `grouped_mm`.
     """
-    is_matrix = len(getattr(weight, "shape", ())) == 2
-    if bias is None and is_matrix and getattr(x, "is_cuda", False) and x.ndim > 1 and x.shape[-1] == weight.shape[1]:
-        from gauntlet.nvfp4 import _cuda
-
-        quick = _cuda.quick(x.reshape(-1, weight.shape[1]), weight, None, None, None, out_dtype or x.dtype)
+    if bias is None and getattr(x, "is_cuda", False):
+        quick = on_gpu().linear(x, weight, out_dtype)
         if quick is not None:
-            return quick.view(*x.shape[:-1], quick.shape[1])
+            return quick
     check_floats("x", x)
-    if not is_matrix:
+    if len(getattr(weight, "shape", ())) != 2:
         raise ValueError(f"weight: its shape is {getattr(weight, 'shape', None)}; give [n, k]")
     n, dtype = weight.shape[0], _arrays.dtype_argument("out_dtype", out_dtype, _arrays.dtype_name(x), x)
     flat = x.reshape(-1, x.shape[-1]) if x.ndim else x

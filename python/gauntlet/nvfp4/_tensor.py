@@ -74,7 +74,7 @@ class Tensor:
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of the elements: ``(rows, columns)``, or ``(groups, rows, columns)``."""
-        *outer, half = (int(size) for size in self.values.shape)
+        *outer, half = self.values.shape
         return (*outer, 2 * half)
 
     @property

@@ -131,7 +131,7 @@ def _grouped_mm(
 
         factors = (tensor_scales, 1), (weight_tensor_scales, len(sizes))
         if _cuda.fits(values, scales, (weight_values, weight_scales), sizes) and _cuda.are_scales(*factors):
-            first = (weight_values, weight_scales, weight_tensor_scales)
+            first = _cuda.Matrices.of(weight_values, weight_scales, weight_tensor_scales)
             return _cuda.enqueue(values, scales, tensor_scales, first, None, sizes, out_dtype)
     tokens = Tensor(values, scales, tuple(tensor_scales))
     weights = Tensor(weight_values, weight_scales, tuple(weight_tensor_scales))
@@ -197,8 +197,8 @@ def _swiglu_grouped_mm(
         factors = (tensor_scales, 1), (gate_tensor_scales, len(sizes)), (up_tensor_scales, len(sizes))
         matrices = (gate_values, gate_scales, up_values, up_scales)
         if _cuda.fits(values, scales, matrices, sizes) and _cuda.are_scales(*factors):
-            first = (gate_values, gate_scales, gate_tensor_scales)
-            second = (up_values, up_scales, up_tensor_scales)
+            first = _cuda.Matrices.of(gate_values, gate_scales, gate_tensor_scales)
+            second = _cuda.Matrices.of(up_values, up_scales, up_tensor_scales)
             return _cuda.enqueue(values, scales, tensor_scales, first, second, sizes, out_dtype)
     tokens = Tensor(values, scales, tuple(tensor_scales))
     gate = Tensor(gate_values, gate_scales, tuple(gate_tensor_scales))
