@@ -138,18 +138,19 @@ fn a_function_on_the_host_has_no_device_to_trace() {
     if !has_numpy() {
         return;
     }
-    let place = Place::new();
+    // A worker reads nothing in the folder of the workers' folders but its own.
+    let (place, workers) = (Place::new(), Place::new());
     let kernel = place.write("kernel.py", "def f(x, weight):\n    return x * weight\n");
     let suite = "[[benchmark]]\nname = \"tiny\"\nrms-norm = { rows = 2, columns = 8 }\n";
     let suite = Suite::parse(suite, Path::new("suite.toml"), gauntlet_families::TASKS).unwrap();
     let sizes = &suite.benchmark[0].sizes;
-    let python = format!("GAUNTLET_PYTHON={}", interpreter().unwrap().display());
+    let python = format!("GAUNTLET_PYTHON={}", interpreter().unwrap());
     let text = format!("{}:f", kernel.display());
     let program = env!("CARGO_BIN_EXE_gauntlet");
     let words = [&python, program, "worker", "python", &text, "--tensors", "cpu"];
     let command = WorkerCommand::new("/usr/bin/env", words.map(Into::into));
     let (mut worker, description) =
-        WorkerProcess::start(&command, place.folder.path(), Timeouts::default()).unwrap();
+        WorkerProcess::start(&command, workers.folder.path(), Timeouts::default()).unwrap();
     assert!(!description.activity);
     worker.build(sizes, &Parameters::new()).unwrap();
     let file = worker.folder().join("inputs");
