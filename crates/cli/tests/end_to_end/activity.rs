@@ -1,5 +1,7 @@
 //! What a device does in calls, as a worker in the place of one on a GPU tells it.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,5 +1,7 @@
 //! What the GPU did in traced calls, in each kind of report.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use anstream::adapter::strip_str;
 use gauntlet_judge::Comparison;
 use gauntlet_report::{Detail, Rendered, comparison};

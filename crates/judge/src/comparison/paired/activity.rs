@@ -39,7 +39,8 @@ impl PairedComparison<'_> {
             return Ok(traced);
         }
         let failed = |failure: ExaminationFailure| match failure.worker_error() {
-            Some(error) => Ok(error.to_string()),
+            // A message may end with lines of the worker's standard error.
+            Some(error) => Ok(error.to_string().lines().next().unwrap_or_default().to_owned()),
             None => Err(failure),
         };
         let mut worker = match self.workshop.start_trial(arm, side) {
