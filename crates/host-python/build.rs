@@ -9,8 +9,10 @@ use std::process::Command;
 fn main() -> Result<(), Box<dyn Error>> {
     let sources = "../python-loop/src";
     println!("cargo:rerun-if-changed={sources}");
-    // The loop is compiled with this file too.
-    println!("cargo:rerun-if-changed=../worker/src/turns.rs");
+    // The loop is compiled with these files too.
+    for file in ["activity", "burst", "cupti", "turns"] {
+        println!("cargo:rerun-if-changed=../worker/src/{file}.rs");
+    }
     let library = PathBuf::from(env::var("OUT_DIR")?).join("loop.so");
     let mut compiler = Command::new(env::var("RUSTC")?);
     compiler

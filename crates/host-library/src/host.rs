@@ -7,7 +7,7 @@ use gauntlet_host_native::{
     Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, Scope, bad_request, refused,
 };
 use gauntlet_parameters::Parameters;
-use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
+use gauntlet_worker::protocol::{self, CallActivity, CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Turns, probe};
 
 use crate::function::Function;
@@ -162,6 +162,7 @@ impl Host for LibraryHost {
             memory: Some(probe()),
             device_times: matches!(self.place, Place::Cuda(_)),
             heat: matches!(self.place, Place::Cpu(_)),
+            activity: matches!(self.place, Place::Cuda(_)),
             row_major: true,
         }
     }
@@ -182,6 +183,16 @@ impl Host for LibraryHost {
         match place {
             Place::Cpu(place) => place.compute(planned, &case.outputs, &mut call, results),
             Place::Cuda(place) => place.compute(planned, &case.outputs, &mut call, results),
+        }
+    }
+
+    fn trace(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<CallActivity>, Failure> {
+        let (case, mut call, place) = self.called()?;
+        match place {
+            Place::Cpu(_) => Err(refused(
+                "there is no device to trace: the function computes on the host",
+            )),
+            Place::Cuda(place) => place.trace(planned, &case.outputs, &mut call, results),
         }
     }
 

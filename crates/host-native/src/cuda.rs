@@ -21,6 +21,7 @@ use crate::evict::Eviction;
 use crate::pause::Pause;
 use crate::service::{Addresses, Call, Planned, broken, gone, ready};
 use crate::staging::Staging;
+use crate::tracing::Tracing;
 
 /// The exit code when the device becomes unusable for this process: EX_SOFTWARE of sysexits.h.
 const EXIT_CODE: i32 = 70;
@@ -49,6 +50,8 @@ pub struct CudaPlace {
     /// The way of tensors from and to a coordinator that holds the worker, and the number of the load that it belongs to.
     staging: Option<(usize, Staging)>,
     monitor: Option<Monitor>,
+    /// Present while calls are traced.
+    pub(crate) tracing: Option<Tracing>,
     stream: Stream,
     context: Context,
     calls: usize,
@@ -71,6 +74,7 @@ impl CudaPlace {
             idle: 0.0,
             staging: None,
             monitor: Monitor::new(&device).ok(),
+            tracing: None,
             stream,
             context,
             calls: 0,
@@ -194,14 +198,20 @@ impl CudaPlace {
     /// Times a call from an idle device to an idle device. On the device alone it is launched behind a gate, and if the device
     /// is still at work after everything on the stream has ended, the rest was on another stream, and counts too. A
     /// whole call has no gate, and its time is the host's.
-    fn timed(&self, call: &mut dyn Call, scope: Scope) -> Result<Sample, Failure> {
+    fn timed(&mut self, call: &mut dyn Call, scope: Scope) -> Result<Sample, Failure> {
         let [begin, end] = &self.events;
-        if scope == Scope::Device {
-            self.pause.queue(&self.stream).map_err(driver_failure)?;
+        let close = || self.pause.queue(&self.stream).map_err(driver_failure);
+        match &self.tracing {
+            Some(tracing) => tracing.begin(&self.stream, close)?,
+            None if scope == Scope::Device => close()?,
+            None => {}
         }
         let start = Instant::now();
         begin.record(&self.stream).map_err(driver_failure)?;
         let called = call.call();
+        if let Some(tracing) = &self.tracing {
+            tracing.mark(&self.stream)?;
+        }
         let recorded = end.record(&self.stream);
         let ended = recorded.and_then(|()| self.stream.synchronise());
         let on_stream = start.elapsed().as_secs_f64();
@@ -209,6 +219,9 @@ impl CudaPlace {
         let whole = start.elapsed().as_secs_f64();
         called?;
         ended.and(synchronised).map_err(driver_failure)?;
+        if let Some(tracing) = &mut self.tracing {
+            tracing.end()?;
+        }
         let kernel = end.since(begin).map_err(driver_failure)?.as_secs_f64();
         let rest = whole - on_stream - 2.0 * self.idle;
         Ok(Sample {

@@ -30,6 +30,7 @@ mod pause;
 mod scope;
 mod service;
 mod staging;
+mod tracing;
 
 pub use arguments::{Argument, ArgumentError, Bound, Passed};
 pub use cpu::CpuPlace;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{
-    CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample, Scope, Turn,
+    CallActivity, CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample, Scope, Turn,
 };
 use gauntlet_worker::{Calls, Service, Turns};
 
@@ -72,6 +72,19 @@ pub trait Host {
     /// If a call fails.
     fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure>;
 
+    /// Calls the kernel built last once for each planned copy, appends the outputs as [`compute`](Self::compute) does, and
+    /// says what the device did in each call. Only for hosts whose description says `activity`.
+    ///
+    /// # Errors
+    /// If a call fails, or the device cannot be traced.
+    fn trace(
+        &mut self,
+        _planned: &Planned<'_>,
+        _results: &mut Vec<u8>,
+    ) -> Result<Vec<CallActivity>, Failure> {
+        Err(refused("this worker does not trace its device"))
+    }
+
     /// Calls the kernel built last once for each planned copy, and takes turns with the coordinator. Only for hosts whose
     /// description names their memory.
     ///
@@ -116,6 +129,17 @@ impl<H: Host> HostService<H> {
         is_timed: bool,
         scope: Scope,
     ) -> Result<Vec<Sample>, Failure> {
+        self.kept(copies, poison, (is_timed, scope), H::compute)
+    }
+
+    /// Lets the host call the kernel on these copies, and keeps the results. `compute` returns one value for each call.
+    fn kept<T>(
+        &mut self,
+        copies: &[usize],
+        poison: u8,
+        (is_timed, scope): (bool, Scope),
+        compute: impl FnOnce(&mut H, &Planned<'_>, &mut Vec<u8>) -> Result<Vec<T>, Failure>,
+    ) -> Result<Vec<T>, Failure> {
         // The memory of the request before is used again.
         self.results.clear();
         self.calls = 0;
@@ -128,9 +152,9 @@ impl<H: Host> HostService<H> {
             scope,
             heat: &[],
         };
-        let samples = self.host.compute(&planned, &mut self.results)?;
-        self.calls = samples.len();
-        Ok(samples)
+        let computed = compute(&mut self.host, &planned, &mut self.results)?;
+        self.calls = computed.len();
+        Ok(computed)
     }
 }
 
@@ -168,6 +192,10 @@ impl<H: Host> Service for HostService<H> {
 
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
         self.calls(&calls.copies, POISON, true, calls.scope)
+    }
+
+    fn activity(&mut self, copies: &[usize]) -> Result<Vec<CallActivity>, Failure> {
+        self.kept(copies, POISON, (false, Scope::Device), H::trace)
     }
 
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {

@@ -4,7 +4,7 @@ use gauntlet_host_native::{Addresses, Call, CudaPlace, Host, Planned, bad_reques
 use gauntlet_kernels_cuda::compiler::{Compiler, Origin};
 use gauntlet_kernels_cuda::driver::{Dimensions, Function, Stream};
 use gauntlet_parameters::Parameters;
-use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
+use gauntlet_worker::protocol::{self, CallActivity, CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Turns, probe};
 
 use crate::compiled::{compiled, planned, resources};
@@ -150,6 +150,7 @@ impl Host for NvrtcHost {
             memory: Some(probe()),
             device_times: true,
             heat: false,
+            activity: true,
             row_major: true,
         }
     }
@@ -164,6 +165,11 @@ impl Host for NvrtcHost {
     fn compute(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<Sample>, Failure> {
         let (case, mut call, place) = self.called()?;
         place.compute(planned, &case.outputs, &mut call, results)
+    }
+
+    fn trace(&mut self, planned: &Planned<'_>, results: &mut Vec<u8>) -> Result<Vec<CallActivity>, Failure> {
+        let (case, mut call, place) = self.called()?;
+        place.trace(planned, &case.outputs, &mut call, results)
     }
 
     fn step(&mut self, planned: &Planned<'_>, turns: &mut Turns) -> Result<(), Failure> {

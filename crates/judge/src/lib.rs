@@ -33,11 +33,12 @@ pub use comparison::{
     measure_more, measure_observed, predict,
 };
 pub use evidence::{
-    AbortRule, Around, Busy, Candidate, CaseErrors, CaseFlaw, CaseTimes, CaseViolation, Charges, Checked,
-    Comparison, Condition, Conduct, Counters, DeviceUse, Evidence, ExecutorKind, Finding, HeatedCase,
-    HeatedSide, Heating, HostCost, HostError, JudgeError, Look, METRICS, Measurement, Metrics, Outcome,
-    PREDICTED_SPEEDUP, Part, Prediction, Preparation, Profile, Proposal, Regime, Setting, SideCharge,
-    SideUse, Spent, Suspicion, Told, Unaccounted, Unreadable, Verdict,
+    AbortRule, Around, Busy, Candidate, CaseActivity, CaseErrors, CaseFlaw, CaseTimes, CaseViolation,
+    Charges, Checked, Comparison, Condition, Conduct, Counters, DeviceActivity, DeviceUse, Evidence,
+    ExecutorKind, Finding, HeatedCase, HeatedSide, Heating, HostCost, HostError, JudgeError, KernelTime,
+    Look, METRICS, Measurement, Metrics, Outcome, PREDICTED_SPEEDUP, Part, Prediction, Preparation, Profile,
+    Proposal, Regime, Setting, SideActivity, SideCharge, SideUse, Spent, Suspicion, Told, Unaccounted,
+    Unreadable, Verdict,
 };
 pub use gauntlet_worker::protocol::Scope;
 pub use observer::{Blind, Narrowing, Observer};

@@ -3,6 +3,7 @@
 mod call;
 mod heating;
 mod returned;
+mod traced;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,6 +11,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::time::Instant;
 
+use crate::cupti::Tracer;
 use crate::device::Device;
 use crate::driver::{Driver, Handle};
 use crate::memory::{Block, Layout};
@@ -47,6 +49,8 @@ pub struct Host {
     filled: HashMap<u64, u8>,
     /// The way of tensors between a GPU and a coordinator that holds the worker.
     staging: Staging,
+    /// Present while the device's activity is traced.
+    tracer: Option<Tracer>,
 }
 
 /// The results of the last request.
@@ -82,6 +86,7 @@ impl Host {
             kept: Kept::default(),
             filled: HashMap::new(),
             staging: Staging::default(),
+            tracer: None,
         })
     }
 
@@ -226,7 +231,7 @@ impl Host {
             if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
                 turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
             }
-            let (result, seconds) = self.timed(&kernel, call, stream, whole)?;
+            let (result, seconds, activity) = self.called(python, &kernel, call, stream, whole)?;
             if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
                 turns.over(seconds).map_err(gone)?;
             }
@@ -245,7 +250,8 @@ impl Host {
             self.fill_outputs(call, poison, false)?;
             self.restore(call);
             let between = begun.elapsed().as_secs_f64() - seconds;
-            times.push(python.tuple(vec![python.float(seconds)?, python.float(between)?])?);
+            let (seconds, between) = (python.float(seconds)?, python.float(between)?);
+            times.push(python.tuple(vec![seconds, between, activity])?);
         }
         python.tuple(times)
     }

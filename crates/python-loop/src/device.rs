@@ -1,11 +1,13 @@
 //! A GPU: the clock of its work, and its second-level cache.
 
 mod load;
+mod traced;
 
 use std::ffi::c_int;
 use std::rc::Rc;
 use std::time::Instant;
 
+use crate::activity::MARK_BYTES;
 use crate::driver::{Driver, Handle, NOT_SUPPORTED, checked};
 use crate::gate::Gate;
 use crate::memory::DeviceBlock;
@@ -23,7 +25,7 @@ pub struct Device {
     gate: Gate,
     start: Handle,
     end: Handle,
-    /// Twice as long as the second-level cache: after it was filled, nothing else is in the cache.
+    /// Twice as long as the second-level cache: after it was filled, nothing else is in the cache. At least as long as a mark.
     flush: DeviceBlock,
     /// Seconds that a synchronisation of the idle device takes at most.
     idle: f64,
@@ -50,7 +52,8 @@ impl Device {
                 "an event cannot be created",
             )?;
         }
-        let flush = DeviceBlock::new(&driver, 2 * usize::try_from(cache).unwrap_or(0))?;
+        let cache = usize::try_from(cache).unwrap_or(0);
+        let flush = DeviceBlock::new(&driver, (2 * cache).max(MARK_BYTES))?;
         let gate = Gate::new(&driver, device)?;
         let mut device = Self {
             driver,

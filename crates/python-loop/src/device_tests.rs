@@ -158,6 +158,12 @@ unsafe extern "C" fn fill(target: Address, byte: u8, bytes: usize) -> c_int {
     0
 }
 
+unsafe extern "C" fn fill_on(_target: Address, _byte: u8, bytes: usize, _stream: Handle) -> c_int {
+    assert_eq!(bytes, crate::activity::MARK_BYTES);
+    called('b');
+    0
+}
+
 unsafe extern "C" fn create_event(event: *mut Handle, _flags: c_uint) -> c_int {
     // SAFETY: the caller passes a variable.
     unsafe { *event = std::ptr::null_mut() };
@@ -197,6 +203,7 @@ fn driver() -> Driver {
         launch,
         reset_persisting,
         fill,
+        fill_on,
         create_event,
         record_event,
         wait_for_event,
@@ -236,6 +243,18 @@ fn a_whole_call_is_timed_without_a_gate_until_the_whole_device_is_idle() {
         seconds >= 2e-3,
         "{seconds}: the host's time counts, not the events'"
     );
+}
+
+#[test]
+fn a_traced_call_lies_between_two_marks_behind_the_gate() {
+    let device = Device::new(driver()).unwrap();
+    CALLS.take();
+    let call = || {
+        called('k');
+        Ok::<_, String>(7)
+    };
+    assert_eq!(device.marked(std::ptr::null_mut(), call), Ok(7));
+    assert_eq!(CALLS.take(), "gbkbs");
 }
 
 #[test]

@@ -70,6 +70,7 @@ driver! {
     );
     reset_persisting = "cuCtxResetPersistingL2Cache": fn();
     fill = "cuMemsetD8_v2": fn(Address, u8, usize);
+    fill_on = "cuMemsetD8Async": fn(Address, u8, usize, Handle);
     create_event = "cuEventCreate": fn(*mut Handle, c_uint);
     record_event = "cuEventRecord": fn(Handle, Handle);
     wait_for_event = "cuEventSynchronize": fn(Handle);

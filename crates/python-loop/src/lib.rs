@@ -18,12 +18,19 @@
 //! Right before a call the coordinator may ask for a load: calls on other operands, back to back, of which nothing is kept. On
 //! a GPU the operands of the call in earnest have come by then, and are sealed until the load is over (module `opener`).
 //!
+//! `gauntlet_trace` turns the trace of the device's activity on or off (module `cupti`); while it is on, calls are not timed, and
+//! come with what the device did in them.
+//!
 //! The functions of Python are found in the running interpreter (module `python`), those of the CUDA driver in libcuda
 //! (module `driver`), so the library needs neither to be compiled.
 
+#[path = "../../worker/src/activity.rs"]
+mod activity;
 #[path = "../../worker/src/burst.rs"]
 mod burst;
 mod calls;
+#[path = "../../worker/src/cupti.rs"]
+mod cupti;
 mod device;
 #[cfg(test)]
 mod device_tests;
@@ -121,8 +128,18 @@ pub unsafe extern "C" fn gauntlet_hold(changing: Pointer) -> Pointer {
     }
 }
 
-/// Makes the calls; see [`Host::run`]. The times of a call are a tuple with the seconds of the call, and of what was done
-/// before and after it.
+/// Turns tracing on or off; see [`Host::trace`].
+///
+/// # Safety
+/// As [`gauntlet_bind`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gauntlet_trace(is_on: Pointer) -> Pointer {
+    // SAFETY: the caller vouches for it.
+    unsafe { answer(is_on, |python, is_on, host| bound(host)?.trace(python, is_on)) }
+}
+
+/// Makes the calls; see [`Host::run`]. The times of a call are a tuple with the seconds of the call, of what was done before
+/// and after it, and of what the device did in it.
 ///
 /// # Safety
 /// As [`gauntlet_load`].

@@ -74,6 +74,7 @@ interface! {
     PyLong_AsUnsignedLongLong: fn(Pointer) -> u64;
     PyLong_FromLongLong: fn(c_longlong) -> Pointer;
     PyFloat_FromDouble: fn(f64) -> Pointer;
+    PyUnicode_FromStringAndSize: fn(*const c_char, isize) -> Pointer;
     PyErr_Occurred: fn() -> Pointer;
     PyBytes_AsStringAndSize: fn(Pointer, *mut *mut c_char, *mut isize) -> c_int;
     ;
@@ -152,6 +153,12 @@ impl Python {
     pub fn integer(self, value: i64) -> Result<Object, Failed> {
         // SAFETY: the interpreter's lock is held.
         self.owned(unsafe { (self.0.PyLong_FromLongLong)(value) })
+    }
+
+    /// A string.
+    pub fn text(self, text: &str) -> Result<Object, Failed> {
+        // SAFETY: the interpreter's lock is held, and the text has so many bytes of UTF-8.
+        self.owned(unsafe { (self.0.PyUnicode_FromStringAndSize)(text.as_ptr().cast(), text.len() as isize) })
     }
 
     /// None.

@@ -3,6 +3,7 @@
 use gauntlet_judge::{Comparison, Finding, Verdict};
 use gauntlet_stats::{Criteria, Interval, median, percent, percent_interval};
 
+use crate::activity::activity_lines;
 use crate::cases::case_table;
 use crate::duration::duration;
 use crate::finding::finding;
@@ -120,6 +121,7 @@ pub fn comparison(comparison: &Comparison, void: Option<&str>, criteria: &Criter
     if let Some(declared) = &comparison.declared {
         text += &paragraph("  ", declared, 2, width);
     }
+    text += &activity_lines(comparison, width);
     let verdict = match void {
         Some(_) => Verdict::Blocked,
         None => Verdict::from(comparison.assessment.decision),

@@ -3,6 +3,7 @@
 //! Text has ANSI styles; the caller strips them where the terminal does not support them. It is laid out for the given
 //! width in columns; from 70 columns on, no line is longer than the width.
 
+mod activity;
 mod axis;
 mod bar;
 mod baseline;

@@ -6,6 +6,7 @@ use gauntlet_judge::{Comparison, Finding, Outcome, Verdict};
 use gauntlet_stats::percent_interval;
 use gauntlet_tournament::{Judged, RoundReport, TournamentReport};
 
+use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
 use crate::outline::{adoptions, cases, criteria, ground, mark, said, setting, side_name, stop, suite};
 use crate::plain::plainly;
@@ -135,7 +136,15 @@ fn case_table(comparison: &Comparison) -> String {
     if let Some(declared) = &comparison.declared {
         basis += &format!("; {declared}");
     }
-    text + &format!("\n{}.\n", escaped(basis.trim_end_matches('.')))
+    text += &format!("\n{}.\n", escaped(basis.trim_end_matches('.')));
+    if let Some(Traced { said, note }) = traced(comparison) {
+        let note = note.map_or(String::new(), |note| format!(", {note}"));
+        text += &format!("\n{TITLE}{note}:\n\n");
+        for (side, sentence) in said {
+            text += &format!("- {side}: {}\n", escaped(&sentence));
+        }
+    }
+    text
 }
 
 fn gates(findings: &[Finding]) -> String {

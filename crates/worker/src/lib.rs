@@ -5,11 +5,15 @@
 //! limit ends one worker and reaches the caller as a [`WorkerError`] with the end of the worker's standard error.
 //! [`safeguards`] lists how workers are confined on this system.
 
+pub mod activity;
+#[cfg(test)]
+mod activity_tests;
 mod artefacts;
 mod burst;
 mod census;
 mod children;
 mod confinement;
+mod cupti;
 mod error;
 mod heat;
 mod held;
@@ -36,6 +40,7 @@ pub use burst::back_to_back;
 pub use census::Census;
 pub use children::end_all_workers;
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
+pub use cupti::Tracer;
 pub use error::WorkerError;
 pub use heat::{Heat, Load};
 pub use held::{Call, Stepped, probe};

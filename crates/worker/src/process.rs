@@ -52,6 +52,8 @@ pub struct WorkerProcess {
     pub(crate) unreachable: Option<String>,
     /// Whether it can clock calls on the device alone.
     has_device_times: bool,
+    /// Whether it can say what the device did in a call.
+    tells_activity: bool,
     /// From where to where its calls are clocked.
     pub(crate) scope: Scope,
     /// Where its build's files are.
@@ -110,6 +112,7 @@ impl WorkerProcess {
             })?;
         let description = worker.describe()?;
         worker.has_device_times = description.device_times;
+        worker.tells_activity = description.activity;
         if description.device_times {
             worker.scope = Scope::Device;
         }
@@ -164,6 +167,7 @@ impl WorkerProcess {
             held: None,
             unreachable: None,
             has_device_times: false,
+            tells_activity: false,
             scope: Scope::Call,
             init: started.init,
             artefacts: artefacts.map(|artefacts| artefacts.folder.clone()),
@@ -190,6 +194,11 @@ impl WorkerProcess {
     /// Whether it can clock calls on the device alone. It does so unless [`clock_calls`](Self::clock_calls) says otherwise.
     pub fn has_device_times(&self) -> bool {
         self.has_device_times
+    }
+
+    /// Whether it can say what the device did in a call, unless a library is missing.
+    pub fn tells_activity(&self) -> bool {
+        self.tells_activity
     }
 
     /// Lets the worker clock whole calls from now on, with what the host does.

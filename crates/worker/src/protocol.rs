@@ -8,11 +8,12 @@
 //! ```
 //!
 //! The order of calls is describe, build, load, prepare, then run, time and output in any order. Build and load may be
-//! repeated; prepare comes once, after the first load; calibrate may come at any time and trace after load, and a worker may
-//! refuse either. A worker exits at end of file. Operands and results travel through files of tensors (safetensors), so
+//! repeated; prepare comes once, after the first load; calibrate may come at any time and trace and activity after load, and a
+//! worker may refuse each. A worker exits at end of file. Operands and results travel through files of tensors (safetensors), so
 //! that workers can be written in any language and never learn the seed. `docs/reference/protocol.md` documents every message and
 //! has an example worker.
 
+mod activity;
 mod turn;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use gauntlet_task::Sizes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use activity::{Activity, CallActivity, Work};
 pub use turn::{Place, Turn};
 
 /// The version of this protocol.
@@ -144,7 +146,7 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "Scope::is_call")]
         scope: Scope,
     },
-    /// Write the result of a call of the last `run` or `time` to this file (safetensors).
+    /// Write the result of a call of the last `run`, `time` or `activity` to this file (safetensors).
     Output {
         /// The file.
         path: PathBuf,
@@ -162,6 +164,13 @@ pub enum Request {
     Trace {
         /// The file.
         path: PathBuf,
+    },
+    /// Compute once for each entry of `copies`, in this order, and report what the device did in each call. No time is taken,
+    /// because that slows calls down. The results of all calls are kept for `output`. Only for workers whose description
+    /// says `activity`.
+    Activity {
+        /// The copy of the operands for each call.
+        copies: Vec<usize>,
     },
     /// Exit.
     Stop,
@@ -219,6 +228,7 @@ impl Request {
             Self::Output { .. } => "output",
             Self::Calibrate { .. } => "calibrate",
             Self::Trace { .. } => "trace",
+            Self::Activity { .. } => "activity",
             Self::Stop => "stop",
         }
     }
@@ -308,6 +318,11 @@ pub enum Answer {
         /// The measured parameters, each once.
         parameters: Vec<Parameter>,
     },
+    /// To `activity`.
+    Recorded {
+        /// In the order of the calls.
+        calls: Vec<CallActivity>,
+    },
     /// To `stop`.
     Stopped,
 }
@@ -338,6 +353,9 @@ pub struct Description {
     /// Whether it takes `heat` in `step`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub heat: bool,
+    /// Whether it can say what the device did in a call, and takes `activity`; it may still refuse, where a library is missing.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub activity: bool,
     /// Whether its kernel is given row-major tensors whatever the task's layout is, as functions of shared libraries are.
     #[serde(default, skip_serializing_if = "is_false")]
     pub row_major: bool,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use gauntlet_parameters::Parameters;
 
 use crate::protocol::{
-    Answer, CaseRequest, Description, Envelope, Failure, FailureKind, Outcome, Parameter, Reply, Request,
-    Resources, Sample, Scope,
+    Answer, CallActivity, CaseRequest, Description, Envelope, Failure, FailureKind, Outcome, Parameter,
+    Reply, Request, Resources, Sample, Scope,
 };
 
 /// The arguments of a request for timed calls.
@@ -53,6 +53,14 @@ pub trait Service {
             kind: FailureKind::Refused,
             message: "this worker does not write down what it does when; only the cuda executor does"
                 .to_owned(),
+        })
+    }
+    /// Computes once on each of these copies, keeps every result as [`time`](Self::time) does, and says what the device did in
+    /// each call. Only for workers that describe their `activity`.
+    fn activity(&mut self, _copies: &[usize]) -> Result<Vec<CallActivity>, Failure> {
+        Err(Failure {
+            kind: FailureKind::Refused,
+            message: "this worker does not trace its device".to_owned(),
         })
     }
     /// Computes once on each of these copies, with outputs that hold a byte before, and takes [turns](crate::Turns) with the
@@ -147,6 +155,9 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
         },
         Request::Trace { path } => Answer::Written {
             bytes: service.trace(&path)?,
+        },
+        Request::Activity { copies } => Answer::Recorded {
+            calls: service.activity(&copies)?,
         },
         Request::Stop => Answer::Stopped,
     })

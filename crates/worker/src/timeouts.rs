@@ -52,7 +52,7 @@ impl Timeouts {
             }
             Request::Load { .. } | Request::Output { .. } => self.transfer,
             Request::Run { .. } => self.compute,
-            Request::Time { copies, .. } => self.for_calls(copies),
+            Request::Time { copies, .. } | Request::Activity { copies } => self.for_calls(copies),
             Request::Step { copies, heat, .. } => {
                 let load = Duration::try_from_secs_f64(heat.iter().sum());
                 self.for_calls(copies).saturating_add(load.unwrap_or_default())

@@ -57,7 +57,7 @@ class Loop:
 
     def __init__(self, path):
         library = ctypes.PyDLL(path)
-        for name in ("bind", "load", "hold", "run", "write"):
+        for name in ("bind", "load", "hold", "trace", "run", "write"):
             function = getattr(library, f"gauntlet_{name}")
             function.argtypes, function.restype = [ctypes.py_object], ctypes.py_object
             setattr(self, name, function)
@@ -78,7 +78,7 @@ class Worker:
         self.default_device = "cuda" if opened == "cuda" else "cpu"
         self.task = self.kernel = self.pool = None
         self.copies, self.pipes = [], pipes
-        self.written_at = None
+        self.traced, self.written_at = [], None
 
     def shown(self, message):
         """A message with the files of a solution as the solution names them."""
@@ -110,6 +110,7 @@ class Worker:
             "memory": ctypes.addressof(_PROBE),
             "device_times": self.default_device == "cuda",
             "heat": True,
+            "activity": self.default_device == "cuda",
         }
 
     def build(self, case, parameters, artefacts=None):
@@ -215,6 +216,19 @@ class Worker:
         self._run(copies, poison, self.pipes, heat, scope)
         return {"answer": "stepped"}
 
+    def activity(self, copies):
+        if self._built().device != "cuda":
+            raise Refused("there is no device to trace: the task's tensors lie on the host")
+        try:
+            self.loop.trace(1)
+        except RuntimeError as error:
+            raise Refused(str(error)) from None
+        try:
+            self._run(copies, 255)
+        finally:
+            self.loop.trace(0)
+        return {"answer": "recorded", "calls": [_activity(traced) for traced in self.traced]}
+
     def _hold(self):
         """Where the coordinator writes inputs that lie on a GPU and are not constant, by name."""
         if self._built().device != "cuda" or not self.copies:
@@ -261,9 +275,10 @@ class Worker:
                 os._exit(70)
             raise Wrong(f"the kernel raised {told(error, self.kernel.module.__file__)}") from None
         # What this request took besides, such as making the arguments, in equal parts.
-        rest = (perf_counter() - begun - sum(call + between for call, between in times)) / len(times)
+        rest = (perf_counter() - begun - sum(call + between for call, between, _ in times)) / len(times)
+        self.traced = [traced for _, _, traced in times]
         on_device = task.device == "cuda" and scope == "device"
-        return [self._sample(call, between + max(0.0, rest), on_device) for call, between in times]
+        return [self._sample(call, between + max(0.0, rest), on_device) for call, between, _ in times]
 
     def _sample(self, call, between, on_device):
         sample = {"call": call, "phases": {"between": between}}
@@ -315,6 +330,20 @@ class Worker:
         spec, leaf = self.task.outputs[name], self.task.leaf(name)
         where = self.task.output_device(name)
         return tensors.empty(spec["data_type"], spec["shape"], self.task.library, where, leaf.get("dtype"))
+
+
+def _activity(traced):
+    """What the loop says of a traced call, as the protocol has it. The loop says in a string why it knows nothing."""
+    if isinstance(traced, str):
+        raise Refused(traced)
+    window, left_out, activities = traced
+    fields = ("work", "start", "end", "stream", "name")
+    listed = [dict(zip(fields, (WORK[work], *rest))) for work, *rest in activities]
+    return {"window": window, "left_out": left_out, "activities": listed}
+
+
+# As the loop numbers them.
+WORK = ("kernel", "copy", "fill")
 
 
 def private_streams():
@@ -369,7 +398,7 @@ def answer(worker, request):
         return {"error": {"kind": kind, "message": worker.shown(f"{call}: {told(error)}")}}
 
 
-CALLS = ("describe", "build", "load", "prepare", "run", "time", "step", "output")
+CALLS = ("describe", "build", "load", "prepare", "run", "time", "step", "activity", "output")
 
 
 def main():

@@ -98,6 +98,7 @@ impl Conduct {
             busy: busy(cases, assessment)?,
             heating: None,
             device_use: Readings::over(cases.iter().flatten().map(|one| &one.readings)),
+            device_activity: None,
             suspicion: None,
         };
         conduct.suspicion = omitted(&unaccounted)

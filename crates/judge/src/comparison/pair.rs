@@ -131,6 +131,12 @@ impl<'a> Pair<'a> {
         self.scope
     }
 
+    /// Whether each side's host can say what the device did in a call; none on a CPU.
+    pub fn tells_activity(&self) -> Option<[bool; 2]> {
+        self.scope
+            .map(|_| [&self.baseline, &self.candidate].map(Side::tells_activity))
+    }
+
     /// The readers of fresh sets of operands.
     pub fn readers(&self) -> Readers {
         let sides = [&self.baseline, &self.candidate];

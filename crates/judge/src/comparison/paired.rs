@@ -1,6 +1,7 @@
 //! A comparison in progress. It is measured pair by pair, so that several candidates can share the time and spend it
 //! where it changes a verdict.
 
+mod activity;
 mod builds;
 mod more;
 
@@ -17,7 +18,7 @@ use rayon::prelude::*;
 use super::conduct::{CaseConduct, charged, charges, heated};
 use super::dealing::{KNOWN, fits_memory, seed_of_set, sets};
 use super::pair::{Dealt, Measured, Pair, clocked};
-use super::results::OperandSet;
+use super::results::{Checker, OperandSet};
 use crate::evidence::{
     Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Setting, Spent, Suspicion,
 };
@@ -53,6 +54,8 @@ pub struct PairedComparison<'a> {
     spent_on: Spent,
     /// From where to where the calls of the last pair were clocked.
     scope: Option<Scope>,
+    /// Whether each side's host can say what the device did in a call; none on a CPU.
+    tells_activity: Option<[bool; 2]>,
     looks: Vec<Look>,
     assessment: Assessment,
     suspicion: Option<Suspicion>,
@@ -61,8 +64,9 @@ pub struct PairedComparison<'a> {
     forgiven: bool,
 }
 
-/// What a pair measured in each case, how its time was spent, and from where to where its calls were clocked.
-type PairMeasured = (Vec<Measured>, Spent, Option<Scope>);
+/// What a pair measured in each case, how its time was spent, from where to where its calls were clocked, and whether its hosts
+/// can say what the device did.
+type PairMeasured = (Vec<Measured>, Spent, Option<Scope>, Option<[bool; 2]>);
 
 struct CaseSoFar<'a> {
     case: &'a Case,
@@ -124,6 +128,7 @@ impl<'a> PairedComparison<'a> {
             spent: Duration::ZERO,
             spent_on: Spent::default(),
             scope: None,
+            tells_activity: None,
             looks: Vec::new(),
             assessment: without_interval(&names, &setting.criteria),
             suspicion: None,
@@ -199,7 +204,10 @@ impl<'a> PairedComparison<'a> {
         if self.looks.last().is_some_and(|look| self.deserves_closing(look)) {
             self.look(self.setting.measurement.open_ended)?;
         }
-        let conduct = self.conduct()?;
+        let conduct = Conduct {
+            device_activity: self.traced()?,
+            ..self.conduct()?
+        };
         let comparison = Comparison {
             cases: self.cases.iter().map(CaseSoFar::times).collect(),
             ended_early: self.ended_early(),
@@ -348,13 +356,14 @@ impl<'a> PairedComparison<'a> {
         };
         self.spent += start.elapsed();
         // Kept apart until all cases are done: a pair that dies half-way counts for none of them.
-        let (measured, spent_on, scope) = measured?;
+        let (measured, spent_on, scope, tells_activity) = measured?;
         for (one, measured) in self.cases.iter_mut().zip(measured) {
             one.blocks.extend(measured.blocks);
             one.conduct.push(measured.conduct);
         }
         self.spent_on += spent_on;
         self.scope = scope;
+        self.tells_activity = tells_activity;
         self.pairs += 1;
         Ok(())
     }
@@ -403,13 +412,13 @@ impl<'a> PairedComparison<'a> {
             };
             measured.push(pair.measure(&dealt, &orders)?);
         }
-        let scope = pair.scope();
+        let (scope, tells_activity) = (pair.scope(), pair.tells_activity());
         let spent = Spent {
             pairs: 1,
             operands,
             ..pair.end()
         };
-        Ok((measured, spent, scope))
+        Ok((measured, spent, scope, tells_activity))
     }
 
     /// These sets, where their readers can read them.

@@ -27,6 +27,8 @@ pub struct Checker<'a> {
     case: &'a Case,
     rules: Rules,
     sets: Vec<&'a OperandSet>,
+    /// What was done with the calls whose results are checked.
+    done: &'static str,
     /// A part of each set's result, once it has been needed.
     expected: Vec<Option<Expected>>,
     /// What is written into the memory of held workers, of sets that fit this program's.
@@ -43,6 +45,15 @@ impl<'a> Checker<'a> {
             expected: sets.iter().map(|_| None).collect(),
             written: sets.iter().map(|_| None).collect(),
             sets,
+            done: "timed",
+        }
+    }
+
+    /// A checker of results of calls that were traced.
+    pub fn of_traced(workshop: &'a Workshop, rules: &Rules, case: &'a Case, set: &'a OperandSet) -> Self {
+        Self {
+            done: "traced",
+            ..Self::new(workshop, rules, case, vec![set])
         }
     }
 
@@ -82,7 +93,7 @@ impl<'a> Checker<'a> {
     pub fn check(&mut self, arm: Arm, set: usize, output: &Output) -> Result<(), ExaminationFailure> {
         match self.fault(set, output)? {
             None => Ok(()),
-            Some(fault) => Err(wrong(arm, self.case, &fault)),
+            Some(fault) => Err(self.wrong(arm, &fault)),
         }
     }
 
@@ -96,7 +107,7 @@ impl<'a> Checker<'a> {
                 read = sizes.load(operands.path()).map_err(JudgeError::Inputs)?;
                 &*read
             }
-            None => return Err(touched(self.case)),
+            None => return Err(self.touched()),
         };
         let expected = match self.expected[set].take() {
             Some(expected) => expected,
@@ -123,7 +134,7 @@ impl<'a> Checker<'a> {
                 "it is not the baseline's result: NRMSE {:.2e} is over {limit:.2e}; {errors}",
                 errors.nrmse
             );
-            return Err(wrong(Arm::Candidate, self.case, &fault));
+            return Err(self.wrong(Arm::Candidate, &fault));
         }
         Ok(())
     }
@@ -132,26 +143,18 @@ impl<'a> Checker<'a> {
     pub fn files_are_untouched(&self) -> Result<(), ExaminationFailure> {
         use rayon::prelude::*;
         let untouched = self.sets.par_iter().all(|set| set.operands.are_untouched());
-        if untouched {
-            Ok(())
-        } else {
-            Err(touched(self.case))
-        }
+        if untouched { Ok(()) } else { Err(self.touched()) }
     }
-}
 
-fn touched(case: &Case) -> ExaminationFailure {
-    wrong(
-        Arm::Candidate,
-        case,
-        "the file of operands is not as it was written",
-    )
-}
+    fn touched(&self) -> ExaminationFailure {
+        self.wrong(Arm::Candidate, "the file of operands is not as it was written")
+    }
 
-fn wrong(arm: Arm, case: &Case, fault: &str) -> ExaminationFailure {
-    let reason = format!("{}, in calls that were timed: {fault}", case.name);
-    match arm {
-        Arm::Baseline => ExaminationFailure::Void(format!("the baseline is wrong: {reason}")),
-        Arm::Candidate => ExaminationFailure::Wrong(reason),
+    fn wrong(&self, arm: Arm, fault: &str) -> ExaminationFailure {
+        let reason = format!("{}, in calls that were {}: {fault}", self.case.name, self.done);
+        match arm {
+            Arm::Baseline => ExaminationFailure::Void(format!("the baseline is wrong: {reason}")),
+            Arm::Candidate => ExaminationFailure::Wrong(reason),
+        }
     }
 }

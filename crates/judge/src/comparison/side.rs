@@ -207,6 +207,11 @@ impl Side {
         self.worker.has_device_times()
     }
 
+    /// Whether its host can say what the device did in a call.
+    pub fn tells_activity(&self) -> bool {
+        self.worker.tells_activity()
+    }
+
     /// Lets its host clock whole calls.
     pub fn clock_calls(&mut self) {
         self.worker.clock_calls();

@@ -7,7 +7,7 @@ use gauntlet_worker::protocol::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{Busy, DeviceUse, Heating, Regime, Spent, Suspicion};
+use crate::evidence::{Busy, DeviceActivity, DeviceUse, Heating, Regime, Spent, Suspicion};
 
 /// The measured or recorded times, and the conclusion from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -206,6 +206,9 @@ pub struct Conduct {
     /// The state of the GPU right after the slots; none without a GPU, or if it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_use: Option<DeviceUse>,
+    /// What the GPU did in calls after the timed ones; none without a GPU, or if neither worker can tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_activity: Option<DeviceActivity>,
     /// Why the times cannot be believed; none if they can.
     pub suspicion: Option<Suspicion>,
 }

@@ -1,6 +1,7 @@
 //! Plain data: candidates, rules and findings. Nothing here runs anything.
 
 mod abort;
+mod activity;
 mod busy;
 mod candidate;
 mod comparison;
@@ -17,6 +18,7 @@ mod suspicion;
 mod verdict;
 
 pub use abort::{AbortRule, Condition, METRICS, Metrics, PREDICTED_SPEEDUP, Proposal};
+pub use activity::{CaseActivity, DeviceActivity, KernelTime, SideActivity};
 pub use busy::Busy;
 pub use candidate::{Candidate, Part};
 pub use comparison::{

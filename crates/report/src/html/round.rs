@@ -11,6 +11,7 @@ use super::phases::phases;
 use super::plan::plan;
 use super::scores::scores;
 use super::verdict_badge;
+use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
 use crate::outline::{cases, criteria, ground, interleaving, mark, peer, processes, setting, stop, suite};
 use crate::speedup::{claim, times};
@@ -212,6 +213,22 @@ pub fn case_by_case(comparison: &Comparison, criteria: &Criteria) -> Markup {
         }
         (intervals(&rows, criteria))
         p.quiet { (ground(comparison)) "." @if let Some(declared) = &comparison.declared { " " (declared) "." } }
+        (activity(comparison))
+    }
+}
+
+/// What the GPU did in traced calls.
+fn activity(comparison: &Comparison) -> Markup {
+    html! {
+        @if let Some(Traced { said, note }) = traced(comparison) {
+            h3 { (TITLE) }
+            div.scroll {
+                table {
+                    tbody { @for (side, sentence) in &said { tr { td.whole { (side) } td { (sentence) } } } }
+                }
+            }
+            @if let Some(note) = note { p.quiet { (note) "." } }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Tests of the reports on fixed results: one program, since linking one for each file takes longer than the tests.
 
+mod activity;
 mod diagnoses;
 mod explained;
 mod explanations;

@@ -11,7 +11,7 @@ use gauntlet_task::Sizes;
 use super::WorkerProcess;
 use crate::error::WorkerError;
 use crate::protocol::{
-    Answer, CaseRequest, Description, POISON, Parameter, Request, Resources, Sample, VERSION,
+    Answer, CallActivity, CaseRequest, Description, POISON, Parameter, Request, Resources, Sample, VERSION,
 };
 
 /// Most bytes of results that a worker keeps from one request.
@@ -150,6 +150,27 @@ impl WorkerProcess {
         })? {
             Answer::Written { bytes } => Ok(bytes),
             other => Err(self.wrong_answer("trace", &other)),
+        }
+    }
+
+    /// Calls once on each of these copies, and says what the device did in each call. The worker keeps all results, as for
+    /// [`time`](Self::time).
+    pub fn activity(&mut self, copies: &[usize]) -> Result<Vec<CallActivity>, WorkerError> {
+        match self.call(Request::Activity {
+            copies: copies.to_vec(),
+        })? {
+            Answer::Recorded { calls } if calls.len() == copies.len() => {
+                match calls.iter().all(CallActivity::is_possible) {
+                    true => Ok(calls),
+                    false => Err(self.garbage("activity", "work ends before it starts".to_owned(), "")),
+                }
+            }
+            Answer::Recorded { calls } => Err(self.garbage(
+                "activity",
+                format!("{} calls where {} were asked for", calls.len(), copies.len()),
+                "",
+            )),
+            other => Err(self.wrong_answer("activity", &other)),
         }
     }
 

@@ -22,7 +22,7 @@ fn kernel(text: &str, name: &str) -> KernelReport {
 }
 
 /// A judged kernel, with the findings of two gates.
-fn judged() -> ComparisonReport {
+pub fn judged() -> ComparisonReport {
     let (mut comparison, criteria) = fixture::looked_at();
     for case in &mut comparison.cases {
         let block = |process| Block::new(process, vec![case.baseline; 2], vec![case.candidate; 2]);
