@@ -1,10 +1,14 @@
 //! A block: its threads, its shared memory, its barriers.
 
 mod barriers;
+mod lanes;
+mod registers;
 
 use std::collections::HashMap;
 
 pub(crate) use barriers::Barrier;
+use lanes::Lanes;
+use registers::{OfThread, Registers};
 
 use crate::fault::Problem;
 use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special};
@@ -31,8 +35,7 @@ pub(crate) enum State {
 pub(crate) struct Thread {
     /// The next instruction.
     pub next: usize,
-    pub registers: Vec<u64>,
-    pub state: State,
+    state: State,
     /// Number of closed copy groups: of copies by threads, and of copies to global memory.
     pub groups: [u64; 2],
     /// The groups of the copies that have not landed, by kind: a number for each copy.
@@ -43,6 +46,10 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
+    pub fn state(&self) -> State {
+        self.state
+    }
+
     /// The instruction that the thread is at: a thread that has arrived at a barrier waits behind that instruction.
     pub fn place(&self) -> usize {
         match self.state {
@@ -147,6 +154,9 @@ pub(crate) struct Block {
     shape: Shape,
     /// Whole warps: threads beyond those of the launch have ended from the start.
     pub threads: Vec<Thread>,
+    pub registers: Registers,
+    /// The lanes of each warp.
+    lanes: Vec<Lanes>,
     pub shared: Shared,
     pub barriers: HashMap<u32, Barrier>,
     /// Threads that have arrived at each numbered barrier, and how many it waits for if not for all.
@@ -161,7 +171,6 @@ impl Block {
         let threads = shape.block.iter().product::<u32>() as usize;
         let thread = |number| Thread {
             next: 0,
-            registers: vec![0; registers],
             state: if number < threads {
                 State::Ready
             } else {
@@ -173,13 +182,20 @@ impl Block {
             fences: Fences::default(),
         };
         let warps = threads.div_ceil(WARP);
+        let all: Vec<Thread> = (0..warps * WARP).map(thread).collect();
+        let mut lanes = vec![Lanes::default(); warps];
+        for (number, thread) in all.iter().enumerate() {
+            lanes[number / WARP].set(number % WARP, thread.state);
+        }
         Self {
             launch,
             holds: true,
             index: shape.index,
             rank: shape.rank,
             shape,
-            threads: (0..warps * WARP).map(thread).collect(),
+            threads: all,
+            registers: Registers::new(registers, warps),
+            lanes,
             shared: Shared::new(shared_bytes),
             barriers: HashMap::new(),
             arrived: HashMap::new(),
@@ -191,17 +207,30 @@ impl Block {
     /// The value of an operand for one thread.
     #[inline]
     pub fn value(&self, thread: usize, operand: Operand) -> u64 {
-        value(&self.threads[thread].registers, operand, || {
+        value(&self.registers.of(thread), operand, || {
             self.shape.specials(thread)
         })
+    }
+
+    /// The lanes of a warp.
+    pub fn lanes(&self, warp: usize) -> Lanes {
+        self.lanes[warp]
+    }
+
+    /// Changes the state of a thread.
+    pub fn set_state(&mut self, thread: usize, state: State) {
+        self.threads[thread].state = state;
+        self.lanes[thread / WARP].set(thread % WARP, state);
     }
 
     /// Executes instructions that concern only this thread, at most `most`; returns how many.
     pub fn go_on(&mut self, thread: usize, instructions: &[Instruction], most: u32) -> u32 {
         let shape = self.shape;
-        let Thread { next, registers, .. } = &mut self.threads[thread];
-        let value =
-            |registers: &[u64], operand: Operand| value(registers, operand, || shape.specials(thread));
+        let next = &mut self.threads[thread].next;
+        let registers = &mut self.registers.of_mut(thread);
+        let value = |registers: &OfThread<&mut [u64]>, operand: Operand| {
+            value(registers, operand, || shape.specials(thread))
+        };
         for executed in 0..most {
             let Some(Instruction {
                 guard,
@@ -212,30 +241,32 @@ impl Block {
                 return executed;
             };
             *next += 1;
-            if guard.is_some_and(|(register, set)| (registers[register as usize] != 0) != set) {
+            if guard.is_some_and(|(register, set)| (registers.get(register) != 0) != set) {
                 continue;
             }
             match own {
                 Own::Compute { function, to, from } => {
                     // `from.map` is not inlined, which makes the interpreter a fifth slower.
                     let [first, second, third, fourth] = *from;
-                    registers[*to as usize] = function([
+                    let computed = function([
                         value(registers, first),
                         value(registers, second),
                         value(registers, third),
                         value(registers, fourth),
                     ]);
+                    registers.set(*to, computed);
                 }
                 Own::Join { to, from, bits } => {
                     let mask = u64::MAX >> (64 - bits);
                     let parts = from.iter().rev();
-                    registers[*to as usize] =
+                    let joined =
                         parts.fold(0, |joined, part| joined << bits | value(registers, *part) & mask);
+                    registers.set(*to, joined);
                 }
                 Own::Split { to, from, bits } => {
                     let (whole, mask) = (value(registers, *from), u64::MAX >> (64 - bits));
                     for (index, to) in to.iter().enumerate() {
-                        registers[*to as usize] = whole >> (index as u32 * bits) & mask;
+                        registers.set(*to, whole >> (index as u32 * bits) & mask);
                     }
                 }
                 Own::Branch(target) => *next = *target,
@@ -270,13 +301,13 @@ impl Block {
 
     /// Whether all its threads have ended.
     pub fn has_ended(&self) -> bool {
-        self.threads.iter().all(|thread| thread.state == State::Done)
+        self.lanes.iter().all(|lanes| lanes.done == u32::MAX)
     }
 
     /// One thread arrives at a numbered barrier and may wait there.
     pub fn meet(&mut self, thread: usize, number: u64, threads: Option<u64>, waits: bool) {
         if waits {
-            self.threads[thread].state = State::AtBarrier(number);
+            self.set_state(thread, State::AtBarrier(number));
         }
         let (arrived, expected) = self.arrived.entry(number).or_default();
         *arrived += 1;
@@ -286,25 +317,29 @@ impl Block {
 
     /// Lets the threads at a numbered barrier go on if all that it waits for have arrived.
     fn release(&mut self, number: u64) {
-        let alive = self.threads.iter().filter(|thread| thread.state != State::Done);
-        let alive = alive.count() as u64;
+        let alive: u32 = self.lanes.iter().map(|lanes| lanes.done.count_zeros()).sum();
         let Some((arrived, expected)) = self.arrived.get_mut(&number) else {
             return;
         };
-        if *arrived == 0 || *arrived < expected.unwrap_or(alive) {
+        if *arrived == 0 || *arrived < expected.unwrap_or(alive.into()) {
             return;
         }
         *arrived = 0;
-        for thread in &mut self.threads {
-            if thread.state == State::AtBarrier(number) {
-                thread.state = State::Ready;
+        self.release_all(State::AtBarrier(number));
+    }
+
+    /// Lets all threads in a state go on.
+    pub fn release_all(&mut self, waiting: State) {
+        for thread in 0..self.threads.len() {
+            if self.threads[thread].state == waiting {
+                self.set_state(thread, State::Ready);
             }
         }
     }
 
     /// Ends a thread. Barriers of all threads no longer wait for it.
     pub fn end(&mut self, thread: usize) {
-        self.threads[thread].state = State::Done;
+        self.set_state(thread, State::Done);
         let numbers: Vec<u64> = self.arrived.keys().copied().collect();
         for number in numbers {
             self.release(number);
@@ -314,9 +349,13 @@ impl Block {
 
 /// The value of an operand for a thread with these registers.
 #[inline]
-fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; SPECIALS]) -> u64 {
+fn value(
+    registers: &OfThread<impl AsRef<[u64]>>,
+    operand: Operand,
+    specials: impl FnOnce() -> [u64; SPECIALS],
+) -> u64 {
     match operand {
-        Operand::Register(register) => registers[register as usize],
+        Operand::Register(register) => registers.get(register),
         Operand::Constant(number) => number,
         Operand::Special(special) => specials()[special as usize],
         Operand::Shared(address) => {
@@ -397,7 +436,7 @@ pub(crate) mod tests {
         assert_eq!(block.threads[0].state, State::AtBarrier(1));
         block.meet(1, 1, Some(2), false);
         assert_eq!(block.threads[0].state, State::Ready);
-        block.threads[2].state = State::Done;
+        block.set_state(2, State::Done);
         block.meet(0, 0, None, true);
         block.meet(1, 0, None, true);
         assert!(

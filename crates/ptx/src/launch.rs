@@ -207,11 +207,7 @@ impl Machine<'_> {
     fn turn_of(&mut self, place: usize) -> Result<(), Fault> {
         let (block, warp) = self.warps[place];
         self.turn(block, warp)?;
-        let ended = self
-            .lanes(block, warp)
-            .iter()
-            .all(|thread| thread.state == State::Done);
-        if ended {
+        if self.blocks[block].lanes(warp).done == u32::MAX {
             self.warps.swap_remove(place);
         }
         Ok(())
@@ -252,15 +248,22 @@ impl Machine<'_> {
     fn turn(&mut self, block: usize, warp: usize) -> Result<(), Fault> {
         self.quiet += 1;
         let most = 1_u32 << self.random.random_range(0..=TURN_POWERS);
-        for thread in warp * WARP..(warp + 1) * WARP {
-            self.go_on(Who { block, thread }, most)?;
+        for lane in 0..WARP {
+            // A lane may release one behind it.
+            if self.blocks[block].lanes(warp).ready >> lane & 1 == 1 {
+                let thread = warp * WARP + lane;
+                self.go_on(Who { block, thread }, most)?;
+            }
+        }
+        let waiting = self.blocks[block].lanes(warp).at_warp;
+        if waiting == 0 {
+            return Ok(());
         }
         let kernel = self.launches[self.blocks[block].launch].kernel;
-        let places: BTreeSet<usize> = self
-            .lanes(block, warp)
-            .iter()
-            .filter(|lane| lane.state == State::AtWarp)
-            .map(|lane| lane.next)
+        let lanes = self.lanes(block, warp).iter().enumerate();
+        let places: BTreeSet<usize> = lanes
+            .filter(|(lane, _)| waiting >> lane & 1 == 1)
+            .map(|(_, thread)| thread.next)
             .collect();
         for at in places {
             let Operation::Warp(operation) = &kernel.instructions[at].operation else {
@@ -287,14 +290,11 @@ impl Machine<'_> {
             if !executed.map_err(|problem| self.fault(block, warp * WARP, at, problem))? {
                 continue;
             }
-            let threads = &mut self.blocks[block].threads[warp * WARP..][..WARP];
-            for lane in threads
-                .iter_mut()
-                .enumerate()
-                .filter(|(lane, _)| lanes >> lane & 1 == 1)
-            {
-                lane.1.state = State::Ready;
-                lane.1.next = at + 1;
+            let block = &mut self.blocks[block];
+            for lane in (0..WARP).filter(|lane| lanes >> lane & 1 == 1) {
+                let thread = warp * WARP + lane;
+                block.threads[thread].next = at + 1;
+                block.set_state(thread, State::Ready);
             }
             self.happened();
         }
@@ -305,7 +305,7 @@ impl Machine<'_> {
     /// instruction's mask that have not ended, or all lanes if it has no mask.
     fn together(&self, block: usize, warp: usize, at: usize, operation: &WarpOperation) -> Option<u32> {
         let lanes = self.lanes(block, warp);
-        let waits = |lane: &Thread| lane.state == State::AtWarp && lane.next == at;
+        let waits = |lane: &Thread| lane.state() == State::AtWarp && lane.next == at;
         let Some(mask) = operation.mask() else {
             return lanes.iter().all(waits).then_some(u32::MAX);
         };
@@ -313,7 +313,7 @@ impl Machine<'_> {
         let named = self.blocks[block].value(warp * WARP + first, mask) as u32;
         let mut together = 0;
         for (index, lane) in lanes.iter().enumerate() {
-            let is_named = named >> index & 1 == 1 && lane.state != State::Done;
+            let is_named = named >> index & 1 == 1 && lane.state() != State::Done;
             if is_named && !waits(lane) {
                 return None;
             }
@@ -326,7 +326,7 @@ impl Machine<'_> {
     /// Lets a thread run for at most `most` instructions.
     fn go_on(&mut self, who: Who, most: u32) -> Result<(), Fault> {
         let mut left = most;
-        while left > 0 && self.blocks[who.block].threads[who.thread].state == State::Ready {
+        while left > 0 && self.blocks[who.block].threads[who.thread].state() == State::Ready {
             let block = &mut self.blocks[who.block];
             let instructions = &self.launches[block.launch].kernel.instructions;
             left -= block.go_on(who.thread, instructions, left);
@@ -395,7 +395,7 @@ impl Machine<'_> {
         let mut places: Vec<String> = Vec::new();
         for (place, block) in self.blocks.iter().enumerate() {
             for (index, lanes) in block.threads.chunks(WARP).enumerate() {
-                let waiting = lanes.iter().filter(|lane| lane.state != State::Done);
+                let waiting = lanes.iter().filter(|lane| lane.state() != State::Done);
                 let mut at: Vec<_> = waiting.map(Thread::place).collect();
                 at.dedup();
                 for at in at.into_iter().take(2) {

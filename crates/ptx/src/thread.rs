@@ -104,9 +104,9 @@ impl Machine<'_> {
             Operation::Map(operation) => self.map_operation(who, operation)?,
             Operation::Tensor(operation) => self.tensor_operation(who, at, operation)?,
             Operation::Warp(_) => {
-                let thread = &mut self.blocks[who.block].threads[who.thread];
-                thread.next = at;
-                thread.state = State::AtWarp;
+                let block = &mut self.blocks[who.block];
+                block.threads[who.thread].next = at;
+                block.set_state(who.thread, State::AtWarp);
             }
         }
         Ok(Turn::Continues)
@@ -117,7 +117,8 @@ impl Machine<'_> {
     }
 
     fn set(&mut self, who: Who, register: Register, bits: u64) {
-        self.blocks[who.block].threads[who.thread].registers[register as usize] = bits;
+        let registers = &mut self.blocks[who.block].registers;
+        registers.of_mut(who.thread).set(register, bits);
     }
 
     pub fn address(&self, who: Who, address: Address) -> u64 {
