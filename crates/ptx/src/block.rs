@@ -3,12 +3,14 @@
 mod barriers;
 mod lanes;
 mod registers;
+mod shape;
 
 use std::collections::HashMap;
 
 pub(crate) use barriers::Barrier;
-use lanes::Lanes;
+pub(crate) use lanes::Lanes;
 use registers::{OfThread, Registers};
+pub(crate) use shape::Shape;
 
 use crate::fault::Problem;
 use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special};
@@ -33,8 +35,6 @@ pub(crate) enum State {
 
 #[derive(Debug)]
 pub(crate) struct Thread {
-    /// The next instruction.
-    pub next: usize,
     state: State,
     /// Number of closed copy groups: of copies by threads, and of copies to global memory.
     pub groups: [u64; 2],
@@ -43,20 +43,6 @@ pub(crate) struct Thread {
     /// How often it has arrived at its cluster's barrier.
     pub cluster_arrivals: u64,
     pub fences: Fences,
-}
-
-impl Thread {
-    pub fn state(&self) -> State {
-        self.state
-    }
-
-    /// The instruction that the thread is at: a thread that has arrived at a barrier waits behind that instruction.
-    pub fn place(&self) -> usize {
-        match self.state {
-            State::AtBarrier(_) | State::AtCluster => self.next - 1,
-            State::Ready | State::AtWarp | State::Done => self.next,
-        }
-    }
 }
 
 /// A warp-group product that may still read its operands, and the operand bytes that it read.
@@ -74,72 +60,6 @@ pub(crate) struct InFlight {
 pub(crate) struct Products {
     pub closed: Vec<Vec<InFlight>>,
     pub open: Vec<InFlight>,
-}
-
-/// The shape of a launch, and the place of a block in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// Blocks in x, y and z.
-    pub grid: [u32; 3],
-    /// Threads of a block in x, y and z.
-    pub block: [u32; 3],
-    /// The block's number in the grid.
-    pub index: u32,
-    /// Its number in its cluster.
-    pub rank: u32,
-    /// Blocks in a cluster.
-    pub cluster: u32,
-}
-
-/// The coordinates of a number in a box.
-fn coordinates(number: u32, sides: [u32; 3]) -> [u64; 3] {
-    let plane = (sides[0] * sides[1]).max(1);
-    [
-        number % sides[0].max(1),
-        number % plane / sides[0].max(1),
-        number / plane,
-    ]
-    .map(u64::from)
-}
-
-impl Shape {
-    /// The special registers of a thread, each at the index of its [`Special`]. Kernels read them once, into registers of
-    /// their own.
-    #[cold]
-    fn specials(self, thread: usize) -> [u64; SPECIALS] {
-        let Self {
-            grid,
-            block,
-            index,
-            rank,
-            cluster,
-        } = self;
-        let [x, y, z] = coordinates(thread as u32, block);
-        let [block_x, block_y, block_z] = coordinates(index, grid);
-        let [threads_x, threads_y, threads_z] = block.map(u64::from);
-        let [blocks_x, blocks_y, blocks_z] = grid.map(u64::from);
-        let lane = (thread % WARP) as u64;
-        [
-            x,
-            y,
-            z,
-            threads_x,
-            threads_y,
-            threads_z,
-            block_x,
-            block_y,
-            block_z,
-            blocks_x,
-            blocks_y,
-            blocks_z,
-            lane,
-            (thread / WARP) as u64,
-            rank.into(),
-            cluster.into(),
-            block_x / u64::from(cluster),
-            blocks_x / u64::from(cluster),
-        ]
-    }
 }
 
 #[derive(Debug)]
@@ -170,7 +90,6 @@ impl Block {
     pub fn new(launch: usize, shape: Shape, registers: usize, shared_bytes: usize) -> Self {
         let threads = shape.block.iter().product::<u32>() as usize;
         let thread = |number| Thread {
-            next: 0,
             state: if number < threads {
                 State::Ready
             } else {
@@ -213,8 +132,30 @@ impl Block {
     }
 
     /// The lanes of a warp.
-    pub fn lanes(&self, warp: usize) -> Lanes {
-        self.lanes[warp]
+    pub fn lanes(&self, warp: usize) -> &Lanes {
+        &self.lanes[warp]
+    }
+
+    /// Whether a thread can run.
+    pub fn is_ready(&self, thread: usize) -> bool {
+        self.lanes[thread / WARP].ready >> (thread % WARP) & 1 == 1
+    }
+
+    /// The next instruction of a thread.
+    pub fn next(&self, thread: usize) -> usize {
+        self.lanes[thread / WARP].next[thread % WARP]
+    }
+
+    pub fn set_next(&mut self, thread: usize, at: usize) {
+        self.lanes[thread / WARP].next[thread % WARP] = at;
+    }
+
+    /// The instruction that a thread is at: one that has arrived at a barrier waits behind that instruction.
+    pub fn place(&self, thread: usize) -> usize {
+        match self.threads[thread].state {
+            State::AtBarrier(_) | State::AtCluster => self.next(thread) - 1,
+            State::Ready | State::AtWarp | State::Done => self.next(thread),
+        }
     }
 
     /// Changes the state of a thread.
@@ -226,7 +167,7 @@ impl Block {
     /// Executes instructions that concern only this thread, at most `most`; returns how many.
     pub fn go_on(&mut self, thread: usize, instructions: &[Instruction], most: u32) -> u32 {
         let shape = self.shape;
-        let next = &mut self.threads[thread].next;
+        let next = &mut self.lanes[thread / WARP].next[thread % WARP];
         let registers = &mut self.registers.of_mut(thread);
         let value = |registers: &OfThread<&mut [u64]>, operand: Operand| {
             value(registers, operand, || shape.specials(thread))
@@ -278,9 +219,10 @@ impl Block {
 
     /// Executes an instruction that concerns only this thread, out of turn.
     pub fn execute_again(&mut self, thread: usize, instructions: &[Instruction], at: usize) {
-        let next = std::mem::replace(&mut self.threads[thread].next, at);
+        let next = self.next(thread);
+        self.set_next(thread, at);
         self.go_on(thread, instructions, 1);
-        self.threads[thread].next = next;
+        self.set_next(thread, next);
     }
 
     /// The address within this block that an address of the cluster's shared memory means.
@@ -297,6 +239,12 @@ impl Block {
                 self.rank
             )),
         }
+    }
+
+    /// The threads that have not ended.
+    pub fn left(&self) -> impl Iterator<Item = &Thread> {
+        let threads = self.threads.iter();
+        threads.filter(|thread| thread.state != State::Done)
     }
 
     /// Whether all its threads have ended.

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::block::{Block, Shape, State, Thread, WARP};
+use crate::block::{Block, Lanes, Shape, State, Thread, WARP};
 use crate::changed_maps::ChangedMaps;
 use crate::collective::Warp;
 use crate::copies::{Awaited, Copy, Kind, Way};
@@ -250,21 +250,15 @@ impl Machine<'_> {
         let most = 1_u32 << self.random.random_range(0..=TURN_POWERS);
         for lane in 0..WARP {
             // A lane may release one behind it.
-            if self.blocks[block].lanes(warp).ready >> lane & 1 == 1 {
-                let thread = warp * WARP + lane;
+            let thread = warp * WARP + lane;
+            if self.blocks[block].is_ready(thread) {
                 self.go_on(Who { block, thread }, most)?;
             }
         }
-        let waiting = self.blocks[block].lanes(warp).at_warp;
-        if waiting == 0 {
-            return Ok(());
-        }
         let kernel = self.launches[self.blocks[block].launch].kernel;
-        let lanes = self.lanes(block, warp).iter().enumerate();
-        let places: BTreeSet<usize> = lanes
-            .filter(|(lane, _)| waiting >> lane & 1 == 1)
-            .map(|(_, thread)| thread.next)
-            .collect();
+        let lanes = self.blocks[block].lanes(warp);
+        let places = Lanes::of(lanes.at_warp).map(|lane| lanes.next[lane]);
+        let places: BTreeSet<usize> = places.collect();
         for at in places {
             let Operation::Warp(operation) = &kernel.instructions[at].operation else {
                 continue;
@@ -291,9 +285,9 @@ impl Machine<'_> {
                 continue;
             }
             let block = &mut self.blocks[block];
-            for lane in (0..WARP).filter(|lane| lanes >> lane & 1 == 1) {
+            for lane in Lanes::of(lanes) {
                 let thread = warp * WARP + lane;
-                block.threads[thread].next = at + 1;
+                block.set_next(thread, at + 1);
                 block.set_state(thread, State::Ready);
             }
             self.happened();
@@ -304,29 +298,22 @@ impl Machine<'_> {
     /// The lanes that execute a warp's instruction, as a mask, if all of them have reached it: those of the
     /// instruction's mask that have not ended, or all lanes if it has no mask.
     fn together(&self, block: usize, warp: usize, at: usize, operation: &WarpOperation) -> Option<u32> {
-        let lanes = self.lanes(block, warp);
-        let waits = |lane: &Thread| lane.state() == State::AtWarp && lane.next == at;
+        let lanes = self.blocks[block].lanes(warp);
+        let waiting = lanes.waiting_at(at);
         let Some(mask) = operation.mask() else {
-            return lanes.iter().all(waits).then_some(u32::MAX);
+            return (waiting == u32::MAX).then_some(waiting);
         };
-        let first = lanes.iter().position(waits)?;
+        let first = Lanes::of(waiting).next()?;
         let named = self.blocks[block].value(warp * WARP + first, mask) as u32;
-        let mut together = 0;
-        for (index, lane) in lanes.iter().enumerate() {
-            let is_named = named >> index & 1 == 1 && lane.state() != State::Done;
-            if is_named && !waits(lane) {
-                return None;
-            }
-            together |= u32::from(is_named) << index;
-        }
+        let together = named & !lanes.done;
         // A lane that executes an instruction whose mask does not name it would wait forever.
-        (together >> first & 1 == 1).then_some(together)
+        (together & !waiting == 0 && together >> first & 1 == 1).then_some(together)
     }
 
     /// Lets a thread run for at most `most` instructions.
     fn go_on(&mut self, who: Who, most: u32) -> Result<(), Fault> {
         let mut left = most;
-        while left > 0 && self.blocks[who.block].threads[who.thread].state() == State::Ready {
+        while left > 0 && self.blocks[who.block].is_ready(who.thread) {
             let block = &mut self.blocks[who.block];
             let instructions = &self.launches[block.launch].kernel.instructions;
             left -= block.go_on(who.thread, instructions, left);
@@ -334,7 +321,7 @@ impl Machine<'_> {
                 break;
             }
             left -= 1;
-            let at = block.threads[who.thread].next;
+            let at = block.next(who.thread);
             let turn = self.step(who);
             match turn.map_err(|problem| self.fault(who.block, who.thread, at, problem))? {
                 Turn::Continues => {}
@@ -394,9 +381,9 @@ impl Machine<'_> {
     fn waiting(&self) -> String {
         let mut places: Vec<String> = Vec::new();
         for (place, block) in self.blocks.iter().enumerate() {
-            for (index, lanes) in block.threads.chunks(WARP).enumerate() {
-                let waiting = lanes.iter().filter(|lane| lane.state() != State::Done);
-                let mut at: Vec<_> = waiting.map(Thread::place).collect();
+            for index in 0..block.threads.len() / WARP {
+                let waiting = Lanes::of(!block.lanes(index).done);
+                let mut at: Vec<_> = waiting.map(|lane| block.place(index * WARP + lane)).collect();
                 at.dedup();
                 for at in at.into_iter().take(2) {
                     let (line, text) = self.kernel(place).place(at);

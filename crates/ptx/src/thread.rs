@@ -29,11 +29,11 @@ impl Machine<'_> {
     /// Executes the thread's next instruction, except warp-wide instructions and those handled by `Block::go_on`.
     pub fn step(&mut self, who: Who) -> Result<Turn, Problem> {
         let launch = &self.launches[self.blocks[who.block].launch];
-        let at = self.blocks[who.block].threads[who.thread].next;
+        let at = self.blocks[who.block].next(who.thread);
         let Some(instruction) = launch.kernel.instructions.get(at) else {
             return Err("execution runs over the end".to_owned());
         };
-        self.blocks[who.block].threads[who.thread].next = at + 1;
+        self.blocks[who.block].set_next(who.thread, at + 1);
         if let Some((register, set)) = instruction.guard
             && (self.value(who, Operand::Register(register)) != 0) != set
         {
@@ -75,7 +75,7 @@ impl Machine<'_> {
             Operation::LetNextBegin => self.let_next_begin(who.block),
             Operation::WaitForBefore if self.before_has_ended(who.block) => {}
             Operation::WaitForBefore => {
-                self.blocks[who.block].threads[who.thread].next = at;
+                self.blocks[who.block].set_next(who.thread, at);
                 return Ok(Turn::Yields);
             }
             Operation::Barrier(operation) => return self.barrier(who, operation),
@@ -105,7 +105,7 @@ impl Machine<'_> {
             Operation::Tensor(operation) => self.tensor_operation(who, at, operation)?,
             Operation::Warp(_) => {
                 let block = &mut self.blocks[who.block];
-                block.threads[who.thread].next = at;
+                block.set_next(who.thread, at);
                 block.set_state(who.thread, State::AtWarp);
             }
         }

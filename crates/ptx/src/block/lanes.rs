@@ -1,13 +1,15 @@
-//! The lanes of a warp by their states.
+//! Where the lanes of a warp are.
 
-use super::State;
+use super::{State, WARP};
 
-/// The lanes of a warp in some states, as masks: turns ask for them often, and threads are spread over memory.
+/// The lanes of a warp: masks of those in some states, and the next instruction of each. Every turn asks for them, also of warps
+/// that only wait, so they lie together and not with the rest of each thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Lanes {
     pub ready: u32,
     pub at_warp: u32,
     pub done: u32,
+    pub next: [usize; WARP],
 }
 
 impl Lanes {
@@ -21,5 +23,16 @@ impl Lanes {
         for (mask, own) in masks {
             *mask = *mask & !(1 << lane) | u32::from(state == own) << lane;
         }
+    }
+
+    /// The numbers of the lanes of a mask.
+    pub fn of(mask: u32) -> impl Iterator<Item = usize> {
+        (0..WARP).filter(move |lane| mask >> lane & 1 == 1)
+    }
+
+    /// The lanes that wait at a warp's instruction.
+    pub fn waiting_at(&self, at: usize) -> u32 {
+        let lanes = Self::of(self.at_warp).filter(|lane| self.next[*lane] == at);
+        lanes.fold(0, |mask, lane| mask | 1 << lane)
     }
 }

@@ -73,12 +73,8 @@ impl Machine<'_> {
     /// Ends the phase of the barrier of a block's cluster if all threads that have not ended have arrived.
     pub fn end_cluster_phase(&mut self, block: usize) {
         let (cluster, phase) = (self.cluster(block), self.cluster_phase(block));
-        let mut left = self.blocks[cluster.clone()]
-            .iter()
-            .flat_map(|block| &block.threads)
-            .filter(|thread| thread.state() != State::Done)
-            .peekable();
-        if left.peek().is_none() || left.any(|thread| thread.cluster_arrivals <= phase) {
+        let left = || self.blocks[cluster.clone()].iter().flat_map(Block::left);
+        if left().next().is_none() || left().any(|thread| thread.cluster_arrivals <= phase) {
             return;
         }
         self.cluster_phases.insert(cluster.start, phase + 1);
