@@ -79,6 +79,8 @@ pub(crate) struct Block {
     lanes: Vec<Lanes>,
     pub shared: Shared,
     pub barriers: HashMap<u32, Barrier>,
+    /// How often a phase of a barrier has ended, or a barrier has come or gone.
+    pub barrier_changes: u64,
     /// Threads that have arrived at each numbered barrier, and how many it waits for if not for all.
     pub arrived: HashMap<u64, (u64, Option<u64>)>,
     /// The pending products of each warp.
@@ -117,6 +119,7 @@ impl Block {
             lanes,
             shared: Shared::new(shared_bytes),
             barriers: HashMap::new(),
+            barrier_changes: 0,
             arrived: HashMap::new(),
             products: (0..warps).map(|_| Products::default()).collect(),
             tensor: TensorMemory::default(),
@@ -156,6 +159,16 @@ impl Block {
             State::AtBarrier(_) | State::AtCluster => self.next(thread) - 1,
             State::Ready | State::AtWarp | State::Done => self.next(thread),
         }
+    }
+
+    /// Whether all lanes of a warp that can run are in loops that wait for phases, none of which has ended since they asked.
+    pub fn awaits_phase(&self, warp: usize) -> bool {
+        self.lanes[warp].awaits == Some(self.barrier_changes)
+    }
+
+    /// Notes that this is so.
+    pub fn await_phase(&mut self, warp: usize) {
+        self.lanes[warp].awaits = Some(self.barrier_changes);
     }
 
     /// Changes the state of a thread.

@@ -104,7 +104,7 @@ impl Machine<'_> {
             }
             let drawn = self.random.random_range(0..choices);
             self.clock += 1;
-            let all_wait = warps == 0 || self.quiet > PATIENT_TURNS * warps;
+            let all_wait = self.all_wait();
             if drawn < warps {
                 self.turn_of(drawn)?;
             } else if drawn < warps + copies {
@@ -128,6 +128,12 @@ impl Machine<'_> {
                 return Err(Fault::Deadlock(self.waiting()));
             }
         }
+    }
+
+    /// Whether no warp has done anything for a while that another may wait for.
+    fn all_wait(&self) -> bool {
+        let warps = self.warps.len();
+        warps == 0 || self.quiet > PATIENT_TURNS * warps
     }
 
     fn next_may_begin(&self) -> bool {
@@ -248,12 +254,21 @@ impl Machine<'_> {
     fn turn(&mut self, block: usize, warp: usize) -> Result<(), Fault> {
         self.quiet += 1;
         let most = 1_u32 << self.random.random_range(0..=TURN_POWERS);
+        if self.blocks[block].awaits_phase(warp) && !self.all_wait() {
+            return Ok(());
+        }
+        let (changes, mut await_phase) = (self.blocks[block].barrier_changes, 0);
         for lane in 0..WARP {
             // A lane may release one behind it.
             let thread = warp * WARP + lane;
             if self.blocks[block].is_ready(thread) {
-                self.go_on(Who { block, thread }, most)?;
+                let awaits = self.go_on(Who { block, thread }, most)?;
+                await_phase |= u32::from(awaits) << lane;
             }
+        }
+        let own = &mut self.blocks[block];
+        if await_phase != 0 && await_phase == own.lanes(warp).ready && changes == own.barrier_changes {
+            own.await_phase(warp);
         }
         let kernel = self.launches[self.blocks[block].launch].kernel;
         let lanes = self.blocks[block].lanes(warp);
@@ -310,8 +325,10 @@ impl Machine<'_> {
         (together & !waiting == 0 && together >> first & 1 == 1).then_some(together)
     }
 
-    /// Lets a thread run for at most `most` instructions.
-    fn go_on(&mut self, who: Who, most: u32) -> Result<(), Fault> {
+    /// Lets a thread run for at most `most` instructions; returns whether it has only gone around a loop that waits for a phase. One
+    /// that asks for a phase in passing is elsewhere when it asks again.
+    fn go_on(&mut self, who: Who, most: u32) -> Result<bool, Fault> {
+        let began = self.blocks[who.block].next(who.thread);
         let mut left = most;
         while left > 0 && self.blocks[who.block].is_ready(who.thread) {
             let block = &mut self.blocks[who.block];
@@ -326,9 +343,10 @@ impl Machine<'_> {
             match turn.map_err(|problem| self.fault(who.block, who.thread, at, problem))? {
                 Turn::Continues => {}
                 Turn::Yields => break,
+                Turn::AwaitsPhase => return Ok(began == at + 1),
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Requests a copy from or to a block's shared memory, which lands later.

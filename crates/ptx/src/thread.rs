@@ -16,6 +16,8 @@ pub(crate) enum Turn {
     Continues,
     /// It waits for something that is not there yet: other threads run first.
     Yields,
+    /// It waits for the phase of a barrier of its block, which has not ended.
+    AwaitsPhase,
 }
 
 /// A thread of a launch: the index of its block among those that run, and its number in the block.
@@ -236,7 +238,7 @@ impl Machine<'_> {
             }
             BarrierOperation::Invalidate { barrier } => {
                 let barrier = self.shared_address(who, *barrier)?;
-                self.blocks[who.block].barriers.remove(&barrier);
+                self.blocks[who.block].invalidate(barrier);
             }
             BarrierOperation::Expect { barrier, expected } => {
                 let (block, barrier) = self.cluster_address(who, *barrier)?;
@@ -261,7 +263,11 @@ impl Machine<'_> {
                 let (barrier, parity) = (self.shared_address(who, *barrier)?, self.value(who, *parity));
                 let has_ended = self.blocks[who.block].phase_has_ended(barrier, parity)?;
                 self.set(who, *ended, u64::from(has_ended));
-                return Ok(if has_ended { Turn::Continues } else { Turn::Yields });
+                return Ok(if has_ended {
+                    Turn::Continues
+                } else {
+                    Turn::AwaitsPhase
+                });
             }
         }
         self.happened();

@@ -10,11 +10,14 @@ pub(crate) struct Lanes {
     pub at_warp: u32,
     pub done: u32,
     pub next: [usize; WARP],
+    /// The changes of barriers so far when all lanes that can run last found that they have to wait for another one.
+    pub awaits: Option<u64>,
 }
 
 impl Lanes {
     /// Notes the state of a lane.
     pub fn set(&mut self, lane: usize, state: State) {
+        self.awaits = None;
         let masks = [
             (&mut self.ready, State::Ready),
             (&mut self.at_warp, State::AtWarp),
