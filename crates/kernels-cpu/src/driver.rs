@@ -2,11 +2,13 @@
 //!
 //! Both kernel families implement [`TileWork`]. The schedule's stages, roles and order are interpreted here only.
 
+mod team;
+
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use gauntlet_operations::Roles;
-
+use self::team::Role;
+pub(crate) use self::team::Team;
 use crate::barrier::{Aborted, Barrier, Tally};
 use crate::memory::{AlignedBuffer, OutOfMemory};
 use crate::order::Assignment;
@@ -52,64 +54,6 @@ pub(crate) trait TileWork: Sync {
     fn reduce(&self, index: usize, state: &mut Self::State);
 }
 
-/// How the threads of the pool share the roles.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Team {
-    threads: usize,
-    producers: usize,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Role {
-    Everything { worker: usize },
-    Producer { producer: usize },
-    Consumer { worker: usize },
-}
-
-impl Team {
-    /// With specialised roles, one thread in four, and at least one, produces: per step of depth, packing costs a few
-    /// cycles, while multiplying costs cycles in proportion to the tile's rows. `None` if there is only one thread.
-    pub fn new(roles: Roles, threads: usize) -> Option<Self> {
-        match roles {
-            Roles::Unified => Some(Self {
-                threads,
-                producers: 0,
-            }),
-            Roles::Specialised => (threads >= 2).then_some(Self {
-                threads,
-                producers: (threads / 4).max(1),
-            }),
-        }
-    }
-
-    /// All threads.
-    pub fn threads(&self) -> usize {
-        self.threads
-    }
-
-    /// Threads that only prepare panels.
-    pub fn producers(&self) -> usize {
-        self.producers
-    }
-
-    /// Threads that multiply.
-    pub fn workers(&self) -> usize {
-        self.threads - self.producers
-    }
-
-    fn role(&self, thread: usize) -> Role {
-        if self.producers == 0 {
-            Role::Everything { worker: thread }
-        } else if thread < self.producers {
-            Role::Producer { producer: thread }
-        } else {
-            Role::Consumer {
-                worker: thread - self.producers,
-            }
-        }
-    }
-}
-
 /// The part of the workspace that the driver needs.
 #[derive(Debug)]
 pub(crate) struct Space<S> {
@@ -153,11 +97,11 @@ impl<S> Space<S> {
                 .map(|_| AlignedBuffer::zeroed(panel).map(Mutex::new))
                 .collect::<Result<_, _>>()
         };
-        let lanes = |producer| (producer..team.workers()).step_by(team.producers).count();
+        let lanes = |producer| (producer..team.workers()).step_by(team.producers()).count();
         Ok(Self {
-            threads: (0..team.threads).map(thread).collect::<Result<_, _>>()?,
+            threads: (0..team.threads()).map(thread).collect::<Result<_, _>>()?,
             panels: (0..team.workers()).map(slots).collect::<Result<_, _>>()?,
-            rings: (0..team.producers)
+            rings: (0..team.producers())
                 .map(|producer| Ring::new(lanes(producer), stages))
                 .collect(),
             resident: Tally::default(),
@@ -329,12 +273,12 @@ impl<W: TileWork> Driver<'_, W> {
         }
         let ThreadSpace { state, clock } = space;
         let ring = &self.space.rings[producer];
-        let workers = || (producer..self.team.workers()).step_by(self.team.producers);
+        let workers = || (producer..self.team.workers()).step_by(self.team.producers());
         let mut feeds: Vec<Feed<W::Tile>> = workers().map(|_| Feed { taken: 0, tile: None }).collect();
         let mut last = 0;
         while let Some((lane, slot)) = ring.claim(last) {
             last = lane;
-            let worker = producer + lane * self.team.producers;
+            let worker = producer + lane * self.team.producers();
             let feed = &mut feeds[lane];
             let next = feed.tile.or_else(|| {
                 let index = self.assignment.next(wave, worker, feed.taken)?;
@@ -361,8 +305,8 @@ impl<W: TileWork> Driver<'_, W> {
     /// Multiplies the panels that its producer sends.
     fn consume<const TRACED: bool>(&self, worker: usize, space: &mut ThreadSpace<W::State>) {
         let ThreadSpace { state, clock } = space;
-        let ring = &self.space.rings[worker % self.team.producers];
-        let lane = worker / self.team.producers;
+        let ring = &self.space.rings[worker % self.team.producers()];
+        let lane = worker / self.team.producers();
         let mut current = None;
         while let Some((item, slot)) = ring.take(lane) {
             let tile = match current {

@@ -1,10 +1,16 @@
 //! A block: its threads, its shared memory, its barriers.
 
 mod barriers;
+mod lanes;
+mod registers;
+mod shape;
 
 use std::collections::HashMap;
 
 pub(crate) use barriers::Barrier;
+pub(crate) use lanes::Lanes;
+use registers::{OfThread, Registers};
+pub(crate) use shape::Shape;
 
 use crate::fault::Problem;
 use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special};
@@ -29,10 +35,7 @@ pub(crate) enum State {
 
 #[derive(Debug)]
 pub(crate) struct Thread {
-    /// The next instruction.
-    pub next: usize,
-    pub registers: Vec<u64>,
-    pub state: State,
+    state: State,
     /// Number of closed copy groups: of copies by threads, and of copies to global memory.
     pub groups: [u64; 2],
     /// The groups of the copies that have not landed, by kind: a number for each copy.
@@ -40,16 +43,6 @@ pub(crate) struct Thread {
     /// How often it has arrived at its cluster's barrier.
     pub cluster_arrivals: u64,
     pub fences: Fences,
-}
-
-impl Thread {
-    /// The instruction that the thread is at: a thread that has arrived at a barrier waits behind that instruction.
-    pub fn place(&self) -> usize {
-        match self.state {
-            State::AtBarrier(_) | State::AtCluster => self.next - 1,
-            State::Ready | State::AtWarp | State::Done => self.next,
-        }
-    }
 }
 
 /// A warp-group product that may still read its operands, and the operand bytes that it read.
@@ -69,72 +62,6 @@ pub(crate) struct Products {
     pub open: Vec<InFlight>,
 }
 
-/// The shape of a launch, and the place of a block in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape {
-    /// Blocks in x, y and z.
-    pub grid: [u32; 3],
-    /// Threads of a block in x, y and z.
-    pub block: [u32; 3],
-    /// The block's number in the grid.
-    pub index: u32,
-    /// Its number in its cluster.
-    pub rank: u32,
-    /// Blocks in a cluster.
-    pub cluster: u32,
-}
-
-/// The coordinates of a number in a box.
-fn coordinates(number: u32, sides: [u32; 3]) -> [u64; 3] {
-    let plane = (sides[0] * sides[1]).max(1);
-    [
-        number % sides[0].max(1),
-        number % plane / sides[0].max(1),
-        number / plane,
-    ]
-    .map(u64::from)
-}
-
-impl Shape {
-    /// The special registers of a thread, each at the index of its [`Special`]. Kernels read them once, into registers of
-    /// their own.
-    #[cold]
-    fn specials(self, thread: usize) -> [u64; SPECIALS] {
-        let Self {
-            grid,
-            block,
-            index,
-            rank,
-            cluster,
-        } = self;
-        let [x, y, z] = coordinates(thread as u32, block);
-        let [block_x, block_y, block_z] = coordinates(index, grid);
-        let [threads_x, threads_y, threads_z] = block.map(u64::from);
-        let [blocks_x, blocks_y, blocks_z] = grid.map(u64::from);
-        let lane = (thread % WARP) as u64;
-        [
-            x,
-            y,
-            z,
-            threads_x,
-            threads_y,
-            threads_z,
-            block_x,
-            block_y,
-            block_z,
-            blocks_x,
-            blocks_y,
-            blocks_z,
-            lane,
-            (thread / WARP) as u64,
-            rank.into(),
-            cluster.into(),
-            block_x / u64::from(cluster),
-            blocks_x / u64::from(cluster),
-        ]
-    }
-}
-
 #[derive(Debug)]
 pub(crate) struct Block {
     /// The number of its launch.
@@ -147,8 +74,13 @@ pub(crate) struct Block {
     shape: Shape,
     /// Whole warps: threads beyond those of the launch have ended from the start.
     pub threads: Vec<Thread>,
+    pub registers: Registers,
+    /// The lanes of each warp.
+    lanes: Vec<Lanes>,
     pub shared: Shared,
     pub barriers: HashMap<u32, Barrier>,
+    /// How often a phase of a barrier has ended, or a barrier has come or gone.
+    pub barrier_changes: u64,
     /// Threads that have arrived at each numbered barrier, and how many it waits for if not for all.
     pub arrived: HashMap<u64, (u64, Option<u64>)>,
     /// The pending products of each warp.
@@ -160,8 +92,6 @@ impl Block {
     pub fn new(launch: usize, shape: Shape, registers: usize, shared_bytes: usize) -> Self {
         let threads = shape.block.iter().product::<u32>() as usize;
         let thread = |number| Thread {
-            next: 0,
-            registers: vec![0; registers],
             state: if number < threads {
                 State::Ready
             } else {
@@ -173,15 +103,23 @@ impl Block {
             fences: Fences::default(),
         };
         let warps = threads.div_ceil(WARP);
+        let all: Vec<Thread> = (0..warps * WARP).map(thread).collect();
+        let mut lanes = vec![Lanes::default(); warps];
+        for (number, thread) in all.iter().enumerate() {
+            lanes[number / WARP].set(number % WARP, thread.state);
+        }
         Self {
             launch,
             holds: true,
             index: shape.index,
             rank: shape.rank,
             shape,
-            threads: (0..warps * WARP).map(thread).collect(),
+            threads: all,
+            registers: Registers::new(registers, warps),
+            lanes,
             shared: Shared::new(shared_bytes),
             barriers: HashMap::new(),
+            barrier_changes: 0,
             arrived: HashMap::new(),
             products: (0..warps).map(|_| Products::default()).collect(),
             tensor: TensorMemory::default(),
@@ -191,17 +129,62 @@ impl Block {
     /// The value of an operand for one thread.
     #[inline]
     pub fn value(&self, thread: usize, operand: Operand) -> u64 {
-        value(&self.threads[thread].registers, operand, || {
+        value(&self.registers.of(thread), operand, || {
             self.shape.specials(thread)
         })
+    }
+
+    /// The lanes of a warp.
+    pub fn lanes(&self, warp: usize) -> &Lanes {
+        &self.lanes[warp]
+    }
+
+    /// Whether a thread can run.
+    pub fn is_ready(&self, thread: usize) -> bool {
+        self.lanes[thread / WARP].ready >> (thread % WARP) & 1 == 1
+    }
+
+    /// The next instruction of a thread.
+    pub fn next(&self, thread: usize) -> usize {
+        self.lanes[thread / WARP].next[thread % WARP]
+    }
+
+    pub fn set_next(&mut self, thread: usize, at: usize) {
+        self.lanes[thread / WARP].next[thread % WARP] = at;
+    }
+
+    /// The instruction that a thread is at: one that has arrived at a barrier waits behind that instruction.
+    pub fn place(&self, thread: usize) -> usize {
+        match self.threads[thread].state {
+            State::AtBarrier(_) | State::AtCluster => self.next(thread) - 1,
+            State::Ready | State::AtWarp | State::Done => self.next(thread),
+        }
+    }
+
+    /// Whether all lanes of a warp that can run are in loops that wait for phases, none of which has ended since they asked.
+    pub fn awaits_phase(&self, warp: usize) -> bool {
+        self.lanes[warp].awaits == Some(self.barrier_changes)
+    }
+
+    /// Notes that this is so.
+    pub fn await_phase(&mut self, warp: usize) {
+        self.lanes[warp].awaits = Some(self.barrier_changes);
+    }
+
+    /// Changes the state of a thread.
+    pub fn set_state(&mut self, thread: usize, state: State) {
+        self.threads[thread].state = state;
+        self.lanes[thread / WARP].set(thread % WARP, state);
     }
 
     /// Executes instructions that concern only this thread, at most `most`; returns how many.
     pub fn go_on(&mut self, thread: usize, instructions: &[Instruction], most: u32) -> u32 {
         let shape = self.shape;
-        let Thread { next, registers, .. } = &mut self.threads[thread];
-        let value =
-            |registers: &[u64], operand: Operand| value(registers, operand, || shape.specials(thread));
+        let next = &mut self.lanes[thread / WARP].next[thread % WARP];
+        let registers = &mut self.registers.of_mut(thread);
+        let value = |registers: &OfThread<&mut [u64]>, operand: Operand| {
+            value(registers, operand, || shape.specials(thread))
+        };
         for executed in 0..most {
             let Some(Instruction {
                 guard,
@@ -212,30 +195,32 @@ impl Block {
                 return executed;
             };
             *next += 1;
-            if guard.is_some_and(|(register, set)| (registers[register as usize] != 0) != set) {
+            if guard.is_some_and(|(register, set)| (registers.get(register) != 0) != set) {
                 continue;
             }
             match own {
                 Own::Compute { function, to, from } => {
                     // `from.map` is not inlined, which makes the interpreter a fifth slower.
                     let [first, second, third, fourth] = *from;
-                    registers[*to as usize] = function([
+                    let computed = function([
                         value(registers, first),
                         value(registers, second),
                         value(registers, third),
                         value(registers, fourth),
                     ]);
+                    registers.set(*to, computed);
                 }
                 Own::Join { to, from, bits } => {
                     let mask = u64::MAX >> (64 - bits);
                     let parts = from.iter().rev();
-                    registers[*to as usize] =
+                    let joined =
                         parts.fold(0, |joined, part| joined << bits | value(registers, *part) & mask);
+                    registers.set(*to, joined);
                 }
                 Own::Split { to, from, bits } => {
                     let (whole, mask) = (value(registers, *from), u64::MAX >> (64 - bits));
                     for (index, to) in to.iter().enumerate() {
-                        registers[*to as usize] = whole >> (index as u32 * bits) & mask;
+                        registers.set(*to, whole >> (index as u32 * bits) & mask);
                     }
                 }
                 Own::Branch(target) => *next = *target,
@@ -247,9 +232,10 @@ impl Block {
 
     /// Executes an instruction that concerns only this thread, out of turn.
     pub fn execute_again(&mut self, thread: usize, instructions: &[Instruction], at: usize) {
-        let next = std::mem::replace(&mut self.threads[thread].next, at);
+        let next = self.next(thread);
+        self.set_next(thread, at);
         self.go_on(thread, instructions, 1);
-        self.threads[thread].next = next;
+        self.set_next(thread, next);
     }
 
     /// The address within this block that an address of the cluster's shared memory means.
@@ -268,15 +254,21 @@ impl Block {
         }
     }
 
+    /// The threads that have not ended.
+    pub fn left(&self) -> impl Iterator<Item = &Thread> {
+        let threads = self.threads.iter();
+        threads.filter(|thread| thread.state != State::Done)
+    }
+
     /// Whether all its threads have ended.
     pub fn has_ended(&self) -> bool {
-        self.threads.iter().all(|thread| thread.state == State::Done)
+        self.lanes.iter().all(|lanes| lanes.done == u32::MAX)
     }
 
     /// One thread arrives at a numbered barrier and may wait there.
     pub fn meet(&mut self, thread: usize, number: u64, threads: Option<u64>, waits: bool) {
         if waits {
-            self.threads[thread].state = State::AtBarrier(number);
+            self.set_state(thread, State::AtBarrier(number));
         }
         let (arrived, expected) = self.arrived.entry(number).or_default();
         *arrived += 1;
@@ -286,25 +278,29 @@ impl Block {
 
     /// Lets the threads at a numbered barrier go on if all that it waits for have arrived.
     fn release(&mut self, number: u64) {
-        let alive = self.threads.iter().filter(|thread| thread.state != State::Done);
-        let alive = alive.count() as u64;
+        let alive: u32 = self.lanes.iter().map(|lanes| lanes.done.count_zeros()).sum();
         let Some((arrived, expected)) = self.arrived.get_mut(&number) else {
             return;
         };
-        if *arrived == 0 || *arrived < expected.unwrap_or(alive) {
+        if *arrived == 0 || *arrived < expected.unwrap_or(alive.into()) {
             return;
         }
         *arrived = 0;
-        for thread in &mut self.threads {
-            if thread.state == State::AtBarrier(number) {
-                thread.state = State::Ready;
+        self.release_all(State::AtBarrier(number));
+    }
+
+    /// Lets all threads in a state go on.
+    pub fn release_all(&mut self, waiting: State) {
+        for thread in 0..self.threads.len() {
+            if self.threads[thread].state == waiting {
+                self.set_state(thread, State::Ready);
             }
         }
     }
 
     /// Ends a thread. Barriers of all threads no longer wait for it.
     pub fn end(&mut self, thread: usize) {
-        self.threads[thread].state = State::Done;
+        self.set_state(thread, State::Done);
         let numbers: Vec<u64> = self.arrived.keys().copied().collect();
         for number in numbers {
             self.release(number);
@@ -314,9 +310,13 @@ impl Block {
 
 /// The value of an operand for a thread with these registers.
 #[inline]
-fn value(registers: &[u64], operand: Operand, specials: impl FnOnce() -> [u64; SPECIALS]) -> u64 {
+fn value(
+    registers: &OfThread<impl AsRef<[u64]>>,
+    operand: Operand,
+    specials: impl FnOnce() -> [u64; SPECIALS],
+) -> u64 {
     match operand {
-        Operand::Register(register) => registers[register as usize],
+        Operand::Register(register) => registers.get(register),
         Operand::Constant(number) => number,
         Operand::Special(special) => specials()[special as usize],
         Operand::Shared(address) => {
@@ -397,7 +397,7 @@ pub(crate) mod tests {
         assert_eq!(block.threads[0].state, State::AtBarrier(1));
         block.meet(1, 1, Some(2), false);
         assert_eq!(block.threads[0].state, State::Ready);
-        block.threads[2].state = State::Done;
+        block.set_state(2, State::Done);
         block.meet(0, 0, None, true);
         block.meet(1, 0, None, true);
         assert!(

@@ -95,7 +95,8 @@ impl Warp<'_> {
     }
 
     fn set(&mut self, lane: usize, register: Register, bits: u64) {
-        self.block.threads[self.index * WARP + lane].registers[register as usize] = bits;
+        let mut registers = self.block.registers.of_mut(self.index * WARP + lane);
+        registers.set(register, bits);
     }
 
     /// The operand's value in each lane, read before any lane writes.

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::block::{Block, Shape, State, Thread, WARP};
+use crate::block::{Block, Lanes, Shape, State, Thread, WARP};
 use crate::changed_maps::ChangedMaps;
 use crate::collective::Warp;
 use crate::copies::{Awaited, Copy, Kind, Way};
@@ -104,7 +104,7 @@ impl Machine<'_> {
             }
             let drawn = self.random.random_range(0..choices);
             self.clock += 1;
-            let all_wait = warps == 0 || self.quiet > PATIENT_TURNS * warps;
+            let all_wait = self.all_wait();
             if drawn < warps {
                 self.turn_of(drawn)?;
             } else if drawn < warps + copies {
@@ -128,6 +128,12 @@ impl Machine<'_> {
                 return Err(Fault::Deadlock(self.waiting()));
             }
         }
+    }
+
+    /// Whether no warp has done anything for a while that another may wait for.
+    fn all_wait(&self) -> bool {
+        let warps = self.warps.len();
+        warps == 0 || self.quiet > PATIENT_TURNS * warps
     }
 
     fn next_may_begin(&self) -> bool {
@@ -207,11 +213,7 @@ impl Machine<'_> {
     fn turn_of(&mut self, place: usize) -> Result<(), Fault> {
         let (block, warp) = self.warps[place];
         self.turn(block, warp)?;
-        let ended = self
-            .lanes(block, warp)
-            .iter()
-            .all(|thread| thread.state == State::Done);
-        if ended {
+        if self.blocks[block].lanes(warp).done == u32::MAX {
             self.warps.swap_remove(place);
         }
         Ok(())
@@ -252,16 +254,26 @@ impl Machine<'_> {
     fn turn(&mut self, block: usize, warp: usize) -> Result<(), Fault> {
         self.quiet += 1;
         let most = 1_u32 << self.random.random_range(0..=TURN_POWERS);
-        for thread in warp * WARP..(warp + 1) * WARP {
-            self.go_on(Who { block, thread }, most)?;
+        if self.blocks[block].awaits_phase(warp) && !self.all_wait() {
+            return Ok(());
+        }
+        let (changes, mut await_phase) = (self.blocks[block].barrier_changes, 0);
+        for lane in 0..WARP {
+            // A lane may release one behind it.
+            let thread = warp * WARP + lane;
+            if self.blocks[block].is_ready(thread) {
+                let awaits = self.go_on(Who { block, thread }, most)?;
+                await_phase |= u32::from(awaits) << lane;
+            }
+        }
+        let own = &mut self.blocks[block];
+        if await_phase != 0 && await_phase == own.lanes(warp).ready && changes == own.barrier_changes {
+            own.await_phase(warp);
         }
         let kernel = self.launches[self.blocks[block].launch].kernel;
-        let places: BTreeSet<usize> = self
-            .lanes(block, warp)
-            .iter()
-            .filter(|lane| lane.state == State::AtWarp)
-            .map(|lane| lane.next)
-            .collect();
+        let lanes = self.blocks[block].lanes(warp);
+        let places = Lanes::of(lanes.at_warp).map(|lane| lanes.next[lane]);
+        let places: BTreeSet<usize> = places.collect();
         for at in places {
             let Operation::Warp(operation) = &kernel.instructions[at].operation else {
                 continue;
@@ -287,14 +299,11 @@ impl Machine<'_> {
             if !executed.map_err(|problem| self.fault(block, warp * WARP, at, problem))? {
                 continue;
             }
-            let threads = &mut self.blocks[block].threads[warp * WARP..][..WARP];
-            for lane in threads
-                .iter_mut()
-                .enumerate()
-                .filter(|(lane, _)| lanes >> lane & 1 == 1)
-            {
-                lane.1.state = State::Ready;
-                lane.1.next = at + 1;
+            let block = &mut self.blocks[block];
+            for lane in Lanes::of(lanes) {
+                let thread = warp * WARP + lane;
+                block.set_next(thread, at + 1);
+                block.set_state(thread, State::Ready);
             }
             self.happened();
         }
@@ -304,29 +313,24 @@ impl Machine<'_> {
     /// The lanes that execute a warp's instruction, as a mask, if all of them have reached it: those of the
     /// instruction's mask that have not ended, or all lanes if it has no mask.
     fn together(&self, block: usize, warp: usize, at: usize, operation: &WarpOperation) -> Option<u32> {
-        let lanes = self.lanes(block, warp);
-        let waits = |lane: &Thread| lane.state == State::AtWarp && lane.next == at;
+        let lanes = self.blocks[block].lanes(warp);
+        let waiting = lanes.waiting_at(at);
         let Some(mask) = operation.mask() else {
-            return lanes.iter().all(waits).then_some(u32::MAX);
+            return (waiting == u32::MAX).then_some(waiting);
         };
-        let first = lanes.iter().position(waits)?;
+        let first = Lanes::of(waiting).next()?;
         let named = self.blocks[block].value(warp * WARP + first, mask) as u32;
-        let mut together = 0;
-        for (index, lane) in lanes.iter().enumerate() {
-            let is_named = named >> index & 1 == 1 && lane.state != State::Done;
-            if is_named && !waits(lane) {
-                return None;
-            }
-            together |= u32::from(is_named) << index;
-        }
+        let together = named & !lanes.done;
         // A lane that executes an instruction whose mask does not name it would wait forever.
-        (together >> first & 1 == 1).then_some(together)
+        (together & !waiting == 0 && together >> first & 1 == 1).then_some(together)
     }
 
-    /// Lets a thread run for at most `most` instructions.
-    fn go_on(&mut self, who: Who, most: u32) -> Result<(), Fault> {
+    /// Lets a thread run for at most `most` instructions; returns whether it has only gone around a loop that waits for a phase. One
+    /// that asks for a phase in passing is elsewhere when it asks again.
+    fn go_on(&mut self, who: Who, most: u32) -> Result<bool, Fault> {
+        let began = self.blocks[who.block].next(who.thread);
         let mut left = most;
-        while left > 0 && self.blocks[who.block].threads[who.thread].state == State::Ready {
+        while left > 0 && self.blocks[who.block].is_ready(who.thread) {
             let block = &mut self.blocks[who.block];
             let instructions = &self.launches[block.launch].kernel.instructions;
             left -= block.go_on(who.thread, instructions, left);
@@ -334,14 +338,15 @@ impl Machine<'_> {
                 break;
             }
             left -= 1;
-            let at = block.threads[who.thread].next;
+            let at = block.next(who.thread);
             let turn = self.step(who);
             match turn.map_err(|problem| self.fault(who.block, who.thread, at, problem))? {
                 Turn::Continues => {}
                 Turn::Yields => break,
+                Turn::AwaitsPhase => return Ok(began == at + 1),
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Requests a copy from or to a block's shared memory, which lands later.
@@ -394,9 +399,9 @@ impl Machine<'_> {
     fn waiting(&self) -> String {
         let mut places: Vec<String> = Vec::new();
         for (place, block) in self.blocks.iter().enumerate() {
-            for (index, lanes) in block.threads.chunks(WARP).enumerate() {
-                let waiting = lanes.iter().filter(|lane| lane.state != State::Done);
-                let mut at: Vec<_> = waiting.map(Thread::place).collect();
+            for index in 0..block.threads.len() / WARP {
+                let waiting = Lanes::of(!block.lanes(index).done);
+                let mut at: Vec<_> = waiting.map(|lane| block.place(index * WARP + lane)).collect();
                 at.dedup();
                 for at in at.into_iter().take(2) {
                     let (line, text) = self.kernel(place).place(at);

@@ -16,6 +16,8 @@ pub(crate) enum Turn {
     Continues,
     /// It waits for something that is not there yet: other threads run first.
     Yields,
+    /// It waits for the phase of a barrier of its block, which has not ended.
+    AwaitsPhase,
 }
 
 /// A thread of a launch: the index of its block among those that run, and its number in the block.
@@ -29,11 +31,11 @@ impl Machine<'_> {
     /// Executes the thread's next instruction, except warp-wide instructions and those handled by `Block::go_on`.
     pub fn step(&mut self, who: Who) -> Result<Turn, Problem> {
         let launch = &self.launches[self.blocks[who.block].launch];
-        let at = self.blocks[who.block].threads[who.thread].next;
+        let at = self.blocks[who.block].next(who.thread);
         let Some(instruction) = launch.kernel.instructions.get(at) else {
             return Err("execution runs over the end".to_owned());
         };
-        self.blocks[who.block].threads[who.thread].next = at + 1;
+        self.blocks[who.block].set_next(who.thread, at + 1);
         if let Some((register, set)) = instruction.guard
             && (self.value(who, Operand::Register(register)) != 0) != set
         {
@@ -75,7 +77,7 @@ impl Machine<'_> {
             Operation::LetNextBegin => self.let_next_begin(who.block),
             Operation::WaitForBefore if self.before_has_ended(who.block) => {}
             Operation::WaitForBefore => {
-                self.blocks[who.block].threads[who.thread].next = at;
+                self.blocks[who.block].set_next(who.thread, at);
                 return Ok(Turn::Yields);
             }
             Operation::Barrier(operation) => return self.barrier(who, operation),
@@ -104,9 +106,9 @@ impl Machine<'_> {
             Operation::Map(operation) => self.map_operation(who, operation)?,
             Operation::Tensor(operation) => self.tensor_operation(who, at, operation)?,
             Operation::Warp(_) => {
-                let thread = &mut self.blocks[who.block].threads[who.thread];
-                thread.next = at;
-                thread.state = State::AtWarp;
+                let block = &mut self.blocks[who.block];
+                block.set_next(who.thread, at);
+                block.set_state(who.thread, State::AtWarp);
             }
         }
         Ok(Turn::Continues)
@@ -117,7 +119,8 @@ impl Machine<'_> {
     }
 
     fn set(&mut self, who: Who, register: Register, bits: u64) {
-        self.blocks[who.block].threads[who.thread].registers[register as usize] = bits;
+        let registers = &mut self.blocks[who.block].registers;
+        registers.of_mut(who.thread).set(register, bits);
     }
 
     pub fn address(&self, who: Who, address: Address) -> u64 {
@@ -235,7 +238,7 @@ impl Machine<'_> {
             }
             BarrierOperation::Invalidate { barrier } => {
                 let barrier = self.shared_address(who, *barrier)?;
-                self.blocks[who.block].barriers.remove(&barrier);
+                self.blocks[who.block].invalidate(barrier);
             }
             BarrierOperation::Expect { barrier, expected } => {
                 let (block, barrier) = self.cluster_address(who, *barrier)?;
@@ -260,7 +263,11 @@ impl Machine<'_> {
                 let (barrier, parity) = (self.shared_address(who, *barrier)?, self.value(who, *parity));
                 let has_ended = self.blocks[who.block].phase_has_ended(barrier, parity)?;
                 self.set(who, *ended, u64::from(has_ended));
-                return Ok(if has_ended { Turn::Continues } else { Turn::Yields });
+                return Ok(if has_ended {
+                    Turn::Continues
+                } else {
+                    Turn::AwaitsPhase
+                });
             }
         }
         self.happened();

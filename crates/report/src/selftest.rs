@@ -1,10 +1,11 @@
 //! How often verdicts err, as tables: the lab's own by machine and truth, those of other rules, and the goals.
 
+mod goals;
+
 use gauntlet_selftest::characteristics::Characteristics;
 use gauntlet_selftest::characteristics::cell::Cell;
 use gauntlet_selftest::characteristics::effect::Effect;
 use gauntlet_selftest::characteristics::estimator::{Estimator, EstimatorCell};
-use gauntlet_selftest::characteristics::goals::{Bound, Goal, Standing};
 use gauntlet_selftest::characteristics::live::LiveComparison;
 use gauntlet_selftest::characteristics::noise::Noise;
 use gauntlet_selftest::characteristics::rule::Rule;
@@ -12,10 +13,10 @@ use gauntlet_selftest::characteristics::share::Share;
 use gauntlet_selftest::characteristics::tally::Tally;
 use gauntlet_stats::{Interval, percent, speedup_fraction};
 
+use self::goals::goals;
 use crate::outline::criteria as criteria_line;
 use crate::table::{Column, columns, table};
-use crate::text::{bold, dim, paint, paragraph, usable};
-use crate::tone::Tone;
+use crate::text::{bold, dim, paragraph, usable};
 
 /// The lab's false verdicts and power on each machine, the results of other rules on the same calls, and the state of
 /// the goals.
@@ -241,59 +242,6 @@ fn estimators_table(cells: &[EstimatorCell], width: usize) -> String {
         }
     }
     table(&header, rows, 2, width)
-}
-
-fn goals(goals: &[Goal], width: usize) -> String {
-    let count = |standing| goals.iter().filter(|goal| goal.standing == standing).count();
-    let mut text = String::new();
-    for goal in goals.iter().filter(|goal| goal.standing == Standing::Missed) {
-        text += &paragraph(&mark(Standing::Missed), &goal_line(goal), 2, width);
-    }
-    let missed = count(Standing::Missed);
-    let worst = match (missed, count(Standing::Open)) {
-        (0, 0) => Standing::Held,
-        (0, _) => Standing::Open,
-        _ => Standing::Missed,
-    };
-    let summary = format!(
-        "{} of {} goals held, {missed} missed, {} open for want of comparisons.",
-        count(Standing::Held),
-        goals.len(),
-        count(Standing::Open),
-    );
-    text + &paragraph(
-        &mark(worst),
-        &paint(summary, tone(worst).style().bold()),
-        2,
-        width,
-    )
-}
-
-fn goal_line(goal: &Goal) -> String {
-    let bound = match goal.bound {
-        Bound::AtMost(most) => format!("at most {}", hundredths(most)),
-        Bound::AtLeast(least) => format!("at least {}", hundredths(least)),
-    };
-    format!(
-        "{}: {} in {} % of {} ({bound} % wanted)",
-        goal.machine,
-        goal.what,
-        with_interval(&goal.share),
-        goal.share.of,
-    )
-}
-
-fn mark(standing: Standing) -> String {
-    let tone = tone(standing);
-    format!("{} ", paint(tone.mark(), tone.style()))
-}
-
-fn tone(standing: Standing) -> Tone {
-    match standing {
-        Standing::Held => Tone::Good,
-        Standing::Missed => Tone::Bad,
-        Standing::Open => Tone::Open,
-    }
 }
 
 /// In percent: `0.15 [0.03…0.44]`.

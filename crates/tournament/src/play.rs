@@ -1,6 +1,7 @@
 //! Playing rounds: the panel ranks, each candidate passes through the gates and gets a verdict, and the adopted
 //! candidate becomes the next baseline. Everything is in the ledger before the next step begins.
 
+mod baseline;
 mod clock;
 mod entries;
 mod history;
@@ -10,16 +11,16 @@ mod wave;
 
 use std::collections::BTreeMap;
 
-use gauntlet_judge::gates::{Examination, Gate, metrics_of_profile};
+use gauntlet_judge::gates::{Examination, Gate};
 use gauntlet_judge::ledger::RecordKind;
-use gauntlet_judge::session::{GATES, examine};
+use gauntlet_judge::session::examine;
 use gauntlet_judge::{
-    Candidate, Executor, ExecutorKind, Finding, Journal, Metrics, Proposal, RecordPlace, Verdict, Workers,
-    predict,
+    Candidate, Executor, ExecutorKind, Finding, Journal, Proposal, RecordPlace, Verdict, Workers, predict,
 };
 use gauntlet_worker::{Limits, Timeouts};
 use serde_json::json;
 
+use self::baseline::{metrics_of, next_baseline, own_baseline};
 use self::clock::Clock;
 use self::entries::{Entry, most_to_come, next_wave, queue};
 use self::history::History;
@@ -31,7 +32,7 @@ use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport};
 use crate::panel::{Dossier, Panel, Ranking};
 use crate::pitch::Pitch;
 use crate::plan::Plan;
-use crate::records::{BASELINE, Notice, RoundEnded, RoundStarted, VerdictRecord, fault};
+use crate::records::{Notice, RoundEnded, RoundStarted, VerdictRecord};
 use crate::round::Round;
 use crate::tournament::Tournament;
 
@@ -94,30 +95,6 @@ pub fn play(
         returns: returns(&rounds),
         rounds,
     })
-}
-
-fn own_baseline(round: &Round) -> Option<Candidate> {
-    let baseline = round.file().baseline.as_ref()?;
-    Some(Candidate {
-        command: round.command(&baseline.command),
-        dispatch: round.dispatch(&baseline.dispatch),
-        ..Candidate::new(BASELINE, round.baseline_schedule()?)
-    })
-}
-
-fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
-    let adopted = report
-        .adopted
-        .as_ref()
-        .and_then(|name| report.judged.iter().find(|judged| judged.name == *name))
-        .and_then(|judged| judged.candidate.as_ref());
-    match adopted {
-        Some(candidate) => Candidate {
-            name: BASELINE.to_owned(),
-            ..candidate.clone()
-        },
-        None => baseline,
-    }
 }
 
 /// A round in progress.
@@ -288,31 +265,6 @@ impl Player<'_> {
         Panel::new(&round.file().judge).rank(&dossiers)
     }
 
-    /// Takes the baseline through the gates that apply to it.
-    fn qualify(&self, baseline: &Candidate, executor: &Executor) -> Result<BaselineReport, TournamentError> {
-        let mut examination = Examination {
-            setting: &self.round.setting,
-            candidate: baseline,
-            baseline,
-            proposal: None,
-            executor,
-            observer: self.observer,
-            metrics: Metrics::new(),
-            findings: Vec::new(),
-            comparison: None,
-        };
-        let gates = GATES.iter().copied().filter(|gate| gate.examines_baselines());
-        // No gate that examines baselines waits for a comparison.
-        let _pending = self.pass_gates(&mut examination, gates)?;
-        let findings = examination.findings;
-        Ok(BaselineReport {
-            described: self.round.setting.parameters.describe(&baseline.schedule),
-            schedule: baseline.schedule.clone(),
-            fault: fault(&findings),
-            findings,
-        })
-    }
-
     /// Examines gate after gate until one stops the candidate or is pending. Findings that the ledger already holds are
     /// reused. Returns the pending gate, if there is one.
     fn pass_gates<'g>(
@@ -447,12 +399,4 @@ fn advice(rounds_without_adoption: usize) -> Vec<String> {
         "{rounds_without_adoption} rounds without an adoption: before more pitches, a research round is due (profile the \
          baseline, explain its gap to the roofline; mark that round with research = true)"
     )]
-}
-
-/// A baseline's figures from its findings, for abort rules.
-fn metrics_of(findings: &[Finding]) -> Metrics {
-    findings
-        .iter()
-        .flat_map(|finding| metrics_of_profile(&finding.evidence, BASELINE))
-        .collect()
 }

@@ -192,6 +192,7 @@ fn a_comparison_without_time_decides_nothing() {
         "two",
         "--budget",
         "1ms",
+        "--warm",
         "--json",
         "out.json",
     ];

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Stdio};
 
-use crate::common::{Place, TINY_SUITE, pitch, tiny_round};
+use crate::common::{ONE_CASE, Place, pitch, tiny_round};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
@@ -29,7 +29,7 @@ const BENCH: [&str; 8] = [
 
 fn place() -> Place {
     let place = Place::new();
-    place.write("suite.toml", TINY_SUITE);
+    place.write("suite.toml", ONE_CASE);
     place.write("round.toml", &tiny_round(&pitch("two-stages", "stages = 2", "")));
     place
 }

@@ -20,7 +20,15 @@ fn compared(command: &[&str]) -> Option<Place> {
     if !library(&place, "crates/host-library/tests/rms_norm.c", Some(TABLE)) {
         return None;
     }
-    let rest = ["--task", "suite.toml", "--budget", "1ms", "--json", "result.json"];
+    let rest = [
+        "--task",
+        "suite.toml",
+        "--budget",
+        "1ms",
+        "--warm",
+        "--json",
+        "result.json",
+    ];
     let ran = place.run(&[command, &rest[..]].concat());
     assert!(
         ran.out

@@ -68,11 +68,19 @@ fn place() -> Option<Place> {
 }
 
 fn compare(place: &Place, baseline: &str, candidate: &str) -> Ran {
-    compare_within(place, baseline, candidate, "20s")
+    compare_within(place, baseline, candidate, "1ms")
 }
 
 fn compare_within(place: &Place, baseline: &str, candidate: &str, budget: &str) -> Ran {
-    let rest = ["--task", "suite.toml", "--budget", budget, "--json", "out.json"];
+    let rest = [
+        "--task",
+        "suite.toml",
+        "--budget",
+        budget,
+        "--warm",
+        "--json",
+        "out.json",
+    ];
     place.run(&[&["compare", baseline, candidate], &rest[..]].concat())
 }
 

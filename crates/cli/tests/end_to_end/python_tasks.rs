@@ -122,7 +122,7 @@ fn compare(place: &Place, functions: [&str; 2]) -> Ran {
 
 fn compare_kernels(place: &Place, [baseline, candidate]: [&str; 2]) -> Ran {
     // The first pair is measured whatever the time.
-    let task = ["--task", "largest.py", "--budget", "1s"];
+    let task = ["--task", "largest.py", "--budget", "1ms", "--warm"];
     let arguments = [&["compare", baseline, candidate][..], &task].concat();
     place.run(&arguments)
 }
@@ -232,7 +232,7 @@ def reference(x): return x.sum(1)
     let judged = |task: &str| {
         place.write("sums.py", task);
         let kernels = ["kernels.py:atomic", "--baseline", "kernels.py:plain"];
-        let arguments = ["--task", "sums.py", "--budget", "1s"];
+        let arguments = ["--task", "sums.py", "--budget", "1ms", "--warm"];
         place.run(&[&["judge"], &kernels[..], &arguments[..]].concat())
     };
     let ran = judged(sums).expect(1);

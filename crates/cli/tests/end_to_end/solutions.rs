@@ -36,7 +36,8 @@ fn compare(place: &Place, baseline: &str, candidate: &str) -> Ran {
         "--task",
         "definition.json",
         "--budget",
-        "1s",
+        "1ms",
+        "--warm",
         "--json",
         "out.json",
     ])

@@ -201,6 +201,7 @@ fn a_tuned_table_is_written_and_used() {
         "suite.toml",
         "--budget",
         "100ms",
+        "--warm",
     ];
     let out = place.run(&bench).expect(0).out;
     let words: Vec<_> = out.split_whitespace().collect();

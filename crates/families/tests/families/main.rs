@@ -8,6 +8,7 @@ mod edges;
 mod levers;
 mod rules;
 mod storage;
+mod suite_faults;
 mod suites;
 
 use gauntlet_families::operations;

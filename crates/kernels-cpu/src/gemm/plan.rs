@@ -1,11 +1,14 @@
 //! A grouped GEMM cut into tiles.
 
+mod side;
+
 use std::ops::Range;
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_operations::{Epilogue, Lookup};
 use gauntlet_operations::{Form, GemmShape, GroupedGemm, Output, OutputFormat, TokenFormat};
 
+pub(crate) use self::side::Side;
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
 use crate::family::{Operands, Plan, Setting, limit_tiles, share};
@@ -43,35 +46,6 @@ pub(crate) struct GemmPlan {
     /// Panels of A, over all groups.
     pub pieces: Vec<Piece>,
     resident_words: usize,
-}
-
-/// One operand's side of a tile.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Side {
-    /// Rows of the operand in a tile.
-    pub extent: usize,
-    /// Its side of the register block.
-    pub operand: Operand,
-    /// Rows of the operand in a panel.
-    pub width: usize,
-}
-
-impl Side {
-    /// Panels of `rows` rows.
-    pub fn panels(&self, rows: usize) -> usize {
-        rows.div_ceil(self.width)
-    }
-
-    /// The rows of block `block` out of `total`.
-    pub fn block(&self, block: usize, total: usize) -> Range<usize> {
-        block * self.extent..total.min((block + 1) * self.extent)
-    }
-
-    /// The rows of panel `panel` of a block's `rows`.
-    pub fn panel(&self, rows: &Range<usize>, panel: usize) -> Range<usize> {
-        let first = rows.end.min(rows.start + panel * self.width);
-        first..rows.end.min(first + self.width)
-    }
 }
 
 /// One group's position among tiles, resident panels and outputs.

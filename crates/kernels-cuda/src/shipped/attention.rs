@@ -1,89 +1,16 @@
 //! Attention's variants: the steps of its staircase, then formats, head sizes and masks of the fastest kernels.
 
+mod case;
+
 use gauntlet_device::Arch;
 use gauntlet_operations::resources::block_bytes;
 use gauntlet_operations::{
-    Arithmetic, Attention, AttentionFormat, Cluster, Epilogue, Exponential, Layout, Lookup, Operation, Order,
-    OutputFormat, Roles, Scaling, Schedule, Scores, Sequence, Setup, Tile, Values,
+    Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, OutputFormat, Roles, Schedule, Scores,
+    Setup, Tile, Values,
 };
 
+use self::case::{BRAINS, EIGHTS, HALVES, INTEGERS, variant};
 use super::Shipped;
-
-/// Queries and keys of sequences of equal lengths: a tile's place follows from its number.
-const EQUAL: &[[usize; 2]] = &[[512, 512]; 2];
-/// Sequences of unequal lengths, none a multiple of any tile; tiles are found in a table.
-const RAGGED: &[[usize; 2]] = &[[100, 300], [1, 477], [511, 511]];
-
-/// Sequences of few queries, as in decoding: heads that share a key head are packed.
-const DECODED: &[[usize; 2]] = &[[1, 2000], [7, 477]];
-
-/// What a variant is compiled for.
-#[derive(Clone, Copy)]
-struct Case {
-    sequences: &'static [[usize; 2]],
-    format: AttentionFormat,
-    scaling: Scaling,
-    head_size: usize,
-    causal: bool,
-    output: OutputFormat,
-}
-
-const HALVES: Case = Case {
-    sequences: RAGGED,
-    format: AttentionFormat::F16,
-    scaling: Scaling::PerHead,
-    head_size: 64,
-    causal: false,
-    output: OutputFormat::F16,
-};
-const BRAINS: Case = Case {
-    format: AttentionFormat::Bf16,
-    output: OutputFormat::Bf16,
-    ..HALVES
-};
-const EIGHTS: Case = Case {
-    format: AttentionFormat::E4m3,
-    ..HALVES
-};
-
-const INTEGERS: Case = Case {
-    format: AttentionFormat::Int8,
-    ..HALVES
-};
-
-impl Case {
-    fn equal(self) -> Self {
-        Self {
-            sequences: EQUAL,
-            ..self
-        }
-    }
-
-    fn decoded(self) -> Self {
-        Self {
-            sequences: DECODED,
-            ..self
-        }
-    }
-
-    fn causal(self) -> Self {
-        Self { causal: true, ..self }
-    }
-
-    fn by_block(self) -> Self {
-        Self {
-            scaling: Scaling::PerBlock,
-            ..self
-        }
-    }
-
-    fn long_heads(self) -> Self {
-        Self {
-            head_size: 128,
-            ..self
-        }
-    }
-}
 
 /// All of attention's variants, in the order of the staircase.
 pub(super) fn shipped() -> Vec<Shipped> {
@@ -176,52 +103,6 @@ fn unified_fp8() -> Vec<Shipped> {
             },
         ),
     ]
-}
-
-/// A schedule for a case; its tile is as deep as the case's heads.
-fn variant(name: &str, case: Case, schedule: Schedule) -> Shipped {
-    let Case {
-        format, head_size, ..
-    } = case;
-    let scales = if case.scaling == Scaling::PerBlock {
-        " per block"
-    } else {
-        ""
-    };
-    let equal = match case.sequences {
-        EQUAL => ", equal",
-        DECODED => ", decoded",
-        _ => "",
-    };
-    let mask = if case.causal { ", causal" } else { "" };
-    let output = match (format, case.output) {
-        (AttentionFormat::Bf16, OutputFormat::Bf16) | (_, OutputFormat::F16) => "",
-        (_, OutputFormat::Bf16) => ", bf16 results",
-        (_, OutputFormat::F32) => ", f32 results",
-    };
-    let sequences = case.sequences.iter();
-    Shipped {
-        name: format!("attention, {name}, {format}{scales}, head {head_size}{equal}{mask}{output}"),
-        problem: Operation::Attention(Attention {
-            sequences: sequences
-                .map(|&[queries, keys]| Sequence { queries, keys })
-                .collect(),
-            heads: 8,
-            kv_heads: 4,
-            head_size,
-            causal: case.causal,
-            format,
-            scaling: case.scaling,
-            output: case.output,
-        }),
-        schedule: Schedule {
-            tile: Tile {
-                k: head_size,
-                ..schedule.tile
-            },
-            ..schedule
-        },
-    }
 }
 
 /// The unified kernel's staircase, a step after the other, and the operands and results beside e4m3 and fp16.
@@ -323,10 +204,9 @@ fn others(swizzled: &Schedule, staged: &Schedule) -> [Shipped; 5] {
         stages: 2,
         ..schedule.clone()
     };
-    let with = |output, case: Case| Case { output, ..case };
-    let rounded = with(OutputFormat::Bf16, EIGHTS.long_heads().causal());
-    let single = with(OutputFormat::F32, BRAINS.long_heads());
-    let integers = with(OutputFormat::Bf16, INTEGERS.long_heads().causal().by_block());
+    let rounded = EIGHTS.long_heads().causal().to(OutputFormat::Bf16);
+    let single = BRAINS.long_heads().to(OutputFormat::F32);
+    let integers = INTEGERS.long_heads().causal().by_block().to(OutputFormat::Bf16);
     // With scales by block, 128 keys a step leave too few registers for heads of 128: threads spill 16 bytes.
     let narrow = Schedule {
         tile: Tile::from([64, 64, 128]),
@@ -429,10 +309,7 @@ fn resident() -> Vec<Shipped> {
         exponential,
         ..short()
     };
-    let single = Case {
-        output: OutputFormat::F32,
-        ..HALVES.equal()
-    };
+    let single = HALVES.equal().to(OutputFormat::F32);
     let cases = [
         ("", HALVES.equal(), short()),
         ("", BRAINS.equal(), short()),

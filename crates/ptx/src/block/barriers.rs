@@ -25,7 +25,13 @@ impl Block {
             ended: 0,
         };
         self.barriers.insert(barrier, fresh);
+        self.barrier_changes += 1;
         Ok(())
+    }
+
+    pub fn invalidate(&mut self, barrier: u32) {
+        self.barriers.remove(&barrier);
+        self.barrier_changes += 1;
     }
 
     pub fn phase_has_ended(&self, barrier: u32, parity: u64) -> Result<bool, Problem> {
@@ -43,7 +49,8 @@ impl Block {
                 barrier.arrivals
             )
         })?;
-        barrier.end_phase();
+        let ended = barrier.end_phase();
+        self.barrier_changes += u64::from(ended);
         Ok(())
     }
 
@@ -61,18 +68,21 @@ impl Block {
     pub fn complete(&mut self, address: u32, bytes: usize) -> Result<(), Problem> {
         let barrier = self.barrier(address)?;
         barrier.bytes -= bytes as i64;
-        barrier.end_phase();
+        let ended = barrier.end_phase();
+        self.barrier_changes += u64::from(ended);
         Ok(())
     }
 }
 
 impl Barrier {
-    /// Begins the next phase if all threads have arrived and all bytes are there.
-    fn end_phase(&mut self) {
-        if self.left == 0 && self.bytes == 0 {
+    /// Begins the next phase if all threads have arrived and all bytes are there; returns whether they are.
+    fn end_phase(&mut self) -> bool {
+        let ends = self.left == 0 && self.bytes == 0;
+        if ends {
             self.ended += 1;
             self.left = self.arrivals;
         }
+        ends
     }
 }
 

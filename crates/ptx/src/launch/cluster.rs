@@ -53,7 +53,7 @@ impl Machine<'_> {
             return Err("waits at the cluster's barrier without having arrived".to_owned());
         }
         if self.has_arrived_in_cluster(who) {
-            self.blocks[who.block].threads[who.thread].state = State::AtCluster;
+            self.blocks[who.block].set_state(who.thread, State::AtCluster);
         }
         self.happened();
         Ok(())
@@ -73,20 +73,13 @@ impl Machine<'_> {
     /// Ends the phase of the barrier of a block's cluster if all threads that have not ended have arrived.
     pub fn end_cluster_phase(&mut self, block: usize) {
         let (cluster, phase) = (self.cluster(block), self.cluster_phase(block));
-        let mut left = self.blocks[cluster.clone()]
-            .iter()
-            .flat_map(|block| &block.threads)
-            .filter(|thread| thread.state != State::Done)
-            .peekable();
-        if left.peek().is_none() || left.any(|thread| thread.cluster_arrivals <= phase) {
+        let left = || self.blocks[cluster.clone()].iter().flat_map(Block::left);
+        if left().next().is_none() || left().any(|thread| thread.cluster_arrivals <= phase) {
             return;
         }
         self.cluster_phases.insert(cluster.start, phase + 1);
-        let threads = self.blocks[cluster]
-            .iter_mut()
-            .flat_map(|block| &mut block.threads);
-        for thread in threads.filter(|thread| thread.state == State::AtCluster) {
-            thread.state = State::Ready;
+        for block in &mut self.blocks[cluster] {
+            block.release_all(State::AtCluster);
         }
     }
 }

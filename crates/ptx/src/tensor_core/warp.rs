@@ -240,6 +240,7 @@ impl Machine<'_> {
     }
 
     fn set_lane(&mut self, block: usize, warp: usize, lane: usize, register: Register, bits: u64) {
-        self.blocks[block].threads[warp * WARP + lane].registers[register as usize] = bits;
+        let registers = &mut self.blocks[block].registers;
+        registers.of_mut(warp * WARP + lane).set(register, bits);
     }
 }

@@ -1,0 +1,76 @@
+//! The baseline of a round: where it comes from, and the gates that it passes itself.
+
+use gauntlet_judge::gates::{Examination, metrics_of_profile};
+use gauntlet_judge::session::GATES;
+use gauntlet_judge::{Candidate, Executor, Finding, Metrics};
+
+use super::Player;
+use crate::error::TournamentError;
+use crate::outcome::{BaselineReport, RoundReport};
+use crate::records::{BASELINE, fault};
+use crate::round::Round;
+
+/// The baseline that a round names.
+pub(super) fn own_baseline(round: &Round) -> Option<Candidate> {
+    let baseline = round.file().baseline.as_ref()?;
+    Some(Candidate {
+        command: round.command(&baseline.command),
+        dispatch: round.dispatch(&baseline.dispatch),
+        ..Candidate::new(BASELINE, round.baseline_schedule()?)
+    })
+}
+
+/// The baseline of the round after this one: the adopted candidate, if there is one.
+pub(super) fn next_baseline(report: &RoundReport, baseline: Candidate) -> Candidate {
+    let adopted = report
+        .adopted
+        .as_ref()
+        .and_then(|name| report.judged.iter().find(|judged| judged.name == *name))
+        .and_then(|judged| judged.candidate.as_ref());
+    match adopted {
+        Some(candidate) => Candidate {
+            name: BASELINE.to_owned(),
+            ..candidate.clone()
+        },
+        None => baseline,
+    }
+}
+
+impl Player<'_> {
+    /// Takes the baseline through the gates that apply to it.
+    pub(super) fn qualify(
+        &self,
+        baseline: &Candidate,
+        executor: &Executor,
+    ) -> Result<BaselineReport, TournamentError> {
+        let mut examination = Examination {
+            setting: &self.round.setting,
+            candidate: baseline,
+            baseline,
+            proposal: None,
+            executor,
+            observer: self.observer,
+            metrics: Metrics::new(),
+            findings: Vec::new(),
+            comparison: None,
+        };
+        let gates = GATES.iter().copied().filter(|gate| gate.examines_baselines());
+        // No gate that examines baselines waits for a comparison.
+        let _pending = self.pass_gates(&mut examination, gates)?;
+        let findings = examination.findings;
+        Ok(BaselineReport {
+            described: self.round.setting.parameters.describe(&baseline.schedule),
+            schedule: baseline.schedule.clone(),
+            fault: fault(&findings),
+            findings,
+        })
+    }
+}
+
+/// A baseline's figures from its findings, for abort rules.
+pub(super) fn metrics_of(findings: &[Finding]) -> Metrics {
+    findings
+        .iter()
+        .flat_map(|finding| metrics_of_profile(&finding.evidence, BASELINE))
+        .collect()
+}
