@@ -33,6 +33,7 @@ def compare(
     warm: bool = False,
     regime: str = "isolated",
     scope: str = "device",
+    activity: bool = False,
     progress: bool | None = None,
 ) -> Verdict:
     """Compares two kernels: are both right, and which is faster?
@@ -58,6 +59,7 @@ def compare(
             for half a second or more before it is timed.
         scope: How calls on a GPU are clocked: ``"device"`` on the device alone, as in a captured graph; ``"call"`` from the
             call of the function until its results are there, with what the host does.
+        activity: Whether what a GPU does in calls is traced after the last pair; the report shows it.
         progress: Whether progress is shown on standard error; by default at a terminal and in a notebook.
 
     Returns:
@@ -75,6 +77,7 @@ def compare(
         kernels = [_text(folder, "baseline", baseline), _text(folder, "candidate", candidate)]
         arguments = ["compare", *kernels, "--task", _task_text(folder, task), "--budget", budget]
         arguments += [*_device(device), *(["--warm"] if warm else []), "--regime", regime, "--scope", scope]
+        arguments += ["--activity"] if activity else []
         record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
     names = _names(baseline, candidate)
     return _verdict.read(record, *names)

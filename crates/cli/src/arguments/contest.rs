@@ -35,13 +35,14 @@ pub struct Compare {
     /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
     /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
     /// google-benchmark, criterion and CSV.
-    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope"])]
+    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope", "activity"])]
     pub samples: bool,
     /// Add pairs to a comparison that ended undecided: at least N, and on to the next look of its plan, which judges all
     /// pairs together; fewer only if an earlier look decides. BASELINE is the file that `--json` of `compare` or `judge`
     /// wrote, and is brought up to date. Kernels, task, machine and program must be the same.
     #[arg(long, value_name = "N", value_parser = more_pairs, conflicts_with_all = [
         "candidate", "samples", "task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope",
+        "activity",
     ])]
     pub more: Option<usize>,
     /// With --samples of one process a side: the percentage within which the typical call of any other process would lie.
@@ -103,6 +104,10 @@ pub struct Contest {
     /// Which part of a call on a GPU is timed.
     #[arg(long, value_enum, default_value_t = ScopeName::Device)]
     pub scope: ScopeName,
+    /// After the last pair, trace what a GPU does in calls of each side (CUPTI): kernels, copies, gaps, and work outside of the
+    /// call. Takes a process more of each side.
+    #[arg(long)]
+    pub activity: bool,
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]
     pub require: Option<Requirement>,

@@ -115,6 +115,7 @@ impl<'a> Contest<'a> {
             warm: arguments.warm,
             regime: arguments.regime.into(),
             scope: arguments.scope.into(),
+            activity: arguments.activity,
             open_ended: arguments.pairs.is_none(),
             ..usual
         };

@@ -166,6 +166,7 @@ fn arguments_of(arguments: &Compare, conditions: &Conditions) -> Arguments {
             Scope::Device => ScopeName::Device,
             Scope::Call => ScopeName::Call,
         },
+        activity: measurement.activity,
         require: arguments.contest.require,
         files: arguments.contest.files.clone(),
     }

@@ -62,6 +62,7 @@ fn compared(manner: &str) -> Result<Comparison, ExaminationFailure> {
     let measurement = Measurement {
         warm: true,
         blocks: 1,
+        activity: true,
         ..Measurement::default()
     };
     let device = Device::host();

@@ -87,6 +87,9 @@ pub struct Measurement {
     /// The least load before each slot in the sustained regime; up to half as much more is drawn at random. A GPU's
     /// power limit changes its clock within tens of milliseconds, so half a second is enough for the clock to settle.
     pub heating: SignedDuration,
+    /// Whether what a GPU does in calls is traced after the last pair, in a process more of each side.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub activity: bool,
 }
 
 impl Default for Measurement {
@@ -103,6 +106,7 @@ impl Default for Measurement {
             regime: Regime::Isolated,
             scope: Scope::Device,
             heating: SignedDuration::from_millis(500),
+            activity: false,
         }
     }
 }

@@ -13,12 +13,13 @@ use crate::runner::{ExaminationFailure, fetch};
 const CALLS: usize = 3;
 
 impl PairedComparison<'_> {
-    /// What the device does in both sides' calls; none on a CPU, or if neither worker can tell.
+    /// What the device does in both sides' calls; none if that is not asked for, on a CPU, or if neither worker can tell.
     ///
     /// # Errors
     /// If a result of a traced call is wrong. A side that cannot be traced is no failure.
     pub(super) fn traced(&self) -> Result<Option<DeviceActivity>, ExaminationFailure> {
-        let Some([baseline, candidate]) = self.tells_activity.filter(|sides| sides.contains(&true)) else {
+        let asked_for = self.tells_activity.filter(|_| self.setting.measurement.activity);
+        let Some([baseline, candidate]) = asked_for.filter(|sides| sides.contains(&true)) else {
             return Ok(None);
         };
         Ok(Some(DeviceActivity {
