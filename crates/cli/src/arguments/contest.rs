@@ -68,7 +68,7 @@ Exit codes:
 pub struct Judge {
     /// The kernel, in a form that `gauntlet compare` takes.
     pub candidate: String,
-    /// The kernel that it is compared with; the built-in one, or the task's own baseline, if it is left out.
+    /// The kernel that it is compared with; if it is left out, the reference of a task in Python, or the built-in kernel.
     #[arg(long)]
     pub baseline: Option<String>,
     /// What both are measured with, and how.
