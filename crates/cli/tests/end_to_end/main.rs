@@ -1,7 +1,6 @@
 //! Tests that run the command: one program, since linking one for each file takes longer than most of the tests. The corpus
 //! of cheats is a program of its own, because a cheat looks for the processes of other workers.
 
-mod activity;
 mod bad_input;
 mod bad_kernels;
 mod commands;

@@ -1,6 +1,12 @@
 //! What a device does in calls, as a worker in the place of one on a GPU tells it.
+//!
+//! The judge runs in this process and adopts orphans, as every program does that starts workers. So the tests have a program of
+//! their own: orphans of other tests' commands would wait here for ever.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
+
+#[path = "end_to_end/common/interpreter.rs"]
+mod interpreter;
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,7 +21,10 @@ use gauntlet_stats::Criteria;
 use gauntlet_task::{InputKind, Suite};
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerProcess};
 
-use crate::common::{ONE_CASE, Place, has_numpy, interpreter};
+use interpreter::{has_numpy, interpreter};
+
+const ONE_CASE: &str =
+    "[[benchmark]]\nname = \"two\"\ngrouped-gemm = { groups = [{ m = 8, n = 96, k = 256 }] }\n";
 
 /// A worker that lets the built-in one compute, and tells the activity of a device that it does not have. With `refuses` it says
 /// that it cannot, and with `wrong` its results are wrong as soon as it traces.
@@ -56,8 +65,9 @@ for line in iter(sys.stdin.readline, ""):
 
 /// A pair of the built-in worker and the script, as if both computed on a GPU.
 fn compared(manner: &str) -> Result<Comparison, ExaminationFailure> {
-    let place = Place::new();
-    let script = place.write("worker.py", SCRIPT);
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("worker.py");
+    std::fs::write(&script, SCRIPT).unwrap();
     let suite = Suite::parse(ONE_CASE, Path::new("suite.toml"), gauntlet_families::TASKS).unwrap();
     let measurement = Measurement {
         warm: true,
@@ -142,8 +152,9 @@ fn a_function_on_the_host_has_no_device_to_trace() {
         return;
     }
     // A worker reads nothing in the folder of the workers' folders but its own.
-    let (place, workers) = (Place::new(), Place::new());
-    let kernel = place.write("kernel.py", "def f(x, weight):\n    return x * weight\n");
+    let (folder, workers) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let kernel = folder.path().join("kernel.py");
+    std::fs::write(&kernel, "def f(x, weight):\n    return x * weight\n").unwrap();
     let suite = "[[benchmark]]\nname = \"tiny\"\nrms-norm = { rows = 2, columns = 8 }\n";
     let suite = Suite::parse(suite, Path::new("suite.toml"), gauntlet_families::TASKS).unwrap();
     let sizes = &suite.benchmark[0].sizes;
@@ -153,7 +164,7 @@ fn a_function_on_the_host_has_no_device_to_trace() {
     let words = [&python, program, "worker", "python", &text, "--tensors", "cpu"];
     let command = WorkerCommand::new("/usr/bin/env", words.map(Into::into));
     let (mut worker, description) =
-        WorkerProcess::start(&command, workers.folder.path(), Timeouts::default()).unwrap();
+        WorkerProcess::start(&command, workers.path(), Timeouts::default()).unwrap();
     assert!(!description.activity);
     worker.build(sizes, &Parameters::new()).unwrap();
     let file = worker.folder().join("inputs");
