@@ -50,8 +50,9 @@ fn target(arch: Arch) -> Target {
     Target::of_arch(arch, PROCESSORS)
 }
 
-/// Widest tiles where a kernel has code for every width: at 256 its compilation to PTX takes a quarter of a minute.
-const MOST_SORTED_TOKENS: usize = 72;
+/// Widest tiles where a kernel has code for many widths, of both steps between them: at 256 its compilation to PTX takes six
+/// seconds.
+const MOST_SORTED_TOKENS: usize = 96;
 
 /// The kernels of a plan, read.
 struct Kernels {
