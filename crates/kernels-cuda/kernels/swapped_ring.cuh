@@ -65,12 +65,12 @@ DEVICE u32 tile_number(const Parameter& parameter, u32 number) {
     return blockIdx.x * parameter.tiles_a_worker + number;
 }
 
-// From one width that has code to the next, around `columns` columns; src/plan/swapped/geometry.rs says why.
+// The distance between neighbouring widths that have code, at `columns` columns; src/plan/swapped/geometry.rs says why.
 DEVICE constexpr u32 width_step(u32 columns) {
     return columns <= FINE ? 8 : 16;
 }
 
-// Whether tiles of so many columns have code.
+// Whether the kernel has code for tiles of `columns` columns.
 DEVICE constexpr bool has_code(u32 columns) {
     return columns == WIDTH || (MIXED && columns < WIDTH && columns % width_step(columns) == 0);
 }

@@ -157,7 +157,7 @@ impl Python {
 
     /// A string.
     pub fn text(self, text: &str) -> Result<Object, Failed> {
-        // SAFETY: the interpreter's lock is held, and the text has so many bytes of UTF-8.
+        // SAFETY: the interpreter's lock is held; pointer and length are those of a Rust string, which is valid UTF-8.
         self.owned(unsafe { (self.0.PyUnicode_FromStringAndSize)(text.as_ptr().cast(), text.len() as isize) })
     }
 

@@ -147,7 +147,7 @@ impl LookPlan {
     }
 }
 
-/// What is left after so many looks, each of which leaves the same part.
+/// The share that remains after `looks` looks, if each leaves `part` of what remained before it.
 fn left(part: f64, looks: usize) -> f64 {
     part.powi(i32::try_from(looks).unwrap_or(i32::MAX))
 }

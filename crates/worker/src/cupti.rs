@@ -182,7 +182,8 @@ unsafe extern "C" fn completed(
         let valid = valid.min(BUFFER.size());
         let mut record = std::ptr::null_mut::<u8>();
         loop {
-            // SAFETY: the buffer has so many valid bytes; CUPTI moves the pointer from record to record, from null to the first.
+            // SAFETY: the first `valid` bytes of the buffer are records. CUPTI sets `record` to the record after it, and to the
+            // first one if it is null.
             let status = unsafe { (cupti.next)(buffer, valid, &raw mut record) };
             if status != 0 {
                 if status != NO_MORE {

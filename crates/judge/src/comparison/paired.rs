@@ -3,13 +3,12 @@
 
 mod activity;
 mod builds;
+mod looks;
 mod more;
 
 use std::time::{Duration, Instant};
 
-use gauntlet_stats::{
-    Assessment, Block, Decision, LookNumber, Sample, block_orders, compare, median, without_interval,
-};
+use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, median, without_interval};
 use gauntlet_task::Case;
 use gauntlet_worker::protocol::Scope;
 use jiff::Timestamp;
@@ -260,46 +259,6 @@ impl<'a> PairedComparison<'a> {
     /// The average time of a pair.
     fn pace(&self) -> Duration {
         self.spent / u32::try_from(self.pairs_of_batch().max(1)).unwrap_or(u32::MAX)
-    }
-
-    /// Whether there is something to see beyond the last look: more pairs, or for an undecided comparison that is open-ended the
-    /// share of the error that is kept for the end.
-    fn deserves_closing(&self, last: &Look) -> bool {
-        let is_undecided = self.assessment.decision == Decision::Inconclusive && self.suspicion.is_none();
-        self.pairs > last.processes || (self.setting.measurement.open_ended && is_undecided)
-    }
-
-    /// Looks at what was measured, at one of the fixed numbers of pairs or because the time is up.
-    fn look(&mut self, closing: bool) -> Result<(), ExaminationFailure> {
-        self.assessment = self.assess(closing)?;
-        self.suspicion = self.conduct()?.suspicion;
-        self.looks.push(Look {
-            processes: self.pairs,
-            interval: self.assessment.suite.clone(),
-            decision: self.assessment.decision,
-            closing,
-        });
-        Ok(())
-    }
-
-    /// What the next look of a kind sees.
-    fn assess(&self, closing: bool) -> Result<Assessment, JudgeError> {
-        let mut problems = Vec::new();
-        for one in &self.cases {
-            let blocks = charged(&one.blocks, &one.conduct);
-            problems.push((one.case.name.clone(), Sample::from_blocks(&blocks)?));
-        }
-        let number = 1 + self.looks.iter().filter(|look| look.closing == closing).count();
-        let look = match closing {
-            true => LookNumber::Closing(number),
-            false => LookNumber::Fixed(number),
-        };
-        Ok(compare(
-            &problems,
-            &self.setting.criteria,
-            look,
-            self.bootstrap_seed,
-        )?)
     }
 
     fn conduct(&self) -> Result<Conduct, JudgeError> {

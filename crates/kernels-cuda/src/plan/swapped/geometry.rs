@@ -128,7 +128,8 @@ impl Geometry {
         }
     }
 
-    /// Columns that the kernel computes for a tile of at most so many tokens, if it computes tiles of all widths.
+    /// The columns that the kernel computes for a tile of `tokens` tokens, if tiles may differ in width: the next width that has
+    /// code.
     pub fn columns(&self, tokens: usize) -> usize {
         let step = match self.unified {
             true => 8,
@@ -181,7 +182,7 @@ fn most_unified_blocks(width: usize) -> usize {
     if width > 64 { 2 } else { 3 }
 }
 
-/// From one width that has code to the next, around so many columns.
+/// The distance between neighbouring widths that have code, at `columns` columns.
 fn width_step(columns: usize) -> usize {
     if columns <= FINE { 8 } else { 16 }
 }
