@@ -83,7 +83,15 @@ fn more_pairs_are_judged_together_with_those_before_at_the_next_look() {
         "the first look is at four pairs"
     );
     let looks = after["comparison"]["looks"].as_array().unwrap();
-    assert_eq!((looks.len(), &looks[0]["processes"]), (1, &json!(4)));
+    assert!(
+        looks.iter().all(|look| look["processes"] == json!(4)),
+        "{looks:?}"
+    );
+    // An undecided comparison may end with a closing look at the same pairs.
+    let closing = looks.iter().filter(|look| look["closing"] == json!(true)).count();
+    let is_undecided = looks[0]["decision"] == json!("inconclusive");
+    assert_eq!(looks.len(), 1 + closing, "{looks:?}");
+    assert!(closing <= usize::from(is_undecided), "{looks:?}");
     let blocks = |result: &Value| {
         result["comparison"]["cases"][0]["blocks"]
             .as_array()
