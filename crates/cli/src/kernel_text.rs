@@ -142,6 +142,7 @@ pub fn candidate(
     } else if let Some(kernel) = named(text) {
         candidate.command = Some(worker(&kernel, tensors)?);
         candidate.hosted = true;
+        candidate.device_only = matches!(kernel.host, Host::Nvrtc);
         candidate.schedule = own_parameters(&kernel)?;
     } else {
         candidate.schedule = table.complete(&schedule_text::read(text, base, table)?);

@@ -36,6 +36,7 @@ fn each_step_is_planned(round: &Round) {
             schedule: below.changed(&pitch.schedule),
             command: None,
             hosted: false,
+            device_only: false,
             recorded_loop: None,
             dispatch: round.dispatch(&pitch.dispatch),
         };

@@ -161,6 +161,15 @@ fn kernel(target: &str, mut suite: Suite, arguments: &Check) -> Result<SweepRepo
     };
     // Timed cases are too large for an interpreter.
     suite.benchmark.clear();
+    if suite.correctness.is_empty() {
+        return Err(CliError::bad_input(
+            format!(
+                "{} has timed cases only, and those are not interpreted",
+                suite.name
+            ),
+            "add small correctness cases (in a task in Python: cases = {\"correctness\": […], \"benchmark\": […]}), or compare on a GPU",
+        ));
+    }
     let architecture = device.arch.to_string();
     say(&format!(
         "note: {} is compiled for {architecture} and runs in the PTX interpreter, not on a GPU: small cases only, no times\n",
@@ -239,7 +248,17 @@ fn swept(
         timeouts: Timeouts::default(),
     };
     let progress = Progress::new();
-    Ok(sweep(&plan, &|message| progress.show(message))?)
+    let report = sweep(&plan, &|message| progress.show(message))?;
+    if report.compared + report.refused + report.failed == 0 {
+        return Err(CliError::bad_input(
+            format!(
+                "no case of {} is allowed by the kernel's restrictions",
+                suite.name
+            ),
+            "check the restrictions in the launch table and the sizes of the cases",
+        ));
+    }
+    Ok(report)
 }
 
 /// This program as the worker of a compiled kernel, with the compiler's cache.

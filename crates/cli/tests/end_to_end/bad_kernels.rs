@@ -145,3 +145,36 @@ fn a_cuda_kernel_is_not_measured_on_a_cpu() {
         ],
     );
 }
+
+#[test]
+fn a_check_that_would_compute_nothing_says_why() {
+    let Some(place) = place() else { return };
+    place.write(
+        "double.cu",
+        "extern \"C\" __global__ void twice(const float* x, float* output) {}\n",
+    );
+    let table = "[twice]\narguments = [\"x\", \"output\"]\ngrid = 1\nblock = 32\n";
+    place.write("double.toml", table);
+    names(
+        &check(&place, "double.cu:twice").expect(2),
+        &[
+            "task has timed cases only, and those are not interpreted",
+            "help: add small correctness cases",
+        ],
+    );
+    place.write("double.toml", &format!("{table}restrictions = [\"rows > 4\"]\n"));
+    place.write(
+        "task.py",
+        &TASK.replace(
+            "cases = [{\"rows\": 4, \"cols\": 8}]",
+            "cases = {\"correctness\": [{\"rows\": 4, \"cols\": 8}], \"benchmark\": [{\"rows\": 8, \"cols\": 8}]}",
+        ),
+    );
+    names(
+        &check(&place, "double.cu:twice").expect(2),
+        &[
+            "no case of task is allowed by the kernel's restrictions",
+            "help: check the restrictions in the launch table",
+        ],
+    );
+}

@@ -104,7 +104,7 @@ impl Conduct {
         conduct.suspicion = omitted(&unaccounted)
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| heating::rests(cases))
-            .or_else(|| conduct.unconfirmed(assessment, criteria))
+            .or_else(|| conduct.unconfirmed(cases, assessment, criteria))
             .or_else(|| conduct.unchecked(assessment, criteria))
             .or_else(|| conduct.unfamiliar(assessment))
             .or_else(|| outweighed(&charge::with_all_work(cases), assessment));
@@ -131,16 +131,35 @@ impl Conduct {
 
     /// Whether the coordinator's clock fails to confirm the reported gain: its estimate must reach the same threshold,
     /// and its lower bound must be above zero.
-    fn unconfirmed(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
+    ///
+    /// On a GPU its times scatter by microseconds, which is a large part of a short call. A gain that they neither confirm
+    /// nor contradict is no accusation there. It is believed if the kernels have no code where calls are clocked.
+    fn unconfirmed(
+        &self,
+        cases: &[Vec<CaseConduct>],
+        assessment: &Assessment,
+        criteria: &Criteria,
+    ) -> Option<Suspicion> {
         let least = match assessment.decision {
             Decision::Adopt => criteria.log_target(),
             Decision::Marginal => 0.0,
             Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
         };
-        let (own, seen) = (assessment.suite.as_ref()?.estimate, self.by_coordinator.as_ref()?);
-        (seen.estimate < least || seen.lower <= 0.0).then(|| Suspicion::Unconfirmed {
-            own: own.exp(),
-            seen: seen.estimate.exp(),
+        let (own, seen) = (assessment.suite.as_ref()?, self.by_coordinator.as_ref()?);
+        if seen.estimate >= least && seen.lower > 0.0 {
+            return None;
+        }
+        let all = |figure: fn(&CaseConduct) -> bool| cases.iter().flatten().all(figure);
+        if !all(|one| one.on_gpu) || seen.upper < own.lower {
+            return Some(Suspicion::Unconfirmed {
+                own: own.estimate.exp(),
+                seen: seen.estimate.exp(),
+            });
+        }
+        (!all(|one| one.device_only)).then(|| Suspicion::Unresolved {
+            own: own.estimate.exp(),
+            lower: seen.lower.exp(),
+            upper: seen.upper.exp(),
         })
     }
 

@@ -60,6 +60,8 @@ pub struct Pair<'a> {
     process: usize,
     /// Whether hosts of this program load operands and hand out results on both sides.
     hosted: bool,
+    /// Whether neither kernel has code in the process that clocks it.
+    device_only: bool,
     /// The least seconds of load before each slot; none where calls are isolated.
     load: Option<f64>,
     /// From where to where calls are clocked; none on a CPU.
@@ -84,6 +86,7 @@ impl<'a> Pair<'a> {
     ) -> Result<Self, ExaminationFailure> {
         let mut spent = Spent::default();
         let hosted = baseline.is_hosted() && candidate.is_hosted();
+        let device_only = baseline.device_only && candidate.device_only;
         let (baseline, candidate) = clocked(&mut spent.workers, || {
             side_by_side(
                 || Side::start(workshop, Arm::Baseline, baseline),
@@ -112,6 +115,7 @@ impl<'a> Pair<'a> {
             rules,
             process,
             hosted,
+            device_only,
             load: measurement.load(),
             scope: on_gpu(workshop).then_some(scope),
             baseline,
@@ -160,6 +164,7 @@ impl<'a> Pair<'a> {
     /// Measures a case in blocks of the given orders.
     pub fn measure(&mut self, dealt: &Dealt, orders: &[BlockOrder]) -> Result<Measured, ExaminationFailure> {
         let mut conduct = CaseConduct::new(self.process, on_gpu(self.workshop));
+        conduct.note_device_only(self.device_only);
         let sets = std::iter::once(dealt.warm_up).chain(dealt.fresh).collect();
         let mut checker = Checker::new(self.workshop, self.rules, dealt.case, sets);
         let begun = Instant::now();

@@ -23,6 +23,9 @@ pub struct Candidate {
     /// Whether `command` is a host of this program, which calls a kernel that is no worker itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hosted: bool,
+    /// Whether the kernel runs on a GPU only, as one in CUDA C++ does: then it has no code in the process that clocks it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub device_only: bool,
     /// The schedule of each problem; `schedule` is for problems that no entry comes near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<DispatchTable>,
@@ -39,6 +42,7 @@ impl Candidate {
             schedule,
             command: None,
             hosted: false,
+            device_only: false,
             dispatch: None,
             recorded_loop: None,
         }
@@ -50,6 +54,7 @@ impl Candidate {
         Self {
             command: self.command.clone(),
             hosted: self.hosted,
+            device_only: self.device_only,
             dispatch: self.dispatch.clone(),
             ..Self::new(name, self.schedule.changed(change))
         }

@@ -22,6 +22,16 @@ pub enum Suspicion {
         /// The speed-up by the coordinator's clock.
         seen: f64,
     },
+    /// The coordinator's clock is too uncertain to confirm the speed-up, and does not contradict it: no accusation, and no
+    /// verdict yet.
+    Unresolved {
+        /// The speed-up by the workers' reports.
+        own: f64,
+        /// The bounds of the speed-up by the coordinator's clock.
+        lower: f64,
+        /// See `lower`.
+        upper: f64,
+    },
     /// The machine was too busy to check the candidate's favourable reports: no accusation, and no verdict.
     Unchecked {
         /// The speed-up by the workers' reports.
@@ -73,7 +83,10 @@ impl Suspicion {
     pub fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Unconfirmed { .. } | Self::Unchecked { .. } | Self::Unfamiliar { .. }
+            Self::Unconfirmed { .. }
+                | Self::Unresolved { .. }
+                | Self::Unchecked { .. }
+                | Self::Unfamiliar { .. }
         )
     }
 
@@ -81,7 +94,7 @@ impl Suspicion {
     pub fn accuses(&self) -> bool {
         !matches!(
             self,
-            Self::Unchecked { .. } | Self::Unfamiliar { .. } | Self::Idle { .. }
+            Self::Unresolved { .. } | Self::Unchecked { .. } | Self::Unfamiliar { .. } | Self::Idle { .. }
         )
     }
 }
@@ -101,6 +114,14 @@ impl fmt::Display for Suspicion {
                  before its first instruction to after its last",
                 percent(own - 1.0),
                 percent(seen - 1.0)
+            ),
+            Self::Unresolved { own, lower, upper } => write!(
+                formatter,
+                "the coordinator's clock cannot confirm the speed-up of {} yet, which is no accusation: it says {} to {}, since \
+                 what lies around a call scatters by as much; measure longer, with --budget, or time larger cases",
+                percent(own - 1.0),
+                percent(lower - 1.0),
+                percent(upper - 1.0)
             ),
             Self::Unchecked { own, hidden } => write!(
                 formatter,

@@ -1,6 +1,7 @@
 //! How honest and dishonest workers look from outside.
 
 mod clock;
+mod gated;
 mod memory;
 mod neighbour;
 mod stepped;
