@@ -16,8 +16,11 @@ from gauntlet.nvfp4._tensor import BLOCK, Tensor
 STEP = 256
 """Values in memory along k are a multiple of this."""
 
-_ROWS = 16
+ROWS = 16
 """Rows of weights are repacked so many at a time."""
+
+HOPPER = 9
+"""The major compute capability of the GPUs whose kernels read repacked weights."""
 
 
 class _ByDevice(dict[int, _native.CudaLibrary]):
@@ -81,10 +84,10 @@ def packing_of(named: dict[str, Any], tokens: str) -> str:
 def packed(tensor: Tensor, tokens: str) -> Tensor:
     """The weights repacked for tokens of this type: as many bytes in another order, which only the kernels read."""
     *outer, n, k = tensor.shape
-    if torch.cuda.get_device_capability(tensor.values.device)[0] != 9:
+    if torch.cuda.get_device_capability(tensor.values.device)[0] != HOPPER:
         raise ValueError("tokens: only kernels of Hopper GPUs read weights that were repacked for them; leave it out")
-    if n % _ROWS:
-        raise ValueError(f"tokens: weights of {n} rows are not repacked; rows must be a multiple of {_ROWS}, so leave it out")
+    if n % ROWS:
+        raise ValueError(f"tokens: weights of {n} rows are not repacked; rows must be a multiple of {ROWS}, so leave it out")
     shape = (outer[0] if outer else 1, n, k)
     device = tensor.values.device
 
