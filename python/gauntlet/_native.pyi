@@ -71,6 +71,9 @@ class CudaLibrary:
         routing: tuple[int, int],
         buffers: tuple[int, int, int],
     ) -> None: ...
+    def load(
+        self, products: Sequence[tuple[int, Stack, Stack | None, tuple[str, str], bool]]
+    ) -> None: ...
     def enqueue_arrange(
         self,
         stream: int,

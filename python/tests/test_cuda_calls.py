@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 from recorder import recorder  # noqa: E402, F401
 
 from gauntlet import _native, nvfp4  # noqa: E402
-from gauntlet.nvfp4 import _cuda  # noqa: E402
+from gauntlet.nvfp4 import _cuda, _cuda_mixture, _routed  # noqa: E402
 
 GROUPS, N, K = 3, 32, 512
 
@@ -81,6 +81,55 @@ def test_weights_that_were_used_may_be_copied(gpu):
     _cuda.quick(tokens(), other, None, [1, 0, 6], None, None)
     assert torch.equal(other.values, weights.values)
     assert gpu.calls[0][6] != gpu.calls[1][6] == (other.values.data_ptr(), other.scales.data_ptr(), 0, 0)
+
+
+def mixture(between=32, dtype=torch.bfloat16):
+    """Arguments of a mixture of experts, up to the weights."""
+    gate, up = (nvfp4.stack([nvfp4.quantize(torch.ones(between, K)) for _ in range(GROUPS)]) for _ in range(2))
+    down = nvfp4.Weights(nvfp4.stack([nvfp4.quantize(torch.ones(K, between)) for _ in range(GROUPS)]))
+    # As on a GPU, where rows are filled up.
+    down._padded = _cuda.padded(nvfp4.stack([nvfp4.quantize(torch.ones(K, between)) for _ in range(GROUPS)]))
+    ids = torch.zeros(7, 2, dtype=torch.int32)
+    return tokens(dtype=dtype), ids, torch.ones(7, 2), gate, up, down
+
+
+def test_the_kernels_of_a_mixture_are_loaded_together_before_its_first_product(gpu, monkeypatch):
+    monkeypatch.setattr(_cuda_mixture, "_is_hopper", lambda device: True)
+    layer = mixture()
+    for _ in range(2):
+        _routed.moe(*layer, None, "bfloat16")
+    products = ["enqueue_routed", "enqueue_routed", "enqueue_combine"]
+    names = [name for name, *_ in gpu.calls]
+    assert names == ["enqueue_arrange", "load", *products, "enqueue_arrange", *products]
+    [loaded] = gpu.calls[1][1:]
+    asked = [(call[3], call[4], call[5], call[8], True) for call in gpu.calls[2:4]]
+    for (k, first, second, formats, is_routed), wanted in zip(loaded, asked, strict=True):
+        # Gate and up are of one shape and differ in their tensor scales, which no kernel depends on.
+        assert (k, first, second is None, formats, is_routed) == (*wanted[:2], wanted[2] is None, *wanted[3:])
+    # Other tokens have other kernels.
+    _routed.moe(*mixture(dtype=torch.float16), None, "bfloat16")
+    assert [name for name, *_ in gpu.calls].count("load") == 2
+
+
+def test_kernels_that_could_not_be_loaded_are_loaded_at_the_next_call(gpu, monkeypatch):
+    x, _, _, *experts = mixture()
+
+    def refused(products):
+        raise RuntimeError("no compiler")
+
+    gpu.load = refused
+    with pytest.raises(RuntimeError, match="no compiler"):
+        _cuda.load_mixture(x, *experts)
+    del gpu.load
+    _cuda.load_mixture(x, *experts)
+    assert [name for name, *_ in gpu.calls] == ["load"]
+
+
+def test_products_name_what_does_not_fit_a_mixture(gpu):
+    x, _, _, gate, up, down = mixture()
+    for refused in ((x.float(), gate, up, down), (x, gate.values, up, down), (x, gate, nvfp4.quantize(torch.ones(16, 16)), down)):
+        _cuda.load_mixture(*refused)
+    assert gpu.calls == []
 
 
 def test_few_comparisons_leave_what_does_not_fit_to_the_words(gpu):

@@ -140,6 +140,31 @@ impl CudaLibrary {
         )
     }
 
+    /// Loads the kernels of products that follow one another, so that those which have to be compiled are compiled side by side:
+    /// of each product `k`, the weights and the formats as `enqueue` takes them, and whether its routing is on the device.
+    fn load(&self, products: Vec<Product<'_>>) -> PyResult<()> {
+        let keys = products.into_iter().map(|product| {
+            let (k, first, second, formats, is_routed) = product;
+            let weights = (&*first, second.as_deref());
+            let formats = (formats.0.as_str(), formats.1.as_str());
+            let key = LayerKey::new(k, weights, (0, 0, 0, 0), Vec::new(), formats)?;
+            Ok((key, is_routed))
+        });
+        let keys = keys.collect::<PyResult<Vec<_>>>()?;
+        guarded(|| {
+            let plans = keys.iter().map(|(key, is_routed)| {
+                let shape = key.shape();
+                let groups = shape.products.len();
+                let planner = self.library.planner(shape, key.choice())?;
+                match is_routed {
+                    true => planner.plan_routed(groups),
+                    false => planner.plan(&vec![1; groups]),
+                }
+            });
+            self.library.load(&plans.collect::<Result<Vec<_>, _>>()?)
+        })
+    }
+
     /// Enqueues the sorting of a mixture's tokens by their experts: `sizes = (tokens, experts of a token, experts here, hidden)`; the
     /// addresses of the ids and of the tokens; the address and length of the expert map, (0, 0) without one; the bytes of an id and
     /// of an entry of the map, 0 without one; addresses of the ends, the tokens, experts and rows, and of the tokens by rows; the
@@ -274,6 +299,15 @@ fn index_width(bytes: usize) -> PyResult<IndexWidth> {
         ))),
     }
 }
+
+/// A product as `load` takes it.
+type Product<'py> = (
+    usize,
+    PyRef<'py, Stack>,
+    Option<PyRef<'py, Stack>>,
+    (String, String),
+    bool,
+);
 
 /// Values and scales.
 type PackedArrays<'py> = (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u8>>);

@@ -16,7 +16,7 @@ Nothing here needs PyTorch, a GPU or a CUDA toolkit until it is given something 
 from gauntlet.nvfp4._attention import attention
 from gauntlet.nvfp4._checkpoint import Checkpoint, load
 from gauntlet.nvfp4._layers import linear, moe
-from gauntlet.nvfp4._models import convert, load_checkpoint
+from gauntlet.nvfp4._models import convert, load_checkpoint, repack
 from gauntlet.nvfp4._products import Weights, grouped_mm, swiglu_grouped_mm
 from gauntlet.nvfp4._tensor import BLOCK, Tensor, dequantize, quantize, stack
 from gauntlet._native import set_threads as set_num_threads
@@ -37,6 +37,7 @@ __all__ = [
     "load_checkpoint",
     "moe",
     "quantize",
+    "repack",
     "set_num_threads",
     "stack",
     "swiglu_grouped_mm",

@@ -16,8 +16,11 @@ from gauntlet.nvfp4._tensor import BLOCK, Tensor
 STEP = 256
 """Values in memory along k are a multiple of this."""
 
-_ROWS = 16
+ROWS = 16
 """Rows of weights are repacked so many at a time."""
+
+HOPPER = 9
+"""The major compute capability of the GPUs whose kernels read repacked weights."""
 
 
 class _ByDevice(dict[int, _native.CudaLibrary]):
@@ -31,6 +34,8 @@ class _Libraries(threading.local):
 
     def __init__(self) -> None:
         self.of = _ByDevice()
+        self.mixtures: set[tuple[Any, ...]] = set()
+        """The kinds of mixtures whose kernels are loaded."""
 
 
 libraries = _Libraries()
@@ -79,10 +84,10 @@ def packing_of(named: dict[str, Any], tokens: str) -> str:
 def packed(tensor: Tensor, tokens: str) -> Tensor:
     """The weights repacked for tokens of this type: as many bytes in another order, which only the kernels read."""
     *outer, n, k = tensor.shape
-    if torch.cuda.get_device_capability(tensor.values.device)[0] != 9:
+    if torch.cuda.get_device_capability(tensor.values.device)[0] != HOPPER:
         raise ValueError("tokens: only kernels of Hopper GPUs read weights that were repacked for them; leave it out")
-    if n % _ROWS:
-        raise ValueError(f"tokens: weights of {n} rows are not repacked; rows must be a multiple of {_ROWS}, so leave it out")
+    if n % ROWS:
+        raise ValueError(f"tokens: weights of {n} rows are not repacked; rows must be a multiple of {ROWS}, so leave it out")
     shape = (outer[0] if outer else 1, n, k)
     device = tensor.values.device
 
@@ -168,6 +173,30 @@ def _ready(weights: Any) -> _Ready | None:
             kept = _Ready(parts, own.values.device, tuple(weights.shape), groups, for_tokens)
             weights.__dict__["_ready"] = kept
     return kept
+
+
+Product = tuple[int, _native.Stack, _native.Stack | None, tuple[str, str], bool]
+"""A product whose kernels are to be loaded: k, the weights, the formats of the tokens and the result, and whether its routing is on
+the GPU."""
+
+
+def products_of_mixture(tokens: str, gate: _native.Stack, down: _native.Stack) -> list[Product]:
+    """The products of a mixture with SwiGLU."""
+    return [(down.n, gate, gate, (tokens, tokens), True), (gate.n, down, None, (tokens, "float32"), True)]
+
+
+def load_mixture(tokens: torch.Tensor, gate: Any, up: Any, down: Any) -> None:
+    """Loads the kernels of both products of a mixture with SwiGLU, before the first is called: compiled side by side, they take
+    the time of one. Does nothing for operands that do not fit, which the products name."""
+    ready = [_ready(one) for one in (gate, up, down)]
+    stacks = [one.matrices.stack for one in ready if one is not None and one.tokens in (None, tokens.dtype)]
+    if len(stacks) < len(ready) or tokens.dtype not in _HALVES:
+        return
+    device = tokens.get_device()
+    kind = device, tokens.dtype, *(one.tokens for one in ready if one is not None)
+    if kind not in libraries.mixtures:
+        libraries.of[device].load(products_of_mixture(NAMES[tokens.dtype], stacks[0], stacks[2]))
+        libraries.mixtures.add(kind)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from os import PathLike
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Model = TypeVar("Model")
 
@@ -74,6 +74,39 @@ def load_checkpoint(model: Model, path: str | PathLike[str]) -> Model:
     from gauntlet.nvfp4 import _loading
 
     return _loading.load_checkpoint(model, path)
+
+
+def repack(model: Model, tokens: Any = "bfloat16") -> Model:
+    """Repacks the weights of NVFP4 modules for 16-bit tokens on a Hopper GPU, in place, as ``Weights(tensor, tokens=…)`` does.
+
+    The kernels then multiply tokens as they lie in memory, which spares each call a launch. Repacked weights take as much memory as
+    before, and one layer at a time has both in the GPU's memory. The kernels that the layers call are loaded too, and those that
+    have to be compiled are compiled side by side.
+
+    Only weights that lie on a Hopper GPU are repacked, and whose k is a multiple of 256 and n of 16; of a mixture of experts all
+    matrices or none. Others stay as they are and take any tokens, as do modules that are not of `nvfp4.modules`.
+
+    The order is for these kernels alone: a repacked model is not saved, and its weights are not loaded, read or moved to the CPU.
+    `copy.deepcopy` copies it, and it moves to other Hopper GPUs. CUDA graphs that were captured before use memory that is then
+    free, so capture them again.
+
+    Args:
+        model: A `torch.nn.Module` after `convert` or `load_checkpoint`, on a Hopper GPU. Call it in the type of `tokens`.
+        tokens: The type of the tokens, bfloat16 or float16; layers that are repacked take no others afterwards.
+
+    Returns:
+        The model.
+
+    Raises:
+        ImportError: PyTorch is not installed.
+        TypeError: It is not a `torch.nn.Module`, or weights are not repacked for such tokens.
+        ValueError: None of its weights can be repacked; the message names one and the reason.
+        RuntimeError: There is no compiler, or a kernel does not compile.
+    """
+    needed("nvfp4.repack", "torch")
+    from gauntlet.nvfp4 import _repacking
+
+    return _repacking.repack(model, tokens)
 
 
 def needed(function: str, *packages: str) -> None:

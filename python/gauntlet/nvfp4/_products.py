@@ -40,9 +40,7 @@ class Weights:
         _check_tensor("weights", tensor)
         self.shape = tensor.shape
         self.device = tensor.device
-        self.tokens = None if tokens is None else _arrays.dtype_argument("tokens", tokens, "bfloat16", tensor.values)
-        if self.tokens not in (None, "bfloat16", "float16"):
-            raise TypeError(f"tokens: weights are not repacked for {self.tokens}; give bfloat16 or float16")
+        self.tokens = None if tokens is None else tokens_argument(tokens, tensor.values)
         self._matrices: _native.Matrices | None = None
         self._padded: Tensor | None = None
         if self.device == "cpu":
@@ -70,6 +68,35 @@ class Weights:
     def __repr__(self) -> str:
         tokens = "" if self.tokens is None else f", tokens={self.tokens!r}"
         return f"nvfp4.Weights(shape={self.shape}, device={self.device!r}{tokens})"
+
+
+def tokens_argument(tokens: Any, like: Any) -> str:
+    """The name of the type of tokens that weights are repacked for.
+
+    Raises:
+        TypeError: They are repacked for no such tokens.
+    """
+    name = _arrays.dtype_argument("tokens", tokens, "bfloat16", like)
+    if name not in ("bfloat16", "float16"):
+        raise TypeError(f"tokens: weights are not repacked for {name}; give bfloat16 or float16")
+    return name
+
+
+def repacked(tensor: Tensor, tokens: str) -> Weights:
+    """Weights that share the memory of a tensor whose bytes `_cuda.packed` put into the order for these tokens.
+
+    Raises:
+        ValueError: They are on the CPU, whose kernels do not read them.
+    """
+    if not getattr(tensor.values, "is_cuda", False):
+        raise ValueError(
+            f"weights: they are on {tensor.device}, and were repacked for {tokens} tokens on a Hopper GPU; convert or load the model "
+            "again, or move it back"
+        )
+    made = Weights.__new__(Weights)
+    made.shape, made.device, made.tokens = tensor.shape, tensor.device, tokens
+    made._matrices, made._padded = None, tensor
+    return made
 
 
 def grouped_mm(

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gauntlet.nvfp4._activations import Activation
-from gauntlet.nvfp4._products import grouped_mm, swiglu_grouped_mm
+from gauntlet.nvfp4._products import grouped_mm, on_gpu, swiglu_grouped_mm
 
 
 class Biases(NamedTuple):
@@ -46,6 +46,8 @@ def moe(
         return sums if bias is None else sums + bias.float()[arrangement.experts.long()]
 
     if activation.is_fused and biases.gate is None and biases.up is None:
+        if hidden.is_cuda:
+            on_gpu().load_mixture(hidden, gate, up, down)
         between = swiglu_grouped_mm(gathered, gate, up, offs=offs, out_dtype=hidden.dtype)
     else:
         exact = activation.of(sums_of(gathered, gate, biases.gate), sums_of(gathered, up, biases.up))

@@ -30,6 +30,9 @@ class PackedWeights(torch.nn.Module):
     ``to(dtype)``, ``half()`` and the like move them and leave their types: packed codes and scales of another type would be
     other numbers.
 
+    `nvfp4.repack` gives `weight` and `weight_scale` the same bytes in an order that only the kernels of a Hopper GPU read. They then
+    stay on GPUs, and are neither saved nor loaded: what would take them for a checkpoint's raises ValueError.
+
     Args:
         shape: ``(n, k)`` or ``(groups, n, k)``, k a multiple of 16. All weights are zero until `fill`.
         device: Where the buffers are made.
@@ -41,6 +44,8 @@ class PackedWeights(torch.nn.Module):
     weight: torch.Tensor
     weight_scale: torch.Tensor
     weight_scale_2: torch.Tensor
+    tokens: str | None = None
+    """The type of the tokens that the weights were repacked for, ``bfloat16`` or ``float16``."""
 
     def __init__(self, shape: tuple[int, ...], device: Any = None) -> None:
         super().__init__()
@@ -61,8 +66,9 @@ class PackedWeights(torch.nn.Module):
             group: The matrix of the stack that is filled.
 
         Raises:
-            ValueError: The tensor has another shape.
+            ValueError: The tensor has another shape, or the weights were repacked.
         """
+        self._check_order("tensor", "fill the weights before nvfp4.repack")
         wanted = self.shape if group is None else self.shape[1:]
         if tensor.shape != wanted:
             raise ValueError(f"tensor: its shape is {tensor.shape}; these weights are {wanted}")
@@ -73,13 +79,43 @@ class PackedWeights(torch.nn.Module):
         self.weight_scale_2[place] = torch.tensor(scale, dtype=torch.float32)
 
     def packed(self) -> Tensor:
-        """The weights as an `nvfp4.Tensor` that shares the buffers' memory."""
+        """The weights as an `nvfp4.Tensor` that shares the buffers' memory.
+
+        Raises:
+            ValueError: They were repacked.
+        """
+        self._check_order("weight", "take the tensor before nvfp4.repack")
         return Tensor(self.weight, self.weight_scale, tuple(self.weight_scale_2.reshape(-1).tolist()))
 
     def extra_repr(self) -> str:
-        return f"shape={self.shape}"
+        return f"shape={self.shape}{self._order()}"
+
+    def _order(self) -> str:
+        return "" if self.tokens is None else f", tokens={self.tokens!r}"
+
+    def _check_order(self, name: str, remedy: str) -> None:
+        """Raises ValueError if the weights were repacked."""
+        if self.tokens is not None:
+            raise ValueError(
+                f"{name}: the weights were repacked for {self.tokens} tokens, in an order that only the kernels of a Hopper GPU read; "
+                f"{remedy}"
+            )
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        self._check_order(f"{prefix}weight", "save the model before nvfp4.repack")
+        save: Any = super()._save_to_state_dict
+        save(destination, prefix, keep_vars)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *others: Any) -> None:
+        self._check_order(f"{prefix}weight", "load the state into a model before nvfp4.repack")
+        load: Any = super()._load_from_state_dict
+        load(state_dict, prefix, *others)
 
     def _apply(self, fn: Callable[[torch.Tensor], torch.Tensor], recurse: bool = True) -> PackedWeights:
+        if self.tokens is not None:
+            target = fn(self.weight.new_empty(0)).device
+            if target.type != self.weight.device.type:
+                self._check_order(f"{target}", "move the model there before nvfp4.repack")
         before = {name: buffer for name, buffer in self._buffers.items() if buffer is not None}
         applied: Any = super()._apply
         applied(fn, recurse)
@@ -121,12 +157,12 @@ class Linear(PackedWeights):
             As `nvfp4.linear`.
         """
         result: torch.Tensor = torch.ops.gauntlet.linear(
-            x, self.weight, self.weight_scale, self.weight_scale_2, self.bias
+            x, self.weight, self.weight_scale, self.weight_scale_2, self.bias, self.tokens
         )
         return result
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}{self._order()}"
 
 
 class Experts(torch.nn.Module):
@@ -162,11 +198,20 @@ class Experts(torch.nn.Module):
 
         Raises:
             As `nvfp4.moe`.
+            ValueError: Only some of the weights were repacked, or for several types of tokens.
         """
+        matrices = self.gate_proj, self.up_proj, self.down_proj
+        tokens = self.gate_proj.tokens
+        if any(own.tokens != tokens for own in matrices):
+            raise ValueError(
+                "gate_proj, up_proj, down_proj: only some of them were repacked, or for other tokens; give nvfp4.repack the whole model"
+            )
         weights = [
             part
-            for own in (self.gate_proj, self.up_proj, self.down_proj)
+            for own in matrices
             for part in (own.weight, own.weight_scale, own.weight_scale_2)
         ]
-        result: torch.Tensor = torch.ops.gauntlet.moe(hidden_states, top_k_index, top_k_weights, *weights)
+        result: torch.Tensor = torch.ops.gauntlet.moe(
+            hidden_states, top_k_index, top_k_weights, *weights, tokens
+        )
         return result

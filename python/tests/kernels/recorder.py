@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from gauntlet.nvfp4 import _cuda, _cuda_attention
+from gauntlet.nvfp4 import _cuda, _cuda_attention, _cuda_mixture
 
 
 class Recorder:
@@ -20,7 +20,8 @@ class Recorder:
 def recorder(monkeypatch):
     recorder = Recorder()
     monkeypatch.setattr(_cuda.libraries, "of", {-1: recorder})
-    for module in (_cuda, _cuda_attention):
+    monkeypatch.setattr(_cuda.libraries, "mixtures", set())
+    for module in (_cuda, _cuda_attention, _cuda_mixture):
         monkeypatch.setattr(module, "current_stream", lambda device: 7)
     monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: False)
     return recorder

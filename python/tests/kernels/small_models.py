@@ -18,18 +18,19 @@ SIZES = {
 KINDS = ("llama", "qwen3_moe")
 
 
-def config(kind):
+def config(kind, between=128):
+    """`between` is the width between the products of an expert."""
     if kind == "llama":
         return transformers.LlamaConfig(**SIZES)
-    experts = {"moe_intermediate_size": 128, "num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True}
+    experts = {"moe_intermediate_size": between, "num_experts": 8, "num_experts_per_tok": 2, "norm_topk_prob": True}
     # PyTorch's grouped products do not take float64, which the reference is computed in.
     return transformers.Qwen3MoeConfig(**SIZES, **experts, head_dim=64, experts_implementation="eager")
 
 
-def model(kind, seed=1):
+def model(kind, seed=1, between=128):
     torch.manual_seed(seed)
     classes = {"llama": transformers.LlamaForCausalLM, "qwen3_moe": transformers.Qwen3MoeForCausalLM}
-    return classes[kind](config(kind)).eval()
+    return classes[kind](config(kind, between)).eval()
 
 
 def tokens(length=24):

@@ -55,8 +55,7 @@ impl Layer {
     ) -> Result<Self, ServeError> {
         check_weights(&shape, &weights)?;
         Ok(Self {
-            // Layers have their scales row by row, as every kernel takes them but Blackwell's native one.
-            planner: Planner::new(shape, choice, library.device().target()?.for_common_kernels()),
+            planner: library.planner(shape, choice)?,
             library: library.clone(),
             weights,
             maps: RefCell::default(),

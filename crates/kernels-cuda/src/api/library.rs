@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use lru::LruCache;
 
-use super::{AttentionPlan, AttentionShape, ServeError};
+use super::{AttentionPlan, AttentionShape, Choice, LayerShape, Planner, ServeError, ShapePlan};
 use crate::compiler::Compiler;
 use crate::driver::{Context, Device, RelaxedCapture};
 use crate::engine::Loaded;
@@ -86,17 +86,57 @@ impl Library {
         Ok(plan)
     }
 
-    /// The kernel of a variant: already loaded, loaded from the cache on disk, or compiled now, which takes up to a minute.
-    pub(super) fn kernel(&self, variant: &Variant) -> Result<Rc<Loaded>, ServeError> {
-        if let Some(kernel) = self.0.kernels.borrow().get(variant) {
-            return Ok(Rc::clone(kernel));
+    /// A planner for layers on this GPU.
+    ///
+    /// # Errors
+    /// If the GPU cannot run the kernels.
+    pub fn planner(&self, shape: LayerShape, choice: Choice) -> Result<Planner, ServeError> {
+        // Layers have their scales row by row, as every kernel takes them but Blackwell's native one.
+        let target = self.device().target()?.for_common_kernels();
+        Ok(Planner::new(shape, choice, target))
+    }
+
+    /// Loads the kernels of plans. Those that have to be compiled are compiled side by side, so the kernels of several layers
+    /// that follow one another take about as long as one of them if there is a core for each. A stream may be captured meanwhile.
+    ///
+    /// # Errors
+    /// If a kernel does not compile or does not fit the GPU.
+    pub fn load(&self, plans: &[ShapePlan]) -> Result<(), ServeError> {
+        let _relaxed = RelaxedCapture::new(self.context())?;
+        let variants = plans.iter().flat_map(|plan| plan.plan().variants());
+        self.load_variants(variants)
+    }
+
+    /// Loads the kernels of variants that are not loaded yet, from the cache on disk or compiled now, which takes up to a minute.
+    pub(super) fn load_variants<'v>(
+        &self,
+        variants: impl IntoIterator<Item = &'v Variant>,
+    ) -> Result<(), ServeError> {
+        let mut missing = Vec::new();
+        for variant in variants {
+            if !self.0.kernels.borrow().contains_key(variant) && !missing.contains(&variant) {
+                missing.push(variant);
+            }
         }
-        let (_, kernel) = Loaded::new(&self.0.context, &self.0.compiler, variant)?;
-        let kernel = Rc::new(kernel);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let loaded = Loaded::all(&self.0.context, &self.0.compiler, &missing)?;
+        let kernels = loaded.into_iter().map(|(_, kernel)| Rc::new(kernel));
         self.0
             .kernels
             .borrow_mut()
-            .insert(variant.clone(), Rc::clone(&kernel));
-        Ok(kernel)
+            .extend(missing.into_iter().cloned().zip(kernels));
+        Ok(())
+    }
+
+    /// The kernel of a variant, loaded now unless it is already.
+    pub(super) fn kernel(&self, variant: &Variant) -> Result<Rc<Loaded>, ServeError> {
+        loop {
+            if let Some(kernel) = self.0.kernels.borrow().get(variant) {
+                return Ok(Rc::clone(kernel));
+            }
+            self.load_variants([variant])?;
+        }
     }
 }

@@ -37,11 +37,13 @@ impl Library {
             }));
         }
         let _relaxed = RelaxedCapture::new(self.context())?;
+        let [arrange, gather, combine] = [mixture::arrange(), mixture::gather(), mixture::combine(output)];
+        self.load_variants([&arrange, &gather, &combine])?;
         Ok(Mixture {
             shape,
-            arrange: self.kernel(&mixture::arrange())?,
-            gather: self.kernel(&mixture::gather())?,
-            combine: self.kernel(&mixture::combine(output))?,
+            arrange: self.kernel(&arrange)?,
+            gather: self.kernel(&gather)?,
+            combine: self.kernel(&combine)?,
             ordinal: self.device().ordinal,
         })
     }

@@ -19,12 +19,14 @@ pub(super) struct Ready {
 }
 
 impl Ready {
-    /// Loads the kernels and copies the tables. During a capture, work of the host has to be
+    /// Loads the kernels, side by side, and copies the tables. During a capture, work of the host has to be
     /// [relaxed](crate::driver::RelaxedCapture).
     pub fn new(library: &Library, plan: &dyn Plan, memory: &Memory) -> Result<Self, ServeError> {
-        let variants = plan.variants().into_iter();
+        let variants = plan.variants();
+        library.load_variants(variants.iter().copied())?;
         Ok(Self {
             kernels: variants
+                .into_iter()
                 .map(|variant| library.kernel(variant))
                 .collect::<Result<_, _>>()?,
             tables: DeviceMemory::from_bytes(library.context(), &memory.tables)?,

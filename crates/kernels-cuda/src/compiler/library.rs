@@ -343,6 +343,50 @@ fn strings<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<CString>,
 }
 
 #[cfg(test)]
+mod meeting {
+    //! NVRTC whose compilations wait for each other.
+
+    use std::sync::{Condvar, Mutex, OnceLock};
+    use std::time::Duration;
+
+    use super::{Handle, Nvrtc, Status, c_char, c_int};
+
+    type Compile = unsafe extern "C" fn(Handle, c_int, *const *const c_char) -> Status;
+
+    static COMPILE: OnceLock<Compile> = OnceLock::new();
+    static BEGUN: Mutex<usize> = Mutex::new(0);
+    static ONE_MORE: Condvar = Condvar::new();
+
+    /// NVRTC_ERROR_INTERNAL_ERROR.
+    const ALONE: Status = 11;
+
+    impl Nvrtc {
+        /// NVRTC that compiles once two compilations have begun; one that stays alone fails after a minute. For one test of a
+        /// process.
+        pub(in crate::compiler) fn in_pairs(mut self) -> Self {
+            COMPILE.get_or_init(|| self.functions.compile);
+            self.functions.compile = compile;
+            self
+        }
+    }
+
+    unsafe extern "C" fn compile(program: Handle, count: c_int, options: *const *const c_char) -> Status {
+        let mut begun = BEGUN.lock().unwrap();
+        *begun += 1;
+        ONE_MORE.notify_all();
+        let (begun, waited) = ONE_MORE
+            .wait_timeout_while(begun, Duration::from_secs(60), |begun| *begun < 2)
+            .unwrap();
+        drop(begun);
+        match COMPILE.get() {
+            // SAFETY: the caller keeps the promises that NVRTC's own function asks for.
+            Some(compile) if !waited.timed_out() => unsafe { compile(program, count, options) },
+            _ => ALONE,
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

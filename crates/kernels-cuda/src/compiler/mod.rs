@@ -7,7 +7,10 @@ mod log;
 mod user;
 
 use std::collections::BTreeMap;
+use std::panic;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::thread;
 
 use gauntlet_device::Arch;
 use serde::{Deserialize, Serialize};
@@ -25,6 +28,9 @@ pub use user::{UserKernel, UserPtx, UserSource};
 
 /// The first NVRTC that has a cache of its own (NVRTC documentation, Caching: CUDA 12.9).
 const FIRST_WITH_CACHE: (i32, i32) = (12, 9);
+
+/// The stack of a thread that compiles: as much as Linux gives a program's first thread by default.
+const STACK_BYTES: usize = 8 << 20;
 
 /// A variant's machine code, and the compiler's messages about it.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +114,7 @@ impl Compiler {
     }
 
     /// Calls this with a kernel's name before it is compiled to machine code, which takes up to a minute. Not called for
-    /// what the cache has.
+    /// what the cache has. It is called in the thread that asks for the kernel.
     #[must_use]
     pub fn telling(self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self {
@@ -147,13 +153,63 @@ impl Compiler {
     /// # Errors
     /// If the kernel's instructions do not exist on the architecture, or the source does not compile.
     pub fn compile(&self, variant: &Variant, code: impl Into<Code>) -> Result<Compiled, CompileError> {
-        let (name, code) = (variant.to_string(), code.into());
+        self.compile_telling(variant, code.into(), &|name| self.say(name))
+    }
+
+    /// Compiles variants side by side, each in a thread of its own, or takes them from the cache. The compiler uses one core for
+    /// each, so with enough cores all together take about as long as the slowest. Names are told as their kernels begin.
+    ///
+    /// # Errors
+    /// As of [`compile`](Self::compile): of the first variant that has one. The others are cached all the same.
+    pub fn compile_all(
+        &self,
+        variants: &[&Variant],
+        code: impl Into<Code>,
+    ) -> Result<Vec<Compiled>, CompileError> {
+        let code = code.into();
+        let (names, told) = mpsc::channel();
+        thread::scope(|scope| {
+            let mut running = Vec::with_capacity(variants.len());
+            for variant in variants {
+                let names = names.clone();
+                let work = move || {
+                    self.compile_telling(variant, code, &|name| {
+                        // The receiver lives until all senders are gone.
+                        names.send(name.to_owned()).ok();
+                    })
+                };
+                let thread = thread::Builder::new()
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, work.clone());
+                // The system may refuse a thread; then this one does its work.
+                running.push(thread.map_err(|_| work()));
+            }
+            drop(names);
+            // Names are told in the caller's thread: a listener may need a lock that this thread holds while it waits for the
+            // others, such as the lock of Python's interpreter.
+            told.iter().for_each(|name: String| self.say(&name));
+            let compiled = running.into_iter().map(|one| match one {
+                Ok(thread) => thread.join().unwrap_or_else(|cause| panic::resume_unwind(cause)),
+                Err(result) => result,
+            });
+            // All of them have ended before an error is returned.
+            compiled.collect::<Vec<_>>().into_iter().collect()
+        })
+    }
+
+    fn compile_telling(
+        &self,
+        variant: &Variant,
+        code: Code,
+        tell: &dyn Fn(&str),
+    ) -> Result<Compiled, CompileError> {
+        let name = variant.to_string();
         let arch = code.arch();
         if !variant.source.runs_on(arch) {
             return Err(CompileError::Architecture { variant: name, arch });
         }
         let unit = unit(&name, variant)?;
-        let (Entry { report, cubin }, origin) = self.translate(&unit, code)?;
+        let (Entry { report, cubin }, origin) = self.translate(&unit, code, tell)?;
         let entry = variant.source.entry();
         match report.resources.get(entry) {
             Some(resources) => Ok(Compiled {
@@ -167,6 +223,12 @@ impl Compiler {
                 variant: name,
                 entry: entry.to_owned(),
             }),
+        }
+    }
+
+    fn say(&self, name: &str) {
+        if let Some(tell) = &self.tell {
+            tell(name);
         }
     }
 
@@ -207,25 +269,33 @@ impl Compiler {
         }
     }
 
-    fn translate(&self, unit: &Unit<'_>, code: Code) -> Result<(Entry, Origin), CompileError> {
+    fn translate(
+        &self,
+        unit: &Unit<'_>,
+        code: Code,
+        tell: &dyn Fn(&str),
+    ) -> Result<(Entry, Origin), CompileError> {
         let text = Text {
             file: unit.file,
             headers: source::headers(),
             options: options(unit, code),
             kernel: None,
         };
-        self.kept(&text, unit.name)
+        self.kept(&text, unit.name, tell)
     }
 
-    /// The code of a text, from the cache or compiled; `name` is for messages.
-    fn kept(&self, text: &Text<'_>, name: &str) -> Result<(Entry, Origin), CompileError> {
+    /// The code of a text, from the cache or compiled; `tell` is called with the name, which is for messages, before it is compiled.
+    fn kept(
+        &self,
+        text: &Text<'_>,
+        name: &str,
+        tell: &dyn Fn(&str),
+    ) -> Result<(Entry, Origin), CompileError> {
         let key = self.key(text);
         if let Some(entry) = self.cache.as_ref().and_then(|cache| cache.read(&key)) {
             return Ok((entry, Origin::Cache));
         }
-        if let Some(tell) = &self.tell {
-            tell(name);
-        }
+        tell(name);
         let entry = self.make(text, name)?;
         let kept = match &self.cache {
             Some(cache) => cache.write(&key, &entry),

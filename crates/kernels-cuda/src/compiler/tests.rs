@@ -31,7 +31,7 @@ fn translate(compiler: &Compiler, text: &'static str) -> Result<(Entry, Origin),
         file,
         defines: &defines,
     };
-    compiler.translate(&unit, Arch::Sm90a.into())
+    compiler.translate(&unit, Arch::Sm90a.into(), &|name| compiler.say(name))
 }
 
 const COPY: &str = r#"
@@ -81,6 +81,66 @@ fn what_is_compiled_is_told_before_and_what_is_kept_is_not() {
     assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
 }
 
+/// Small kernels.
+fn token_kernels() -> [Variant; 2] {
+    ["0", "1"].map(|format| Variant {
+        source: Source::Tokens,
+        defines: [("OVERLAP", "1".to_owned()), ("FORMAT", format.to_owned())].into(),
+        threads: 512,
+        shared_bytes: 0,
+        registers: 128,
+    })
+}
+
+#[test]
+fn variants_are_compiled_side_by_side_and_told_in_the_callers_thread() {
+    let Some((compiler, _folder)) = compiler() else {
+        return;
+    };
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    let caller = std::thread::current().id();
+    let mut compiler = compiler.telling(move |name| {
+        assert_eq!(std::thread::current().id(), caller);
+        heard.lock().unwrap().push(name.to_owned());
+    });
+    compiler.nvrtc = compiler.nvrtc.in_pairs();
+    let variants = token_kernels();
+    let both = [&variants[0], &variants[1]];
+    let made = compiler.compile_all(&both, Arch::Sm90a).unwrap();
+    assert!(made.iter().all(|one| one.origin == Origin::Compiler));
+    let mut told = told.lock().unwrap().clone();
+    told.sort();
+    assert_eq!(told, variants.each_ref().map(ToString::to_string));
+
+    for (variant, made) in variants.iter().zip(made) {
+        let kept = compiler.compile(variant, Arch::Sm90a).unwrap();
+        assert_eq!(
+            (kept.cubin, kept.origin),
+            (made.cubin, Origin::Cache),
+            "{variant}"
+        );
+    }
+    assert_eq!(compiler.compile_all(&[], Arch::Sm90a), Ok(Vec::new()));
+}
+
+#[test]
+fn of_several_errors_the_first_variants_is_told_and_what_compiles_is_kept() {
+    let Some((compiler, _folder)) = compiler() else {
+        return;
+    };
+    let [right, mut wrong] = token_kernels();
+    wrong.defines.insert("FORMAT", "nonsense".to_owned());
+    let mut worse = wrong.clone();
+    worse.defines.insert("FORMAT", "more".to_owned());
+    let error = compiler
+        .compile_all(&[&wrong, &right, &worse], Arch::Sm90a)
+        .unwrap_err();
+    assert_eq!(Err(error), compiler.compile(&wrong, Arch::Sm90a));
+    let kept = compiler.compile(&right, Arch::Sm90a).unwrap();
+    assert_eq!(kept.origin, Origin::Cache);
+}
+
 #[test]
 fn a_cache_that_cannot_be_written_is_no_failure() {
     let Some((compiler, folder)) = compiler() else {
@@ -108,7 +168,7 @@ fn definitions_decide_what_is_cached() {
             file,
             defines: &defines,
         };
-        compiler.translate(&unit, Arch::Sm90a.into()).unwrap()
+        compiler.translate(&unit, Arch::Sm90a.into(), &|_| ()).unwrap()
     });
     assert_eq!(wide.1, Origin::Compiler, "not the narrow one's entry");
     assert_eq!(narrow.0.report.resources["copy"].static_shared_bytes, 1024);

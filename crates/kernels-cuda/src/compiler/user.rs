@@ -66,7 +66,7 @@ impl Compiler {
             kernel: Some(source.kernel),
         };
         let (Entry { report, cubin }, origin) = self
-            .kept(&text, source.file.name)
+            .kept(&text, source.file.name, &|name| self.say(name))
             .map_err(|error| without_kernel(error, source))?;
         let found = report
             .entry

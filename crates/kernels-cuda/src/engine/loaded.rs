@@ -24,15 +24,22 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    /// Compiles a variant or takes it from the cache, and loads it.
-    pub fn new(
+    /// Compiles variants side by side or takes them from the cache, and loads them, in their order.
+    pub fn all(
         context: &Context,
         compiler: &Compiler,
-        variant: &Variant,
-    ) -> Result<(Compiled, Self), BuildError> {
-        let device = context.device();
-        let compiled = compiler.compile(variant, device.code()?)?;
-        check_budget(variant, &compiled, device)?;
+        variants: &[&Variant],
+    ) -> Result<Vec<(Compiled, Self)>, BuildError> {
+        let compiled = compiler.compile_all(variants, context.device().code()?)?;
+        let loaded = variants.iter().zip(compiled).map(|(variant, compiled)| {
+            let loaded = Self::new(context, variant, &compiled)?;
+            Ok((compiled, loaded))
+        });
+        loaded.collect()
+    }
+
+    fn new(context: &Context, variant: &Variant, compiled: &Compiled) -> Result<Self, BuildError> {
+        check_budget(variant, compiled, context.device())?;
         let function = Function::new(
             context,
             &compiled.cubin,
@@ -41,15 +48,11 @@ impl Loaded {
             variant.threads,
             variant.shared_bytes,
         )?;
-        let overlapping = variant.overlaps();
-        Ok((
-            compiled,
-            Self {
-                function,
-                overlapping,
-                mapped: RefCell::new(LruCache::new(KEPT)),
-            },
-        ))
+        Ok(Self {
+            function,
+            overlapping: variant.overlaps(),
+            mapped: RefCell::new(LruCache::new(KEPT)),
+        })
     }
 
     /// Queues a launch.

@@ -105,8 +105,12 @@ impl Engine {
     ) -> Result<Kernel, BuildError> {
         let plan = plan::plan(problem, schedule, self.device().target()?)?;
         let compiler = self.compiler()?;
-        let load = |of: &Variant| Loaded::new(&self.shared.context, compiler, &variant(of));
-        let kernels = plan.variants().into_iter().map(load).collect::<Result<_, _>>()?;
+        let variants: Vec<_> = plan.variants().into_iter().map(variant).collect();
+        let kernels = Loaded::all(
+            &self.shared.context,
+            compiler,
+            &variants.iter().collect::<Vec<_>>(),
+        )?;
         Kernel::new(Rc::clone(&self.shared), problem, schedule, plan, kernels)
     }
 
