@@ -10,8 +10,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let sources = "../python-loop/src";
     println!("cargo:rerun-if-changed={sources}");
     // The loop is compiled with these files too.
-    for file in ["activity", "burst", "cupti", "turns"] {
-        println!("cargo:rerun-if-changed=../worker/src/{file}.rs");
+    for file in [
+        "activity.rs",
+        "burst.rs",
+        "cupti.rs",
+        "opening.rs",
+        "seal.ptx",
+        "turns.rs",
+    ] {
+        println!("cargo:rerun-if-changed=../worker/src/{file}");
     }
     let library = PathBuf::from(env::var("OUT_DIR")?).join("loop.so");
     let mut compiler = Command::new(env::var("RUSTC")?);

@@ -161,7 +161,7 @@ impl Host for LibraryHost {
             // The function shares its process with this host, and could replace its code.
             memory: Some(probe()),
             device_times: matches!(self.place, Place::Cuda(_)),
-            heat: matches!(self.place, Place::Cpu(_)),
+            heat: true,
             activity: matches!(self.place, Place::Cuda(_)),
             row_major: true,
         }

@@ -113,7 +113,9 @@ impl CpuPlace {
             let mut filled = place.fill(&case.outputs, planned.poison);
             let addresses = addresses(inputs, &mut filled);
             call.prepare(&addresses)?;
-            let ready = ready(case, addresses.inputs.iter().map(|address| Some(*address)))?;
+            let places = addresses.inputs.iter().map(|address| Some(*address));
+            // The load is over, so nothing has to be hidden from it.
+            let ready = ready(case, places, false)?;
             turns.ready(&ready).map_err(gone)?;
             let seconds = timed(call)?;
             let outputs: Vec<_> = addresses.outputs.iter().map(place_at).collect();

@@ -5,7 +5,10 @@
 //! events behind a gate, and the whole device is synchronised before its output is read and the next call's inputs
 //! exist. So nothing of one call can run in the time of another.
 //!
-//! Inputs come from the worker's own copies, or from a coordinator that holds the worker and writes them.
+//! Inputs come from the worker's own copies, or from a coordinator that holds the worker and writes them. Such a coordinator may
+//! ask for a load right before a call (module `load`).
+
+mod load;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -40,7 +43,7 @@ const IDLE_TRIALS: usize = 32;
 
 /// A GPU as a place for calls.
 pub struct CudaPlace {
-    /// The memory of the last case, by tensor: inputs first. Two each, used in turn.
+    /// The memory of the last case, by tensor: inputs first. Two each, used in turn; a load uses the one that its call does not.
     slots: Vec<[DeviceMemory; 2]>,
     eviction: Eviction,
     events: [Event; 2],
@@ -117,10 +120,10 @@ impl CudaPlace {
         for (index, copy) in planned.copies.iter().enumerate() {
             let inputs = planned.operands.copy(*copy);
             let addresses = self
-                .spoil(planned.poison)
+                .spoil(self.calls, planned.poison)
                 .and_then(|()| self.place(inputs.iter().enumerate()))
                 .and_then(|()| self.settle(cold))
-                .map(|()| self.addresses(inputs.len()))
+                .map(|()| self.addresses(self.calls, inputs.len()))
                 .map_err(driver_failure)?;
             call.prepare(&addresses)?;
             let mut sample = self.timed(call, planned.scope)?;
@@ -153,26 +156,52 @@ impl CudaPlace {
             .map_err(driver_failure)?;
         let cold = self.is_cold(planned);
         let mut staging = self.staging(planned, case).map_err(driver_failure)?;
-        let ready = ready(case, staging.addresses())?;
-        let comes: Vec<bool> = staging.addresses().map(|address| address.is_some()).collect();
-        for copy in planned.copies {
+        let known = match planned.heat {
+            [] => None,
+            _ => Some(
+                staging
+                    .known(&self.context, planned.operands.copy(0))
+                    .map_err(driver_failure)?,
+            ),
+        };
+        let ready = ready(case, staging.addresses(), known.is_some())?;
+        for (number, copy) in planned.copies.iter().enumerate() {
             let inputs = planned.operands.copy(*copy);
-            let stay = inputs.iter().enumerate().filter(|(index, _)| !comes[*index]);
-            self.spoil(planned.poison)
-                .and_then(|()| self.place(stay))
-                .map_err(driver_failure)?;
-            call.prepare(&self.addresses(inputs.len()))?;
+            let load = known.as_deref().zip(planned.heat.get(number));
+            match load {
+                Some((known, _)) => self.prepare_load(known, planned.poison, call)?,
+                None => {
+                    let stay = inputs.iter().enumerate();
+                    let stay = stay.filter(|(input, _)| staging.stays(*input));
+                    self.spoil(self.calls, planned.poison)
+                        .and_then(|()| self.place(stay))
+                        .map_err(driver_failure)?;
+                    call.prepare(&self.addresses(self.calls, inputs.len()))?;
+                }
+            }
             turns.ready(&ready).map_err(gone)?;
-            let revealed = Instant::now();
+            let mut revealed = Instant::now();
+            staging.send().map_err(driver_failure)?;
+            if let Some((known, seconds)) = load {
+                self.load(*seconds, call, turns)?;
+                let key = turns.key().map_err(gone)?;
+                revealed = Instant::now();
+                self.prepare_after_load(known, &staging, planned.poison, key)
+                    .map_err(driver_failure)?;
+                call.prepare(&self.addresses(self.calls, inputs.len()))?;
+            }
             staging
-                .reveal(self.places(0..inputs.len()), &self.stream)
+                .reveal(self.places(self.calls, 0..inputs.len()), &self.stream)
                 .and_then(|()| self.settle(cold))
                 .map_err(driver_failure)?;
             turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
             let seconds = self.timed(call, planned.scope)?.call;
             turns.over(seconds).map_err(gone)?;
             let places = staging
-                .bring_down(self.places(inputs.len()..self.slots.len()), &self.stream)
+                .bring_down(
+                    self.places(self.calls, inputs.len()..self.slots.len()),
+                    &self.stream,
+                )
                 .map_err(driver_failure)?;
             turns.done(seconds, &places).map_err(gone)?;
             self.calls += 1;
@@ -184,10 +213,12 @@ impl CudaPlace {
     /// The way of the tensors. It stays the same from one load to the next, since the coordinator does not write again what
     /// lies there already.
     fn staging(&mut self, planned: &Planned<'_>, case: &CaseRequest) -> Result<Staging, DriverError> {
-        match self.staging.take() {
-            Some((load, staging)) if load == planned.load => Ok(staging),
-            _ => Staging::new(&self.context, case, planned.operands.copy(0)),
+        if let Some((_, staging)) = self.staging.take_if(|(load, _)| *load == planned.load) {
+            return Ok(staging);
         }
+        // Its memory is freed first, as that of the tensors is.
+        self.staging = None;
+        Staging::new(&self.context, case, planned.operands.copy(0))
     }
 
     /// Whether calls find nothing in the cache.
@@ -254,6 +285,7 @@ impl CudaPlace {
         }
         // The old memory is freed first: old and new together might not fit.
         self.slots.clear();
+        self.staging = None;
         for bytes in bytes {
             let slot = [
                 DeviceMemory::new(&self.context, bytes)?,
@@ -264,19 +296,19 @@ impl CudaPlace {
         Ok(())
     }
 
-    /// Where the tensors of the current call begin in their allocations. The step is odd, so every place is used.
-    fn shift(&self, tensor: usize) -> usize {
-        (self.calls * 37 + tensor * 11) % SHIFTS * ALIGNMENT
+    /// Where a tensor of the call with this number begins in its allocation. The step is odd, so every place is used.
+    fn shift(number: usize, tensor: usize) -> usize {
+        (number * 37 + tensor * 11) % SHIFTS * ALIGNMENT
     }
 
-    fn slot(&self, tensor: usize) -> &DeviceMemory {
-        &self.slots[tensor][self.calls % 2]
+    fn slot(&self, number: usize, tensor: usize) -> &DeviceMemory {
+        &self.slots[tensor][number % 2]
     }
 
-    /// Fills the memory of the current call with a byte, so that nothing stays of the last call but one.
-    fn spoil(&self, poison: u8) -> Result<(), DriverError> {
+    /// Fills the memory of the call with this number with a byte, so that nothing stays of the last call but one.
+    fn spoil(&self, number: usize, poison: u8) -> Result<(), DriverError> {
         for tensor in 0..self.slots.len() {
-            self.slot(tensor).fill(poison, &self.stream)?;
+            self.slot(number, tensor).fill(poison, &self.stream)?;
         }
         // Copies of inputs do not wait for the stream.
         self.stream.synchronise()
@@ -285,7 +317,8 @@ impl CudaPlace {
     /// Copies these inputs, each with its index, to the memory of the current call.
     fn place<'t>(&self, inputs: impl Iterator<Item = (usize, &'t Tensor)>) -> Result<(), DriverError> {
         for (index, tensor) in inputs {
-            self.slot(index).overwrite(self.shift(index), &tensor.bytes)?;
+            self.slot(self.calls, index)
+                .overwrite(Self::shift(self.calls, index), &tensor.bytes)?;
         }
         Ok(())
     }
@@ -300,15 +333,15 @@ impl CudaPlace {
         self.context.synchronise()
     }
 
-    /// Where tensors of the current call lie in their allocations.
-    fn places(&self, tensors: Range<usize>) -> impl Iterator<Item = (&DeviceMemory, usize)> {
-        tensors.map(|tensor| (self.slot(tensor), self.shift(tensor)))
+    /// Where tensors of the call with this number lie in their allocations.
+    fn places(&self, number: usize, tensors: Range<usize>) -> impl Iterator<Item = (&DeviceMemory, usize)> {
+        tensors.map(move |tensor| (self.slot(number, tensor), Self::shift(number, tensor)))
     }
 
-    /// The addresses of the current call's tensors, of which the first `inputs` are inputs.
-    fn addresses(&self, inputs: usize) -> Addresses {
+    /// The addresses of that call's tensors, of which the first `inputs` are inputs.
+    fn addresses(&self, number: usize, inputs: usize) -> Addresses {
         let of = |tensors| {
-            let places = self.places(tensors);
+            let places = self.places(number, tensors);
             places
                 .map(|(memory, begin)| memory.address() + begin as u64)
                 .collect()
@@ -324,8 +357,11 @@ impl CudaPlace {
         for (tensor, spec) in (first..).zip(outputs) {
             let begin = results.len();
             results.resize(begin + spec.bytes(), 0);
-            self.slot(tensor)
-                .read_part(self.shift(tensor), &mut results[begin..], &self.stream)?;
+            self.slot(self.calls, tensor).read_part(
+                Self::shift(self.calls, tensor),
+                &mut results[begin..],
+                &self.stream,
+            )?;
         }
         Ok(())
     }

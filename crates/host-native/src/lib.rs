@@ -24,6 +24,7 @@ mod cpu;
 mod cuda;
 mod evict;
 mod expression;
+mod opener;
 mod operands;
 mod parser;
 mod pause;

@@ -227,17 +227,18 @@ impl<H: Host> Service for HostService<H> {
     }
 }
 
-/// The line before a stepped call, with the address of each input that the coordinator writes; none for the others.
+/// The line before a stepped call, with the address of each input that the coordinator writes; none for the others. `sealed` says
+/// whether it has to seal them.
 pub(crate) fn ready(
     case: &CaseRequest,
     addresses: impl Iterator<Item = Option<u64>>,
+    sealed: bool,
 ) -> Result<Vec<u8>, Failure> {
     let names = case.inputs.iter().map(|spec| spec.name.clone());
     let inputs = names
         .zip(addresses)
         .filter_map(|(name, address)| Some((name, vec![address? as i64])))
         .collect();
-    let sealed = false;
     serde_json::to_vec(&Turn::Ready { inputs, sealed }).map_err(|error| broken(error.to_string()))
 }
 

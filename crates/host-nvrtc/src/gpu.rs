@@ -149,7 +149,7 @@ impl Host for NvrtcHost {
             // The coordinator's clock sees of a held worker's call nothing but the call, as of a kernel in Python.
             memory: Some(probe()),
             device_times: true,
-            heat: false,
+            heat: true,
             activity: true,
             row_major: true,
         }

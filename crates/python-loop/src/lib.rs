@@ -38,6 +38,8 @@ mod driver;
 mod gate;
 mod memory;
 mod opener;
+#[path = "../../worker/src/opening.rs"]
+mod opening;
 mod python;
 mod results;
 #[cfg(test)]

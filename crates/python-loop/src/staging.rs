@@ -9,7 +9,8 @@ use std::rc::Rc;
 
 use crate::driver::{Driver, checked};
 use crate::memory::{Block, DeviceBlock, Layout};
-use crate::opener::{BLOCK, Opener};
+use crate::opener::Opener;
+use crate::opening::BLOCK;
 
 /// The way of all tensors of a task. Empty if the coordinator does not hold the worker.
 #[derive(Default)]

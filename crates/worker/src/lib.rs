@@ -21,6 +21,7 @@ mod launch;
 mod leader;
 mod limits;
 mod memory;
+pub mod opening;
 mod operand;
 mod pipes;
 #[cfg(target_os = "linux")]
@@ -36,7 +37,7 @@ mod turns;
 mod watch;
 
 pub use artefacts::Artefacts;
-pub use burst::back_to_back;
+pub use burst::{Queue, back_to_back, in_batches};
 pub use census::Census;
 pub use children::end_all_workers;
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};

@@ -126,19 +126,25 @@ impl DeviceMemory {
         self.arrive()
     }
 
-    /// Copies all of another memory to this offset, in stream order.
+    /// Copies the first `bytes` of another memory to this offset, in stream order.
     ///
     /// # Errors
     /// If the driver reports an error.
     ///
     /// # Panics
-    /// If it does not fit.
-    pub fn receive(&self, begin: usize, from: &Self, stream: &Stream) -> Result<(), DriverError> {
+    /// If there are not as many, or they do not fit.
+    pub fn receive(
+        &self,
+        begin: usize,
+        from: &Self,
+        bytes: usize,
+        stream: &Stream,
+    ) -> Result<(), DriverError> {
         assert!(
-            begin.checked_add(from.bytes).is_some_and(|end| end <= self.bytes),
-            "a copy fits its destination"
+            bytes <= from.bytes && begin.checked_add(bytes).is_some_and(|end| end <= self.bytes),
+            "a copy fits its source and its destination"
         );
-        if from.bytes == 0 {
+        if bytes == 0 {
             return Ok(());
         }
         self.context.make_current()?;
@@ -147,7 +153,7 @@ impl DeviceMemory {
             call!(cuMemcpyDtoDAsync_v2(
                 self.address + begin as u64,
                 from.address,
-                from.bytes,
+                bytes,
                 stream.handle()
             ))
         }
