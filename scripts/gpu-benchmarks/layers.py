@@ -284,6 +284,7 @@ def host():
 
     weights = stack(2, 64, 256)
     single = nvfp4.Tensor(weights.values[0], weights.scales[0], weights.tensor_scales[:1])
+    repacked, repacked_single = (nvfp4.Weights(one, tokens=torch.bfloat16) for one in (weights, single))
     tokens = torch.randn(2, 256, device="cuda", dtype=torch.bfloat16)
     offs = torch.tensor([1, 2], device="cuda", dtype=torch.int32)
     plain = torch.randn(64, 256, device="cuda", dtype=torch.bfloat16)
@@ -292,6 +293,9 @@ def host():
         "nvfp4.grouped_mm, offs": lambda: nvfp4.grouped_mm(tokens, weights, offs=offs),
         "torch_ops.grouped_mm, sizes": lambda: torch_ops.grouped_mm(tokens, weights, [1, 1]),
         "nvfp4.linear": lambda: nvfp4.linear(tokens, single),
+        "nvfp4.grouped_mm, sizes, repacked": lambda: nvfp4.grouped_mm(tokens, repacked, [1, 1]),
+        "nvfp4.grouped_mm, offs, repacked": lambda: nvfp4.grouped_mm(tokens, repacked, offs=offs),
+        "nvfp4.linear, repacked": lambda: nvfp4.linear(tokens, repacked_single),
         "torch bf16 matmul": lambda: tokens @ plain.t(),
     }
     return host_times(calls)
