@@ -3,6 +3,7 @@
 use gauntlet_judge::{CaseActivity, Comparison, KernelTime, SideActivity};
 
 use crate::duration::unbroken;
+use crate::kernel_name::readable;
 use crate::text::{bold, dim, fitted, paragraph};
 
 /// Work outside of the call's events is told from this share of the call's time on the device. Less is the time in which one
@@ -108,7 +109,7 @@ fn named(kernel: &KernelTime, calls: usize) -> String {
         0 | 1 => String::new(),
         several => format!(" in {several} launches"),
     };
-    let name = fitted(&kernel.name, NAME_COLUMNS);
+    let name = fitted(&readable(&kernel.name), NAME_COLUMNS);
     format!("{} {}{often}", name.trim_end(), unbroken(kernel.seconds))
 }
 

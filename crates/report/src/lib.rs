@@ -21,6 +21,7 @@ mod forecasters;
 mod html;
 mod judged;
 mod junit;
+mod kernel_name;
 mod markdown;
 mod narrowing;
 mod outline;

@@ -105,7 +105,7 @@ impl Conduct {
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| heating::rests(cases))
             .or_else(|| conduct.unconfirmed(cases, assessment, criteria))
-            .or_else(|| conduct.unchecked(assessment, criteria))
+            .or_else(|| conduct.unchecked(cases, assessment, criteria))
             .or_else(|| conduct.unfamiliar(assessment))
             .or_else(|| outweighed(&charge::with_all_work(cases), assessment));
         Ok(conduct)
@@ -113,8 +113,16 @@ impl Conduct {
 
     /// Whether the machine was too busy to tell a real gain from one that is only reported: reports could omit enough
     /// time to fake the whole gain and go undetected. Even the verdict "undecided" would then rely on the candidate's
-    /// word.
-    fn unchecked(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
+    /// word, unless it has no code in the process that reports.
+    fn unchecked(
+        &self,
+        cases: &[Vec<CaseConduct>],
+        assessment: &Assessment,
+        criteria: &Criteria,
+    ) -> Option<Suspicion> {
+        if are_device_only(cases) {
+            return None;
+        }
         let own = assessment.suite.as_ref()?.estimate;
         let hidden = self.unaccounted?.upper.ln_1p();
         let gains = own > criteria.log_practically_zero().1 && hidden >= own;
@@ -149,14 +157,14 @@ impl Conduct {
         if seen.estimate >= least && seen.lower > 0.0 {
             return None;
         }
-        let all = |figure: fn(&CaseConduct) -> bool| cases.iter().flatten().all(figure);
-        if !all(|one| one.on_gpu) || seen.upper < own.lower {
+        let are_on_gpu = cases.iter().flatten().all(|one| one.on_gpu);
+        if !are_on_gpu || seen.upper < own.lower {
             return Some(Suspicion::Unconfirmed {
                 own: own.estimate.exp(),
                 seen: seen.estimate.exp(),
             });
         }
-        (!all(|one| one.device_only)).then(|| Suspicion::Unresolved {
+        (!are_device_only(cases)).then(|| Suspicion::Unresolved {
             own: own.estimate.exp(),
             lower: seen.lower.exp(),
             upper: seen.upper.exp(),
@@ -187,6 +195,11 @@ impl Conduct {
             Some(Suspicion::Idle { candidate, share })
         })
     }
+}
+
+/// Whether the kernels have no code in the process that clocks them.
+fn are_device_only(cases: &[Vec<CaseConduct>]) -> bool {
+    cases.iter().flatten().all(|one| one.device_only)
 }
 
 /// Whether a gain might be work that was moved out of the timed calls: it must surely remain when all excess work is

@@ -152,9 +152,18 @@ impl Slot {
     /// How much longer the mean call is than the typical one, as a share of the typical one, without a handshake of this many
     /// seconds.
     pub fn unevenness(&self, handshake: f64) -> f64 {
-        let calls = self.clocked(handshake);
-        calls.iter().sum::<f64>() / (calls.len() as f64 * typical_call(&calls)) - 1.0
+        unevenness(&self.clocked(handshake))
     }
+
+    /// The same by the worker's reports.
+    pub fn reported_unevenness(&self) -> f64 {
+        unevenness(&self.times)
+    }
+}
+
+/// How much longer the mean of some calls is than the typical one, as a share of the typical one.
+fn unevenness(calls: &[f64]) -> f64 {
+    calls.iter().sum::<f64>() / (calls.len() as f64 * typical_call(calls)) - 1.0
 }
 
 #[cfg(test)]

@@ -127,7 +127,7 @@ impl fmt::Display for Suspicion {
                 formatter,
                 "this machine is too busy to check the reported times, which is no accusation: the workers report a \
                  speed-up of {}, and time left out of reports, or work outside of timed calls, could feign {} unnoticed; \
-                 measure again when less else runs here (`gauntlet doctor` names the load), or longer, with --budget",
+                 measure again when less else runs here (`gauntlet doctor` names the load), longer, with --budget, or larger cases",
                 percent(own - 1.0),
                 percent(hidden - 1.0)
             ),

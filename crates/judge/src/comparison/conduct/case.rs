@@ -163,7 +163,11 @@ impl CaseConduct {
     /// Notes what a lone call took, whatever it is for.
     pub fn note_alone(&mut self, slots: &[Slot; 2]) {
         for (side, slot) in slots.iter().enumerate() {
-            self.alone.0[side] += slot.elapsed();
+            self.alone.0[side] += if self.device_only {
+                slot.sum
+            } else {
+                slot.elapsed()
+            };
             self.isolated[side].push(slot.typical);
         }
         self.alone.1 += 1;
@@ -261,9 +265,13 @@ impl CaseConduct {
         let most_around = if self.on_gpu { GATED_HANDSHAKE } else { HANDSHAKE };
         let around_calls = handshakes([&baseline, &candidate], most_around);
         let [of_baseline, of_candidate] = self.handshakes;
-        let mut uneven = [(&baseline, of_baseline), (&candidate, of_candidate)]
-            .map(|(slots, handshake)| median_of(slots, |slot| slot.unevenness(handshake)));
-        if candidate.iter().all(Slot::is_stepped) {
+        let mut uneven = [(&baseline, of_baseline), (&candidate, of_candidate)].map(|(slots, handshake)| {
+            median_of(slots, |slot| match self.device_only {
+                true => slot.reported_unevenness(),
+                false => slot.unevenness(handshake),
+            })
+        });
+        if !self.device_only && candidate.iter().all(Slot::is_stepped) {
             // A late wake-up takes as many seconds of a short call as of a long one, so the baseline's excess is allowed in
             // seconds too.
             uneven[1] -= uneven[0].max(0.0) * (typical[0] / typical[1] - 1.0).max(0.0);
@@ -276,7 +284,7 @@ impl CaseConduct {
             uneven,
             alone: alone.map(|seconds| seconds / calls),
             // Beside a side that is not stepped through there is nothing to hold it against.
-            moving: if are_stepped {
+            moving: if are_stepped && !self.device_only {
                 [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.moving))
             } else {
                 [0.0; 2]

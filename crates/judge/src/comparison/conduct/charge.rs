@@ -11,6 +11,9 @@
 //! over the calls of slots. Where held workers compute on a GPU, moving operands there and results back takes both sides equally
 //! long, so what it takes a side longer is charged too.
 //!
+//! Kernels without code in the process that clocks them can do no work outside of their calls. Theirs are held to be as long as that process
+//! says, which is more exact than the coordinator's clock.
+//!
 //! Uneven calls and lone calls are charged to the candidate only, because a candidate could make the baseline's calls uneven. All other
 //! work is charged to both sides by the same rules. Only what the scatter between pairs does not explain is charged, but a gain is
 //! adopted only if it remains with all of it ([`with_all_work`]).
@@ -61,6 +64,11 @@ pub struct Shares {
 }
 
 impl Shares {
+    /// What the candidate's mean call takes beyond its typical one, and beyond the baseline's share of that, in seconds.
+    fn excess_uneven(&self) -> f64 {
+        (self.uneven[1] - self.uneven[0]) * self.typical[1]
+    }
+
     /// What the candidate's lone calls take beyond the baseline's, in seconds for each call of a slot.
     fn excess_alone(&self) -> f64 {
         self.alone[1] - SLACK * self.alone[0].max(0.0)
@@ -93,10 +101,7 @@ pub fn charges_of_pairs(pairs: &[CaseConduct]) -> Vec<[SideCharge; 2]> {
         let moving = |pair: &CaseConduct| pair.work.shares.excess_moving(side);
         add(pairs, &mut charges, side, moving, |charge| &mut charge.loading);
     }
-    let uneven = |pair: &CaseConduct| {
-        let Shares { typical, uneven, .. } = pair.work.shares;
-        (uneven[1] - uneven[0]) * typical[1]
-    };
+    let uneven = |pair: &CaseConduct| pair.work.shares.excess_uneven();
     let alone = |pair: &CaseConduct| pair.work.shares.excess_alone();
     add(pairs, &mut charges, 1, uneven, |charge| &mut charge.uneven);
     add(pairs, &mut charges, 1, alone, |charge| &mut charge.uneven);
@@ -127,17 +132,37 @@ fn add(
 /// The mean log speed-up over cases in each pair, with all of the candidate's excess work counted, surely there or not.
 pub fn with_all_work(cases: &[Vec<CaseConduct>]) -> Vec<f64> {
     let pairs = cases.iter().map(Vec::len).min().unwrap_or(0);
-    let of = |pair: &CaseConduct| {
-        let ([baseline, candidate], shares) = (pair.work.sides, pair.work.shares);
-        // Calls that are more even than the baseline's, or shorter lone calls, make up for no other work.
-        let uneven = ((shares.uneven[1] - shares.uneven[0]) * shares.typical[1]).max(0.0);
-        let outside = (candidate.total() - SLACK * baseline.total()).max(0.0);
-        let excess = outside + uneven + shares.excess_alone().max(0.0) + shares.excess_moving(1).max(0.0);
-        (shares.typical[0] / (shares.typical[1] + excess)).ln()
-    };
+    let speedups: Vec<Vec<f64>> = cases.iter().map(|seen| speedups_with_all_work(seen)).collect();
     (0..pairs)
-        .map(|pair| cases.iter().map(|seen| of(&seen[pair])).sum::<f64>() / cases.len() as f64)
+        .map(|pair| speedups.iter().map(|of_case| of_case[pair]).sum::<f64>() / cases.len() as f64)
         .collect()
+}
+
+/// The log speed-up of each pair of a case, with all of the candidate's excess work counted.
+fn speedups_with_all_work(pairs: &[CaseConduct]) -> Vec<f64> {
+    let kinds: [fn(&CaseConduct) -> f64; 4] = [
+        |pair| {
+            let [baseline, candidate] = pair.work.sides;
+            candidate.total() - SLACK * baseline.total()
+        },
+        |pair| pair.work.shares.excess_uneven(),
+        |pair| pair.work.shares.excess_alone(),
+        |pair| pair.work.shares.excess_moving(1),
+    ];
+    let mut excess = vec![0.0; pairs.len()];
+    for kind in kinds {
+        let found: Vec<f64> = pairs.iter().map(kind).collect();
+        // Less work of one kind than the baseline's makes up for no other. That is decided for all pairs together: counting only the
+        // pairs that show more would add up scatter, which is larger than the gain of a short call on a GPU.
+        if found.iter().sum::<f64>() > 0.0 {
+            excess.iter_mut().zip(found).for_each(|(sum, one)| *sum += one);
+        }
+    }
+    let remaining = |(pair, excess): (&CaseConduct, f64)| {
+        let [baseline, candidate] = pair.work.shares.typical;
+        (baseline / (candidate + excess).max(f64::MIN_POSITIVE)).ln()
+    };
+    pairs.iter().zip(excess).map(remaining).collect()
 }
 
 /// The blocks of a case with each pair's charges added to its times.
@@ -344,6 +369,22 @@ mod tests {
         // A tenth of the baseline's 0.2 calls of loading is not charged, nor what six such pairs leave open.
         let charged = charges[0][1].loading / CALL;
         assert!((0.02..0.26).contains(&charged), "{charges:?}");
+    }
+
+    #[test]
+    fn scatter_is_not_added_up_as_work() {
+        let mean = |pairs: Vec<CaseConduct>| with_all_work(&[pairs]).iter().sum::<f64>() / 6.0;
+        let even = mean(pairs(|_| SideCharge::default()));
+        let scattered = mean(pairs(|process| SideCharge {
+            uneven: if process.is_multiple_of(2) { 0.3 } else { -0.31 },
+            ..SideCharge::default()
+        }));
+        assert!((scattered - even).abs() < 1e-9, "{scattered} {even}");
+        let worked = mean(pairs(|process| SideCharge {
+            uneven: if process.is_multiple_of(2) { 0.3 } else { -0.1 },
+            ..SideCharge::default()
+        }));
+        assert!(worked < even - 0.05, "{worked} {even}");
     }
 
     #[test]

@@ -83,6 +83,30 @@ fn the_clock_of_a_process_without_code_of_the_kernel_needs_no_confirmation() {
 }
 
 #[test]
+fn calls_are_as_even_as_a_process_without_code_of_the_kernel_reports() {
+    let uneven = |device_only: bool| {
+        let mut conduct = CaseConduct::new(0, true);
+        conduct.note_device_only(device_only);
+        let side = |turn: usize| {
+            // Every fourth exchange of the candidate is late by as much as a call takes.
+            let late = |call: usize| if turn % 2 == 1 && call % 4 == 0 { CALL } else { 0.0 };
+            let slot = Slot {
+                seen: (0..CALLS).map(|call| CALL + AROUND + late(call)).collect(),
+                moving: [1e-4, 2e-4][turn % 2],
+                ..Slot::of(vec![CALL; CALLS], effort(1.0))
+            };
+            ([Arm::Baseline, Arm::Candidate][turn % 2], slot)
+        };
+        conduct.note_slots(&(0..12).map(side).collect::<Vec<_>>());
+        conduct.work.shares
+    };
+    let (by_clock, by_reports) = (uneven(false), uneven(true));
+    assert!(by_clock.uneven[1] > 0.05, "{by_clock:?}");
+    assert_eq!((by_reports.uneven, by_reports.moving), ([0.0; 2], [0.0; 2]));
+    assert_eq!(by_clock.moving, [1e-4, 2e-4]);
+}
+
+#[test]
 fn a_gain_that_the_coordinator_contradicts_is_told_for_every_kernel() {
     for device_only in [false, true] {
         let told = 0.85 * CALL;
