@@ -89,7 +89,13 @@ fn calls_are_as_even_as_a_process_without_code_of_the_kernel_reports() {
         conduct.note_device_only(device_only);
         let side = |turn: usize| {
             // Every fourth exchange of the candidate is late by as much as a call takes.
-            let late = |call: usize| if turn % 2 == 1 && call % 4 == 0 { CALL } else { 0.0 };
+            let late = |call: usize| {
+                if turn % 2 == 1 && call.is_multiple_of(4) {
+                    CALL
+                } else {
+                    0.0
+                }
+            };
             let slot = Slot {
                 seen: (0..CALLS).map(|call| CALL + AROUND + late(call)).collect(),
                 moving: [1e-4, 2e-4][turn % 2],
