@@ -168,6 +168,7 @@ impl Conduct {
             own: own.estimate.exp(),
             lower: seen.lower.exp(),
             upper: seen.upper.exp(),
+            pairs: pairs_to_tell(own.estimate, seen, cases),
         })
     }
 
@@ -195,6 +196,12 @@ impl Conduct {
             Some(Suspicion::Idle { candidate, share })
         })
     }
+}
+
+/// How many pairs would make half of an interval about as wide as a gain: it shrinks with the root of their number.
+fn pairs_to_tell(gain: f64, interval: &Interval, cases: &[Vec<CaseConduct>]) -> usize {
+    let pairs = cases.iter().map(Vec::len).min().unwrap_or(0);
+    (pairs as f64 * (interval.half_width() / gain).powi(2)).ceil() as usize
 }
 
 /// Whether the kernels have no code in the process that clocks them.

@@ -31,6 +31,8 @@ pub enum Suspicion {
         lower: f64,
         /// See `lower`.
         upper: f64,
+        /// How many pairs of processes would about tell, if they scatter as before.
+        pairs: usize,
     },
     /// The machine was too busy to check the candidate's favourable reports: no accusation, and no verdict.
     Unchecked {
@@ -115,10 +117,16 @@ impl fmt::Display for Suspicion {
                 percent(own - 1.0),
                 percent(seen - 1.0)
             ),
-            Self::Unresolved { own, lower, upper } => write!(
+            Self::Unresolved {
+                own,
+                lower,
+                upper,
+                pairs,
+            } => write!(
                 formatter,
                 "the coordinator's clock cannot confirm the speed-up of {} yet, which is no accusation: it says {} to {}, since \
-                 what lies around a call scatters by as much; measure longer, with --budget, or time larger cases",
+                 the overhead around a call scatters by as much; about {pairs} pairs would tell: measure longer, with --budget, or \
+                 time larger cases",
                 percent(own - 1.0),
                 percent(lower - 1.0),
                 percent(upper - 1.0)
