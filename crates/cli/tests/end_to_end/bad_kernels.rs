@@ -158,7 +158,7 @@ fn a_check_that_would_compute_nothing_says_why() {
     names(
         &check(&place, "double.cu:twice").expect(2),
         &[
-            "task has timed cases only, and those are not interpreted",
+            " has timed cases only, and those are not interpreted",
             "help: add small correctness cases",
         ],
     );
@@ -173,7 +173,7 @@ fn a_check_that_would_compute_nothing_says_why() {
     names(
         &check(&place, "double.cu:twice").expect(2),
         &[
-            "no case of task is allowed by the kernel's restrictions",
+            " is allowed by the kernel's restrictions",
             "help: check the restrictions in the launch table",
         ],
     );
