@@ -245,7 +245,7 @@ fn step(place: &mut CudaPlace, case: &CaseRequest, planned: &Planned<'_>) -> (Ve
 
 /// Why calls fail before the first of them.
 fn refused(place: &mut CudaPlace, case: &CaseRequest, planned: &Planned<'_>) -> Failure {
-    // Nobody is at the other ends.
+    // The other ends of both pipes are closed.
     let (requests, replies) = (std::io::pipe().unwrap().0, std::io::pipe().unwrap().1);
     // SAFETY: both ends stay open until the call below is over.
     let mut turns = unsafe { Turns::on(requests.as_raw_fd(), replies.as_raw_fd()) };
@@ -329,7 +329,7 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
         "what loads need is kept for the next one"
     );
 
-    // Operands that are loaded anew: what loads need is made for them again.
+    // After other operands were loaded, the memory that loads need is made again.
     let again = Planned { load: 2, ..planned };
     step(&mut place, &case_of_bytes, &again);
     assert_eq!(live(&driver), known_memory);

@@ -2,6 +2,7 @@
 //! coordinator's clock, by the CPU time it uses, and by how it treats operands it has not seen before. Work outside of
 //! timed calls is no accusation: it is charged ([`charge`]).
 
+mod around;
 mod case;
 mod charge;
 mod heating;

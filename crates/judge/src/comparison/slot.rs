@@ -138,8 +138,8 @@ impl Slot {
         self.seen.iter().map(without).collect()
     }
 
-    /// The typical call by the coordinator's clock without a handshake of this many seconds. The handshake may be many times the
-    /// call, so what is left is at least a share of the reported call, and not of what the clock saw.
+    /// The typical call by the coordinator's clock without a handshake of this many seconds. At least a share of
+    /// the reported call is left. A share of what the clock saw would be too much: the handshake may be many times as long as the call.
     pub fn typical_clocked(&self, handshake: f64) -> f64 {
         (typical_call(&self.seen) - handshake).max(LEAST * self.typical)
     }

@@ -11,8 +11,8 @@
 //! over the calls of slots. Where held workers compute on a GPU, moving operands there and results back takes both sides equally
 //! long, so what it takes a side longer is charged too.
 //!
-//! Kernels without code in the process that clocks them can do no work outside of their calls. Theirs are held to be as long as that process
-//! says, which is more exact than the coordinator's clock.
+//! Kernels without code in the process that clocks them can do no work outside of their calls. How long these take
+//! is what that process reports, which is more exact than the coordinator's clock.
 //!
 //! Uneven calls and lone calls are charged to the candidate only, because a candidate could make the baseline's calls uneven. All other
 //! work is charged to both sides by the same rules. Only what the scatter between pairs does not explain is charged, but a gain is
