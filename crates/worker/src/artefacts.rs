@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 const FOLDER: &str = "GAUNTLET_ARTEFACTS";
 
 /// The variables that lead compilers to their caches, and the caches' names in the folder.
-pub(crate) const CACHES: [(&str, &str); 5] = [
+pub(crate) const CACHES: [(&str, &str); 6] = [
     ("TRITON_CACHE_DIR", "triton"),
     ("TORCHINDUCTOR_CACHE_DIR", "torchinductor"),
     ("CUDA_CACHE_PATH", "cuda"),
     ("NUMBA_CACHE_DIR", "numba"),
+    ("CUPY_CACHE_DIR", "cupy"),
     ("XDG_CACHE_HOME", "cache"),
 ];
 

@@ -51,6 +51,10 @@ mod untold {
             None
         }
 
+        pub fn first_thread_waited_seconds(&self) -> Option<f64> {
+            None
+        }
+
         pub fn count(&mut self) -> Option<Census> {
             None
         }

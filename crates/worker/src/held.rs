@@ -91,7 +91,7 @@ impl Stepped {
 
 /// Where the tensors of calls lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Location {
+pub(crate) enum Location {
     Host,
     Gpu,
 }

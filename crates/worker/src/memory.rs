@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use crate::protocol::Place;
 
 #[cfg(target_os = "linux")]
-pub use linux::{read, write};
+pub use linux::{read, write, write_changed};
 
 /// Most bytes of one piece, and of one system call. Copying them takes about 2 ms, far longer than the call itself, and a
 /// tensor of more bytes is shared among threads.
@@ -67,12 +67,12 @@ impl Pieces {
         }
     }
 
-    /// The address of each piece and its bytes, at most [`PIECE`]: a longer piece comes in several.
-    pub fn iter(&self) -> impl Iterator<Item = (u64, usize)> {
+    /// The address of each piece and its bytes, at most `most`: a longer piece comes in several.
+    pub fn iter(&self, most: usize) -> impl Iterator<Item = (u64, usize)> {
         (0..self.count()).flat_map(move |number| {
             let begin = self.address(number) as u64;
-            let starts = (0..self.length).step_by(PIECE);
-            starts.map(move |start| (begin.wrapping_add(start as u64), PIECE.min(self.length - start)))
+            let starts = (0..self.length).step_by(most);
+            starts.map(move |start| (begin.wrapping_add(start as u64), most.min(self.length - start)))
         })
     }
 
@@ -111,6 +111,9 @@ mod linux {
     /// Most pieces of one system call: `IOV_MAX` of Linux.
     const MOST_PIECES: usize = 1024;
 
+    /// Most bytes that are changed and written by one system call: few enough to stay in a processor's cache between the two.
+    const CHANGED: usize = 512 << 10;
+
     /// Threads that copy at a time. One copies some 4 GB/s, and the worker waits meanwhile.
     const MOST_THREADS: usize = 4;
 
@@ -121,12 +124,12 @@ mod linux {
     pub fn read(process: Pid, pieces: &Pieces, target: &mut [u8]) -> io::Result<()> {
         same_length(pieces, target.len())?;
         let mut rest = target;
-        let parts = batches(pieces).map(|(remote, bytes)| {
+        let parts = batches(pieces, PIECE).map(|(remote, bytes)| {
             let (part, after) = std::mem::take(&mut rest).split_at_mut(bytes);
             rest = after;
             (remote, part)
         });
-        each(threads(pieces), parts, |remote, part| {
+        each(threads(pieces, PIECE), parts, |remote, part| {
             let bytes = part.len();
             let read = process_vm_readv(process, &mut [io::IoSliceMut::new(part)], remote)?;
             if read < bytes {
@@ -143,19 +146,55 @@ mod linux {
     /// written.
     pub fn write(process: Pid, pieces: &Pieces, source: &[u8]) -> io::Result<()> {
         same_length(pieces, source.len())?;
-        let mut rest = source;
-        let parts = batches(pieces).map(|(remote, bytes)| {
-            let (part, after) = rest.split_at(bytes);
-            rest = after;
-            (remote, part)
-        });
-        each(threads(pieces), parts, |remote, part| {
-            let written = process_vm_writev(process, &[io::IoSlice::new(part)], remote)?;
-            if written < part.len() {
-                return Err(io::ErrorKind::WriteZero.into());
-            }
-            Ok(())
+        let parts = with_source(batches(pieces, PIECE), source);
+        each(threads(pieces, PIECE), parts, |remote, part| {
+            write_batch(process, remote, part)
         })
+    }
+
+    /// Writes `source` to all pieces, one after the other. Before, `change` is called on a copy of each piece, or part of a
+    /// long one, with the address that it is written to.
+    ///
+    /// # Errors
+    /// As for [`write`], and if `change` fails.
+    pub fn write_changed(
+        process: Pid,
+        pieces: &Pieces,
+        source: &[u8],
+        change: impl Fn(u64, &mut [u8]) -> io::Result<()> + Sync,
+    ) -> io::Result<()> {
+        same_length(pieces, source.len())?;
+        let parts = with_source(batches(pieces, CHANGED), source);
+        each(threads(pieces, CHANGED), parts, |remote, part| {
+            let mut changed = part.to_vec();
+            let mut rest = changed.as_mut_slice();
+            for piece in remote {
+                let (bytes, after) = rest.split_at_mut(piece.len);
+                change(piece.base as u64, bytes)?;
+                rest = after;
+            }
+            write_batch(process, remote, &changed)
+        })
+    }
+
+    /// Each batch with its part of what is written.
+    fn with_source(
+        batches: impl Iterator<Item = (Vec<RemoteIoVec>, usize)>,
+        mut source: &[u8],
+    ) -> impl Iterator<Item = (Vec<RemoteIoVec>, &[u8])> {
+        batches.map(move |(remote, bytes)| {
+            let (part, after) = source.split_at(bytes);
+            source = after;
+            (remote, part)
+        })
+    }
+
+    fn write_batch(process: Pid, remote: &[RemoteIoVec], part: &[u8]) -> io::Result<()> {
+        let written = process_vm_writev(process, &[io::IoSlice::new(part)], remote)?;
+        if written < part.len() {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        Ok(())
     }
 
     fn same_length(pieces: &Pieces, bytes: usize) -> io::Result<()> {
@@ -167,14 +206,14 @@ mod linux {
         Err(io::Error::new(io::ErrorKind::InvalidInput, why))
     }
 
-    /// The pieces of each system call, at most [`MOST_PIECES`] and [`PIECE`] bytes of them, and how many bytes they have. All
+    /// The pieces of each system call, at most [`MOST_PIECES`] and `most` bytes of them, and how many bytes they have. All
     /// pieces come, in their order.
-    fn batches(pieces: &Pieces) -> impl Iterator<Item = (Vec<RemoteIoVec>, usize)> {
-        let mut rest = pieces.iter().peekable();
+    fn batches(pieces: &Pieces, most: usize) -> impl Iterator<Item = (Vec<RemoteIoVec>, usize)> {
+        let mut rest = pieces.iter(most).peekable();
         iter::from_fn(move || {
             let (mut batch, mut bytes) = (Vec::new(), 0);
             while batch.len() < MOST_PIECES
-                && let Some((address, len)) = rest.next_if(|(_, len)| bytes + len <= PIECE)
+                && let Some((address, len)) = rest.next_if(|(_, len)| bytes + len <= most)
             {
                 batch.push(RemoteIoVec {
                     base: address as usize,
@@ -186,12 +225,12 @@ mod linux {
         })
     }
 
-    /// No more threads than system calls.
-    fn threads(pieces: &Pieces) -> usize {
+    /// No more threads than system calls, each of at most `most` bytes.
+    fn threads(pieces: &Pieces, most: usize) -> usize {
         let calls = pieces
             .count()
             .div_ceil(MOST_PIECES)
-            .max(pieces.bytes().div_ceil(PIECE));
+            .max(pieces.bytes().div_ceil(most));
         MOST_THREADS.min(calls)
     }
 
@@ -232,6 +271,16 @@ pub fn write(_process: Pid, _pieces: &Pieces, _source: &[u8]) -> io::Result<()> 
     Err(io::ErrorKind::Unsupported.into())
 }
 
+#[cfg(not(target_os = "linux"))]
+pub fn write_changed(
+    _process: Pid,
+    _pieces: &Pieces,
+    _source: &[u8],
+    _change: impl Fn(u64, &mut [u8]) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::sync::atomic::AtomicU8;
@@ -242,7 +291,7 @@ mod tests {
     use super::*;
 
     fn listed(place: &[i64], spec: &TensorSpec) -> io::Result<Vec<(u64, usize)>> {
-        Ok(Pieces::of(&place.to_vec(), spec)?.iter().collect())
+        Ok(Pieces::of(&place.to_vec(), spec)?.iter(PIECE).collect())
     }
 
     #[test]
@@ -305,6 +354,32 @@ mod tests {
         let mut found = vec![0; large.len()];
         read(process, &whole, &mut found).unwrap();
         assert_eq!(found, large);
+        // Each byte is changed once, by its address, in parts of pieces and in many pieces.
+        let begin = whole.iter(PIECE).next().unwrap().0;
+        let add_number = |address: u64, bytes: &mut [u8]| {
+            let numbers = (address - begin)..;
+            bytes
+                .iter_mut()
+                .zip(numbers)
+                .for_each(|(byte, number)| *byte += number as u8 % 200);
+            Ok(())
+        };
+        write_changed(process, &whole, &large.clone(), add_number).unwrap();
+        read(process, &whole, &mut found).unwrap();
+        assert!(
+            found
+                .iter()
+                .enumerate()
+                .all(|(index, byte)| *byte == 3 + index as u8 % 200)
+        );
+        let three = |_: u64, bytes: &mut [u8]| {
+            bytes.fill(3);
+            Ok(())
+        };
+        write_changed(process, &every_third, &[7; 2000], three).unwrap();
+        assert!((0..2000).all(|index| now(3 * index) == 3 && now(3 * index + 1) == (3 * index + 1) as u8));
+        let refuses = |_: u64, _: &mut [u8]| Err(io::Error::other("no"));
+        assert!(write_changed(process, &every_third, &[7; 2000], refuses).is_err());
         // Nothing lies at the end of memory.
         assert!(read(process, &Pieces::whole(-1, 2), &mut [0; 2]).is_err());
         assert!(write(process, &Pieces::whole(8, 1), &[0]).is_err());

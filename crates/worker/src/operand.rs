@@ -8,9 +8,6 @@ use crate::memory::Pieces;
 use crate::protocol::Place;
 use crate::seal;
 
-/// Threads that seal a tensor: one seals about a gigabyte a second.
-const SEALING_THREADS: usize = 4;
-
 /// An input that is written into a held worker's memory.
 #[derive(Debug, Clone)]
 pub struct Operand {
@@ -43,33 +40,16 @@ impl Operand {
         )))
     }
 
-    /// The values as they are written to these pieces of a place if they are sealed.
-    pub(crate) fn sealed(&self, key: u64, place: &Place, pieces: &Pieces) -> io::Result<Vec<u8>> {
+    /// Seals what is written at an address, which is part of this operand at that place.
+    pub(crate) fn seal(key: u64, place: &Place) -> impl Fn(u64, &mut [u8]) -> io::Result<()> + Sync {
         let begin = place.first().copied().unwrap_or_default() as u64;
-        let mut bytes = self.tensor.bytes.clone();
-        let mut parts = Vec::new();
-        let mut rest = bytes.as_mut_slice();
-        for (address, length) in pieces.iter() {
+        move |address, bytes| {
             let offset = address
                 .checked_sub(begin)
                 .ok_or_else(|| io::Error::other("a tensor lies before its address"))?;
-            let (part, after) = rest.split_at_mut(length);
-            parts.push((offset as usize, part));
-            rest = after;
+            seal::apply(key, begin, offset as usize, bytes);
+            Ok(())
         }
-        // Pieces are large, or of a small tensor.
-        let share = parts.len().div_ceil(SEALING_THREADS).max(1);
-        let seal = |parts: &mut [(usize, &mut [u8])]| {
-            for (offset, part) in parts {
-                seal::apply(key, begin, *offset, part);
-            }
-        };
-        std::thread::scope(|scope| {
-            for few in parts.chunks_mut(share) {
-                scope.spawn(move || seal(few));
-            }
-        });
-        Ok(bytes)
     }
 }
 
@@ -81,7 +61,7 @@ mod tests {
 
     #[test]
     fn operands_are_written_in_the_layout_of_the_task_only() {
-        let listed = |pieces: io::Result<Pieces>| Ok::<Vec<_>, io::Error>(pieces?.iter().collect());
+        let listed = |pieces: io::Result<Pieces>| Ok::<Vec<_>, io::Error>(pieces?.iter(64).collect());
         let spec = TensorSpec::new("x", DataType::F32, [2, 3]);
         let operand = |strides: &[i64]| Operand {
             tensor: Tensor::filled(spec.clone(), 0),

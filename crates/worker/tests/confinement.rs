@@ -292,7 +292,7 @@ fn artefacts_are_written_by_the_build_and_only_read_afterwards() {
     let told = run(
         Some(&building),
         "for folder in \"$TRITON_CACHE_DIR\" \"$TORCHINDUCTOR_CACHE_DIR\" \"$CUDA_CACHE_PATH\" \"$NUMBA_CACHE_DIR\" \\
-           \"$XDG_CACHE_HOME\"; do [ \"${folder%/*}\" = \"$GAUNTLET_ARTEFACTS\" ] && echo compiled > \"$folder/kernel\"; done",
+           \"$CUPY_CACHE_DIR\" \"$XDG_CACHE_HOME\"; do [ \"${folder%/*}\" = \"$GAUNTLET_ARTEFACTS\" ] && echo compiled > \"$folder/kernel\"; done",
     );
     assert_eq!(told, "");
     assert!(building.hold_files());

@@ -364,15 +364,12 @@ def warm_allocator():
     del block
 
 
-CACHES = ("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR", "CUDA_CACHE_PATH", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME")
-
-
 def own_caches():
-    """Caches of compilers that were filled by a build can only be read. They are copied to the worker's own folder,
-    because compilers fail if they cannot write."""
-    for variable in CACHES:
-        folder = os.environ.get(variable)
-        if folder is None or not os.path.isdir(folder):
+    """Caches of compilers that were filled by a build, folders that variables name inside the folder of artefacts, can only
+    be read. They are copied to the worker's own folder, because compilers fail if they cannot write."""
+    artefacts = os.environ.get("GAUNTLET_ARTEFACTS")
+    for variable, folder in list(os.environ.items()):
+        if artefacts is None or os.path.dirname(folder) != artefacts or not os.path.isdir(folder):
             continue
         try:
             with tempfile.TemporaryFile(dir=folder):

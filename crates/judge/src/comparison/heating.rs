@@ -26,6 +26,15 @@ const CHECKED: f64 = 0.25;
 /// are moved in it, and the device cools. So the device works for three quarters of the time.
 const OVER_PAUSE: f64 = 3.0;
 
+/// How many calls a slot should have after its first load, beside which they cost little. A single call is less precise.
+const CALLS: usize = 4;
+
+/// How many calls a slot should have at least after a first load of `least` seconds: a few, as long as they and the loads
+/// between them, which the `pause` between two calls calls for, take no longer than it.
+pub fn least_calls(least: f64, pause: f64) -> usize {
+    ((least / ((1.0 + OVER_PAUSE) * pause)) as usize).clamp(1, CALLS)
+}
+
 /// Seconds of load right before each call of a slot: the least load before the first one, or up to half as much more, and
 /// before each further one as long as the `pause` between two calls calls for.
 pub fn before_calls(calls: usize, least: f64, pause: f64, rng: &mut impl Rng) -> Vec<f64> {
@@ -227,6 +236,14 @@ mod tests {
         );
         // After long pauses no further load is longer than the first.
         assert_eq!(before_calls(2, 0.5, 9.0, &mut rng)[1], 0.5);
+    }
+
+    #[test]
+    fn a_slot_has_some_calls_for_its_first_load() {
+        assert_eq!(least_calls(0.5, 0.01), 4);
+        assert_eq!(least_calls(0.5, 0.06), 2);
+        assert_eq!(least_calls(0.5, 0.7), 1);
+        assert_eq!(least_calls(0.5, 0.0), 4);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
 use super::device::Readings;
-use super::heating::Heated;
+use super::heating::{Heated, least_calls};
 use super::requests::{Deck, TimedRequest, checking, length};
 use super::results::{Checker, OperandSet};
 use super::side::{Purpose, Side};
@@ -250,6 +250,8 @@ impl<'a> Pair<'a> {
         } else {
             SLOT
         };
+        // With the shortest loads where calls will have longer ones: operands are sealed then, which the plan has to know.
+        let is_heated = self.load_in_slots().is_some();
         let mut calls = [0.0; 2];
         let (mut fetching, mut pause): (f64, f64) = (0.0, 0.0);
         for arm in self.in_turn(0).map(|side| side.arm) {
@@ -265,7 +267,11 @@ impl<'a> Pair<'a> {
                 if warming.turn() > 0.0 {
                     last = length(samples_for([warming.turn(); 2], slot), most, &mut rng());
                 }
-                warming.note(&self.turn(arm, &on_known(last, Vec::new()), &[0], checker)?.0);
+                let request = TimedRequest {
+                    heat: vec![0.0; if is_heated { last } else { 0 }],
+                    ..on_known(last, Vec::new())
+                };
+                warming.note(&self.turn(arm, &request, &[0], checker)?.0);
             }
             pause = pause.max(warming.pause());
             if !is_held {
@@ -277,13 +283,22 @@ impl<'a> Pair<'a> {
         }
         self.baseline.begin_case();
         self.candidate.begin_case();
-        let target = samples_for(calls, slot).min(most);
+        let least = self
+            .load_in_slots()
+            .map_or(1, |seconds| least_calls(seconds, pause));
+        let target = samples_for(calls, slot).max(least).min(most);
         Ok(Plan {
             target,
             most,
             checking: checking(target as f64 * calls[0].max(calls[1]), fetching),
             pause,
         })
+    }
+
+    /// The least seconds of load before a slot, if both sides can have it within their slots.
+    pub(super) fn load_in_slots(&self) -> Option<f64> {
+        self.load
+            .filter(|_| self.baseline.heats() && self.candidate.heats())
     }
 
     /// Takes the first calls of a held worker, whose results can be read at once only; returns the seconds by which a call

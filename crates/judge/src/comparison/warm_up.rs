@@ -25,7 +25,7 @@ pub struct WarmingUp {
     typical: Vec<f64>,
     /// What a call of the last request took of the time.
     turn: f64,
-    /// Seconds between two calls of the last request.
+    /// Seconds between two calls of the last request, without a load.
     pause: f64,
 }
 
@@ -36,7 +36,8 @@ impl WarmingUp {
         self.seconds += slot.effort.exchange;
         self.typical.push(slot.typical);
         self.turn = slot.turn();
-        self.pause = (slot.effort.exchange - slot.sum) / slot.calls() as f64;
+        let loads: f64 = slot.loads.iter().map(|load| load.seconds).sum();
+        self.pause = (slot.effort.exchange - slot.sum - loads) / slot.calls() as f64;
     }
 
     /// Whether the side is warm, or has had its time.
@@ -59,7 +60,7 @@ impl WarmingUp {
         self.turn
     }
 
-    /// Seconds between two calls of the last request, with what comes before the first and after the last.
+    /// Seconds between two calls of the last request without a load, with what comes before the first and after the last.
     pub fn pause(&self) -> f64 {
         self.pause
     }

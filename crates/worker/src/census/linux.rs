@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::Path;
 
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::time::{ClockId, clock_gettime};
@@ -74,22 +75,18 @@ impl Group {
     /// Seconds that the living threads of the members last counted have waited for a processor while they were ready to
     /// run, by the scheduler's statistics. `None` if the system keeps none.
     pub fn waited_seconds(&self) -> Option<f64> {
-        let mut nanoseconds: Option<u64> = None;
-        for id in self.members() {
-            let threads = fs::read_dir(format!("/proc/{id}/task"))
-                .into_iter()
-                .flatten()
-                .flatten();
-            for thread in threads {
-                // The time on a processor, the time waiting for one, and how often it got one.
-                let statistics = fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
-                let waited = statistics.split_whitespace().nth(1);
-                if let Some(waited) = waited.and_then(|waited| waited.parse::<u64>().ok()) {
-                    *nanoseconds.get_or_insert(0) += waited;
-                }
-            }
-        }
-        Some(1e-9 * nanoseconds? as f64)
+        let threads = |id| {
+            let threads = fs::read_dir(format!("/proc/{id}/task"));
+            threads.into_iter().flatten().flatten()
+        };
+        let threads = self.members().flat_map(threads);
+        let each = threads.filter_map(|thread| waited(&thread.path().join("schedstat")));
+        each.fold(None, |sum, seconds| Some(sum.unwrap_or(0.0) + seconds))
+    }
+
+    /// The same of the leader's first thread alone.
+    pub fn first_thread_waited_seconds(&self) -> Option<f64> {
+        waited(Path::new(&format!("/proc/{}/schedstat", self.leader)))
     }
 
     /// Counts the members and their resources by reading the state of every process of the system.
@@ -199,6 +196,14 @@ impl Group {
         let rest: f64 = vanished - inherited;
         if rest > grain { rest } else { 0.0 }
     }
+}
+
+/// Seconds that a thread has waited for a processor, from its file `schedstat`: the nanoseconds on a processor, those waiting
+/// for one, and how often it got one.
+fn waited(schedstat: &Path) -> Option<f64> {
+    let statistics = fs::read_to_string(schedstat).ok()?;
+    let nanoseconds: u64 = statistics.split_whitespace().nth(1)?.parse().ok()?;
+    Some(1e-9 * nanoseconds as f64)
 }
 
 /// Seconds of processor time of a process including all of its threads.
@@ -312,6 +317,10 @@ mod tests {
         let counts = fs::read_to_string("/proc/self/schedstat").is_ok();
         assert_eq!(first.is_some(), counts);
         assert!(first.is_none_or(|seconds| seconds >= 0.0 && seconds.is_finite()));
+        let of_one = own.first_thread_waited_seconds();
+        assert_eq!(of_one.is_some(), counts);
+        let both = of_one.zip(own.waited_seconds());
+        assert!(both.is_none_or(|(one, all)| one <= all), "{both:?}");
         let nobody = Group {
             leader: Pid::from_raw(1),
             init: None,

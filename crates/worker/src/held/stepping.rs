@@ -10,7 +10,8 @@ use nix::unistd::Pid;
 use super::{Call, Held, Location, Stepped};
 use crate::error::WorkerError;
 use crate::heat::Load;
-use crate::memory::{Pieces, read, write};
+use crate::memory::{Pieces, read, write, write_changed};
+use crate::operand::Operand;
 use crate::process::{Asked, WorkerProcess};
 use crate::protocol::{Answer, FailureKind, Place, Request, Sample, Turn};
 
@@ -215,7 +216,7 @@ impl WorkerProcess {
         Ok(())
     }
 
-    fn location(&self) -> Option<Location> {
+    pub(crate) fn location(&self) -> Option<Location> {
         self.held.as_ref().and_then(|held| held.location)
     }
 
@@ -317,7 +318,9 @@ impl WorkerProcess {
             self.in_memory(asked, &what, |process| {
                 let pieces = operand.pieces(place, row_major)?;
                 match key {
-                    Some(key) => write(process, &pieces, &operand.sealed(key, place, &pieces)?),
+                    Some(key) => {
+                        write_changed(process, &pieces, &operand.tensor.bytes, Operand::seal(key, place))
+                    }
                     None => write(process, &pieces, &operand.tensor.bytes),
                 }
             })?;

@@ -108,8 +108,8 @@ impl Pair<'_> {
         let mut requests: [Option<TimedRequest>; 2] = [None, None];
         let mut openings: [Option<TimedRequest>; 2] = [None, None];
         let mut results: [Option<(Arm, Vec<Output>)>; 2] = [None, None];
-        let is_within = self.baseline.heats() && self.candidate.heats();
-        let (within, before) = (self.load.filter(|_| is_within), self.load.filter(|_| !is_within));
+        let within = self.load_in_slots();
+        let before = self.load.filter(|_| within.is_none());
         for arm in order.arms() {
             let place = taken.slots.iter().filter(|(other, _)| *other == arm).count();
             if let Some(seconds) = before {
