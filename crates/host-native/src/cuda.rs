@@ -126,7 +126,7 @@ impl CudaPlace {
                 .map(|()| self.addresses(self.calls, inputs.len()))
                 .map_err(driver_failure)?;
             call.prepare(&addresses)?;
-            let mut sample = self.timed(call, planned.scope)?;
+            let (mut sample, _) = self.timed(call, planned)?;
             if index % between == 0 {
                 clock = self.monitor.as_ref().and_then(Monitor::clock);
             }
@@ -195,8 +195,9 @@ impl CudaPlace {
                 .and_then(|()| self.settle(cold))
                 .map_err(driver_failure)?;
             turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
-            let seconds = self.timed(call, planned.scope)?.call;
-            turns.over(seconds).map_err(gone)?;
+            let (sample, host) = self.timed(call, planned)?;
+            let seconds = sample.call;
+            turns.over(seconds, host).map_err(gone)?;
             let places = staging
                 .bring_down(
                     self.places(self.calls, inputs.len()..self.slots.len()),
@@ -228,10 +229,14 @@ impl CudaPlace {
 
     /// Times a call from an idle device to an idle device. On the device alone it is launched behind a gate, and if the device
     /// is still at work after everything on the stream has ended, the rest was on another stream, and counts too. A
-    /// whole call has no gate, and its time is the host's.
-    fn timed(&mut self, call: &mut dyn Call, scope: Scope) -> Result<Sample, Failure> {
+    /// whole call has no gate, and its time is the host's. Also returns the seconds that the host took before it waited.
+    fn timed(&mut self, call: &mut dyn Call, planned: &Planned<'_>) -> Result<(Sample, f64), Failure> {
         let [begin, end] = &self.events;
-        let close = || self.pause.queue(&self.stream).map_err(driver_failure);
+        let scope = planned.scope;
+        let close = || {
+            let closed = self.pause.queue(planned.gate, &self.stream);
+            closed.map_err(driver_failure)
+        };
         match &self.tracing {
             Some(tracing) => tracing.begin(&self.stream, close)?,
             None if scope == Scope::Device => close()?,
@@ -244,6 +249,7 @@ impl CudaPlace {
             tracing.mark(&self.stream)?;
         }
         let recorded = end.record(&self.stream);
+        let host = start.elapsed().as_secs_f64();
         let ended = recorded.and_then(|()| self.stream.synchronise());
         let on_stream = start.elapsed().as_secs_f64();
         let synchronised = self.context.synchronise();
@@ -255,7 +261,7 @@ impl CudaPlace {
         }
         let kernel = end.since(begin).map_err(driver_failure)?.as_secs_f64();
         let rest = whole - on_stream - 2.0 * self.idle;
-        Ok(Sample {
+        let sample = Sample {
             call: match scope {
                 Scope::Device => kernel + rest.max(0.0),
                 Scope::Call => whole,
@@ -263,7 +269,8 @@ impl CudaPlace {
             kernel: Some(kernel),
             clock: None,
             phases: BTreeMap::new(),
-        })
+        };
+        Ok((sample, host))
     }
 
     /// Allocates memory for the tensors of a case, unless that of the last case has the same sizes.

@@ -7,10 +7,6 @@
 
 use gauntlet_kernels_cuda::driver::{Context, Dimensions, DriverError, Function, Stream};
 
-/// How long the gate is closed, in nanoseconds, as in `crates/python-loop/src/gate.rs`: a worker's times are compared with those
-/// of Python kernels.
-const CLOSED: u64 = 600_000;
-
 /// Threads of a block: every device's multiprocessor holds a multiple.
 const THREADS: u32 = 512;
 
@@ -38,20 +34,21 @@ impl Pause {
         })
     }
 
-    /// Closes the gate on a stream. It opens by itself.
+    /// Closes the gate on a stream for this many seconds. It opens by itself.
     ///
     /// # Errors
     /// If the kernel cannot be launched.
-    pub fn queue(&self, stream: &Stream) -> Result<(), DriverError> {
+    pub fn queue(&self, seconds: f64, stream: &Stream) -> Result<(), DriverError> {
         let dimensions = Dimensions {
             grid: [self.blocks, 1, 1],
             block: [THREADS, 1, 1],
             cluster: [1, 1, 1],
         };
+        let nanoseconds = (1e9 * seconds) as u64;
         // SAFETY: the kernel takes one number of eight bytes, and accesses no memory.
         unsafe {
             self.function
-                .launch_with(dimensions, &[&CLOSED.to_le_bytes()], stream)
+                .launch_with(dimensions, &[&nanoseconds.to_le_bytes()], stream)
         }
     }
 }

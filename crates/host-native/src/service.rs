@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{
-    CallActivity, CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample, Scope, Turn,
+    CallActivity, CaseRequest, Description, Failure, FailureKind, GATE, POISON, Resources, Sample, Scope,
+    Turn,
 };
-use gauntlet_worker::{Calls, Service, Turns};
+use gauntlet_worker::{Calls, Service, Steps, Turns};
 
 use crate::operands::{Operands, save};
 
@@ -52,6 +53,8 @@ pub struct Planned<'a> {
     pub scope: Scope,
     /// Seconds of load right before each call that the coordinator steps through; empty for none.
     pub heat: &'a [f64],
+    /// Seconds for which the gate before a call is closed on a device.
+    pub gate: f64,
 }
 
 /// What a host of kernels on plain tensors implements.
@@ -151,6 +154,7 @@ impl<H: Host> HostService<H> {
             is_timed,
             scope,
             heat: &[],
+            gate: GATE,
         };
         let computed = compute(&mut self.host, &planned, &mut self.results)?;
         self.calls = computed.len();
@@ -210,16 +214,17 @@ impl<H: Host> Service for HostService<H> {
         save(&case.outputs, &self.results[index * row..][..row], path)
     }
 
-    fn step(&mut self, copies: &[usize], poison: u8, heat: &[f64], scope: Scope) -> Result<(), Failure> {
+    fn step(&mut self, steps: &Steps) -> Result<(), Failure> {
         self.calls = 0;
         let planned = Planned {
             operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
             load: self.loads,
-            copies,
-            poison,
+            copies: &steps.copies,
+            poison: steps.poison,
             is_timed: true,
-            scope,
-            heat,
+            scope: steps.scope,
+            heat: &steps.heat,
+            gate: steps.gate,
         };
         // SAFETY: standard input and output stay open until the process ends.
         let mut turns = unsafe { Turns::on(0, 1) };

@@ -17,7 +17,7 @@ use std::thread;
 use gauntlet_formats::{DataType, Tensor, TensorSpec, save_tensors};
 use gauntlet_host_native::{Addresses, Call, CudaPlace, Operands, Planned, bad_request};
 use gauntlet_worker::Turns;
-use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind, Scope, Turn};
+use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind, GATE, Scope, Turn};
 use libloading::Library;
 
 #[path = "../../worker/src/seal.rs"]
@@ -274,6 +274,7 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
         scope: Scope::Device,
         // Each load is one call.
         heat: &[0.0; 3],
+        gate: GATE,
     };
 
     let (found, outputs) = step(&mut place, &case_of_bytes, &planned);

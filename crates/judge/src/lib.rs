@@ -36,9 +36,9 @@ pub use evidence::{
     AbortRule, Around, Busy, Candidate, CaseActivity, CaseErrors, CaseFlaw, CaseTimes, CaseViolation,
     Charges, Checked, Comparison, Condition, Conduct, Counters, DeviceActivity, DeviceUse, Evidence,
     ExecutorKind, Finding, HeatedCase, HeatedSide, Heating, HostCost, HostError, JudgeError, KernelTime,
-    Look, METRICS, Measurement, Metrics, Outcome, PREDICTED_SPEEDUP, Part, Prediction, Preparation, Profile,
-    Proposal, Regime, Setting, SideActivity, SideCharge, SideUse, Spent, Suspicion, Told, Unaccounted,
-    Unreadable, Verdict,
+    Launching, Look, METRICS, Measurement, Metrics, Outcome, PREDICTED_SPEEDUP, Part, Prediction,
+    Preparation, Profile, Proposal, Regime, Setting, SideActivity, SideCharge, SideUse, Spent, Suspicion,
+    Told, Unaccounted, Unreadable, Verdict,
 };
 pub use gauntlet_worker::protocol::Scope;
 pub use observer::{Blind, Narrowing, Observer};

@@ -65,6 +65,16 @@ fn gone(error: std::io::Error) -> Failed {
     Failed::Because(format!("the coordinator does not answer: {error}"))
 }
 
+/// How calls are clocked.
+struct Clocking {
+    /// The stream of the calls on a GPU.
+    stream: Handle,
+    /// Whether calls on a GPU are clocked as a whole.
+    whole: bool,
+    /// Nanoseconds for which the gate before a call on a GPU is closed, unless it is clocked as a whole.
+    gate: u64,
+}
+
 impl Host {
     /// From a tuple of library, outputs, forms of a returned value, the class `Unfit`, the header of a file of results, and whether a GPU
     /// is used.
@@ -174,7 +184,7 @@ impl Host {
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
     /// cleared before each call, None or the protocol's two descriptors, if the coordinator steps through the calls, and the
     /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late; at last
-    /// whether calls on a GPU are clocked as a whole. A call
+    /// whether calls on a GPU are clocked as a whole, and for how many nanoseconds the gate is closed before one that is not. A call
     /// is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the outputs
     /// that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
     pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
@@ -191,7 +201,11 @@ impl Host {
             // SAFETY: the worker keeps both open until the process ends.
             turns = Some(unsafe { Turns::on(pipe(0)?, pipe(1)?) });
         }
-        let whole = request.item(7)?.number()? != 0;
+        let clocking = Clocking {
+            stream,
+            whole: request.item(7)?.number()? != 0,
+            gate: request.item(8)?.number()? as u64,
+        };
         let heats = request.item(6)?.items()?;
         let heats: Vec<Heat> = heats.iter().map(Heat::new).collect::<Result<_, _>>()?;
         self.keep(if turns.is_some() { 0 } else { calls.len() })?;
@@ -231,9 +245,9 @@ impl Host {
             if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
                 turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
             }
-            let (result, seconds, activity) = self.called(python, &kernel, call, stream, whole)?;
+            let (result, [seconds, host], activity) = self.called(python, &kernel, call, &clocking)?;
             if let (Some(turns), Some(_)) = (&mut turns, &self.device) {
-                turns.over(seconds).map_err(gone)?;
+                turns.over(seconds, host).map_err(gone)?;
             }
             let returned = self.returned_of(python, number, call, &result)?;
             match &mut turns {
@@ -350,23 +364,20 @@ impl Host {
         Ok(device.synchronise()?)
     }
 
-    /// Calls the kernel; returns its result, and the seconds of the call: on a GPU those of the device, unless the `whole`
-    /// call is clocked.
-    fn timed(
-        &self,
-        kernel: &Object,
-        call: &Call,
-        stream: Handle,
-        whole: bool,
-    ) -> Result<(Object, f64), Failed> {
+    /// Calls the kernel; returns its result, the seconds of the call, on a GPU those of the device unless whole calls are clocked,
+    /// and the seconds that the host took before it waited for the device, or 0 if it was not waited for.
+    fn timed(&self, kernel: &Object, call: &Call, clocking: &Clocking) -> Result<(Object, f64, f64), Failed> {
         let apply = || kernel.apply(&call.arguments, call.keywords.as_ref());
         match &self.device {
-            Some(device) if whole => device.time_whole(apply),
-            Some(device) => device.time(stream, apply),
+            Some(device) if clocking.whole => {
+                let (result, seconds) = device.time_whole(apply)?;
+                Ok((result, seconds, 0.0))
+            }
+            Some(device) => device.time(clocking.stream, clocking.gate, apply),
             None => {
                 let begun = Instant::now();
                 let result = apply()?;
-                Ok((result, begun.elapsed().as_secs_f64()))
+                Ok((result, begun.elapsed().as_secs_f64(), 0.0))
             }
         }
     }

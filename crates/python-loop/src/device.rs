@@ -105,13 +105,14 @@ impl Device {
 
     /// Times a call on a stream, in seconds on the device: launched behind a gate, from an idle device to an idle device.
     /// If the device is still at work after everything on the stream has ended, the rest was on another stream, and counts
-    /// too.
+    /// too. Also returns the seconds that the host took before it waited for the device. The gate is closed for `gate` nanoseconds.
     pub fn time<T, E: From<String>>(
         &self,
         stream: Handle,
+        gate: u64,
         call: impl FnOnce() -> Result<T, E>,
-    ) -> Result<(T, f64), E> {
-        self.gate.close(stream)?;
+    ) -> Result<(T, f64, f64), E> {
+        self.gate.close(gate, stream)?;
         let begun = Instant::now();
         checked(
             // SAFETY: the event is this device's, and the stream is the current one of torch.
@@ -124,6 +125,7 @@ impl Device {
             unsafe { (self.driver.record_event)(self.end, stream) },
             "an event cannot be recorded",
         )?;
+        let host = begun.elapsed().as_secs_f64();
         checked(
             // SAFETY: the event was recorded.
             unsafe { (self.driver.wait_for_event)(self.end) },
@@ -137,7 +139,7 @@ impl Device {
         let status = unsafe { (self.driver.elapsed)(&raw mut milliseconds, self.start, self.end) };
         checked(status, "the time between two events cannot be read")?;
         let rest = whole - on_stream - 2.0 * self.idle;
-        Ok((result, f64::from(milliseconds) / 1e3 + rest.max(0.0)))
+        Ok((result, f64::from(milliseconds) / 1e3 + rest.max(0.0), host))
     }
 
     /// Times a whole call, in seconds of the host: from before an idle device is given the first launch until the device is

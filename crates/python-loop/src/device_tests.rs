@@ -14,6 +14,7 @@ thread_local! {
     /// Bytes that can still be allocated.
     static LEFT: Cell<usize> = const { Cell::new(1 << 20) };
     /// Calls of the driver, by the first letters of their names, in order.
+    static CLOSED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
     static CALLS: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
     /// The status that the next synchronisation returns.
     static FAULT: Cell<c_int> = const { Cell::new(0) };
@@ -140,6 +141,8 @@ unsafe extern "C" fn launch(
         }
         return 0;
     }
+    // SAFETY: the gate's kernel takes one number.
+    CLOSED.set(unsafe { *(*arguments).cast::<u64>() });
     called('g');
     // 1024 multiprocessors of 1024 threads each.
     assert_eq!(blocks * threads, 1 << 20);
@@ -215,13 +218,16 @@ fn driver() -> Driver {
 fn a_call_is_timed_between_two_events_until_the_whole_device_is_idle() {
     let device = Device::new(driver()).unwrap();
     CALLS.take();
-    let (result, seconds) = device
-        .time(std::ptr::null_mut(), || {
+    let (result, seconds, host) = device
+        .time(std::ptr::null_mut(), 1_300_000, || {
             called('k');
+            std::thread::sleep(std::time::Duration::from_millis(2));
             Ok::<_, String>(7)
         })
         .unwrap();
     assert_eq!(CALLS.take(), "grkrws", "behind the gate");
+    assert_eq!(CLOSED.get(), 1_300_000);
+    assert!(host >= 2e-3, "{host}");
     assert_eq!(result, 7);
     assert!(seconds >= 0.25e-3, "{seconds}");
     device.clear_cache().unwrap();
@@ -253,8 +259,8 @@ fn a_traced_call_lies_between_two_marks_behind_the_gate() {
         called('k');
         Ok::<_, String>(7)
     };
-    assert_eq!(device.marked(std::ptr::null_mut(), call), Ok(7));
-    assert_eq!(CALLS.take(), "gbkbs");
+    assert_eq!(device.marked(std::ptr::null_mut(), 600_000, call), Ok(7));
+    assert_eq!((CALLS.take().as_str(), CLOSED.get()), ("gbkbs", 600_000));
 }
 
 #[test]
@@ -262,7 +268,7 @@ fn a_failure_of_the_kernel_and_a_lack_of_memory_are_named() {
     let device = Device::new(driver()).unwrap();
     FAULT.set(700);
     let failed = device
-        .time(std::ptr::null_mut(), || Ok::<_, String>(()))
+        .time(std::ptr::null_mut(), 600_000, || Ok::<_, String>(()))
         .unwrap_err();
     assert_eq!(
         failed,

@@ -11,10 +11,6 @@ use std::rc::Rc;
 
 use crate::driver::{Driver, Handle, checked};
 
-/// How long the gate is closed, in nanoseconds. Launching a kernel from Python took 80 to 160 µs on the host of an H100
-/// whose caches had just been used for something else. Launches that take the host longer show as time of the call.
-const CLOSED: u64 = 600_000;
-
 /// Threads of a block: every device's multiprocessor holds a multiple.
 const THREADS: c_uint = 512;
 
@@ -59,13 +55,13 @@ impl Gate {
         })
     }
 
-    /// Closes the gate on a stream. It opens by itself.
+    /// Closes the gate on a stream for this many nanoseconds. It opens by itself. Launches that take the host longer show as time
+    /// of the call.
     ///
     /// # Errors
     /// If the kernel cannot be launched.
-    pub fn close(&self, stream: Handle) -> Result<(), String> {
-        let mut closed = CLOSED;
-        let mut arguments = [(&raw mut closed).cast::<c_void>()];
+    pub fn close(&self, mut nanoseconds: u64, stream: Handle) -> Result<(), String> {
+        let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
         // SAFETY: the kernel takes one number of eight bytes, which the driver copies before it returns; the stream is the
         // current one of torch.
         let status = unsafe {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_judge::{Comparison, Evidence, Finding, Heating, Regime, Scope, Verdict};
+use gauntlet_judge::{Comparison, Evidence, Finding, Heating, Launching, Regime, Scope, Verdict};
 use gauntlet_stats::{Arm, Block, Ground, Interval, Origin, percent, percent_interval};
 use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport, TournamentReport};
 
@@ -203,6 +203,8 @@ fn device_state(comparison: &Comparison) -> Vec<String> {
         Scope::Device => "clocked on the device".to_owned(),
         Scope::Call => "whole calls are clocked, with what the host does".to_owned(),
     }));
+    let launching = conduct.and_then(|conduct| conduct.launching.as_ref());
+    said.extend(launching.and_then(Launching::sentence));
     said.extend(heating.map(Heating::sentence));
     said.extend(device.map(|device| device.sentence(regime)));
     said

@@ -55,6 +55,6 @@ pub use program::Program;
 pub use record::{
     CandidateRecord, Record, RecordError, RecordedCompilation, RecordedCorrectness, Uncertainty,
 };
-pub use service::{Calls, Service, serve};
+pub use service::{Calls, Service, Steps, serve};
 pub use timeouts::Timeouts;
 pub use turns::Turns;

@@ -22,7 +22,7 @@ use crate::limits::Limits;
 use crate::pipes::{Replies, Requests, StandardError};
 #[cfg(target_os = "linux")]
 use crate::placement::Placement;
-use crate::protocol::{Description, Scope};
+use crate::protocol::{Description, GATE, Scope};
 use crate::timeouts::Timeouts;
 use crate::watch::Watch;
 
@@ -56,6 +56,8 @@ pub struct WorkerProcess {
     tells_activity: bool,
     /// From where to where its calls are clocked.
     pub(crate) scope: Scope,
+    /// Seconds for which it closes the gate before each call.
+    pub(crate) gate: f64,
     /// Where its build's files are.
     artefacts: Option<PathBuf>,
     next_id: u64,
@@ -169,6 +171,7 @@ impl WorkerProcess {
             has_device_times: false,
             tells_activity: false,
             scope: Scope::Call,
+            gate: GATE,
             init: started.init,
             artefacts: artefacts.map(|artefacts| artefacts.folder.clone()),
             next_id: 1,
@@ -204,6 +207,12 @@ impl WorkerProcess {
     /// Lets the worker clock whole calls from now on, with what the host does.
     pub fn clock_calls(&mut self) {
         self.scope = Scope::Call;
+    }
+
+    /// Lets the worker close the gate before each call for this many seconds, if the coordinator steps through its calls and they
+    /// are clocked on the device.
+    pub fn close_gate_for(&mut self, seconds: f64) {
+        self.gate = seconds;
     }
 
     /// The only folder that it may write to.

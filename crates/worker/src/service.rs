@@ -10,6 +10,21 @@ use crate::protocol::{
     Reply, Request, Resources, Sample, Scope,
 };
 
+/// Calls that the coordinator steps through.
+#[derive(Debug, Clone)]
+pub struct Steps {
+    /// The copy of the operands for each call.
+    pub copies: Vec<usize>,
+    /// The byte that fills outputs before each call.
+    pub poison: u8,
+    /// Seconds of load right before each call; empty for none.
+    pub heat: Vec<f64>,
+    /// From where to where each call is clocked.
+    pub scope: Scope,
+    /// Seconds for which the gate before a call is closed on a device.
+    pub gate: f64,
+}
+
 /// The arguments of a request for timed calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Calls {
@@ -64,9 +79,8 @@ pub trait Service {
         })
     }
     /// Computes once on each of these copies, with outputs that hold a byte before, and takes [turns](crate::Turns) with the
-    /// coordinator. `heat` has the seconds of load right before each call, or is empty. Only for workers that describe their
-    /// `memory`.
-    fn step(&mut self, _copies: &[usize], _poison: u8, _heat: &[f64], _scope: Scope) -> Result<(), Failure> {
+    /// coordinator. Only for workers that describe their `memory`.
+    fn step(&mut self, _steps: &Steps) -> Result<(), Failure> {
         Err(bad_request(
             "this worker is not held, and does not step".to_owned(),
         ))
@@ -143,8 +157,15 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
             poison,
             heat,
             scope,
+            gate,
         } => {
-            service.step(&copies, poison, &heat, scope)?;
+            service.step(&Steps {
+                copies,
+                poison,
+                heat,
+                scope,
+                gate,
+            })?;
             Answer::Stepped
         }
         Request::Output { path, index } => Answer::Written {

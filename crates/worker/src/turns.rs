@@ -75,13 +75,14 @@ impl Turns {
         self.say(format!("{{\"placed\":{seconds:?}}}\n").into_bytes())
     }
 
-    /// Says how long the call took, in seconds, before its outputs are copied from a GPU. Only where tensors lie on a GPU.
+    /// Says how long the call took, in seconds, before its outputs are copied from a GPU, and how long the host took for it
+    /// before it waited for the device. Only where tensors lie on a GPU.
     ///
     /// # Errors
     /// If the coordinator is gone.
-    pub fn over(&mut self, seconds: f64) -> io::Result<()> {
+    pub fn over(&mut self, seconds: f64, host: f64) -> io::Result<()> {
         self.replies
-            .write_all(format!("{{\"over\":{seconds:?}}}\n").as_bytes())
+            .write_all(format!("{{\"over\":{seconds:?},\"host\":{host:?}}}\n").as_bytes())
     }
 
     /// Says how long the call took, in seconds, and where its outputs lie, each as an address and, unless it is

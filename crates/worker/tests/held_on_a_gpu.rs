@@ -12,8 +12,8 @@ use gauntlet_worker::{
 };
 
 /// A worker whose device is a byte string. A load makes three calls, and lasts as long as it is asked for, or less if SHORT. Its
-/// kernel adds 1 to each of four bytes, or 2 where whole calls are clocked. After each call it fills the memory from which it takes operands with 100, so a set that
-/// is not written again shows. If EARLY, it says that a call is over before it has the operands; if LATE, before it has written
+/// kernel adds 1 to each of four bytes, or 2 where whole calls are clocked. Its host says that it takes 2 ms for a call. After each call
+/// it fills the memory from which it takes operands with 100, so a set that is not written again shows. If EARLY, it says that a call is over before it has the operands; if LATE, before it has written
 /// the result, in a line that takes long to parse.
 const SCRIPT: &str = r#"
 import ctypes, json, sys, time
@@ -63,7 +63,8 @@ for line in iter(sys.stdin.readline, ""):
             added = {"device": 1, None: 2}[request.get("scope")]
             computed = bytes(byte + added for byte in on_device)
             if PLACES(number):
-                tell({"over": 1e-9})
+                time.sleep(request.get("gate", 0))
+                tell({"over": 1e-9, "host": 0.002})
             if LATE:
                 tell({"call": 1e-9, "outputs": [place(result)], "more": [0] * 3_000_000})
                 time.sleep(0.02)
@@ -172,6 +173,36 @@ fn a_worker_that_can_clocks_the_device_until_it_is_to_clock_whole_calls() {
         worker.clock_calls();
         assert_eq!(stepped(&mut worker, &[1]).unwrap().0, [22]);
     }
+}
+
+#[test]
+fn a_gate_that_is_closed_for_longer_is_taken_off_the_clock() {
+    let mut worker = loaded("True");
+    if !worker.is_held() {
+        return;
+    }
+    let usual = heated(&mut worker, &[0, 1], None).unwrap();
+    assert_eq!(
+        (usual.host, usual.late),
+        (2e-3, 2),
+        "2 ms do not fit into the usual gate"
+    );
+    worker.close_gate_for(0.5);
+    let longer = heated(&mut worker, &[0, 1], None).unwrap();
+    assert_eq!((longer.host, longer.late), (2e-3, 0));
+    assert!(
+        longer.seen.iter().all(|seen| (0.0..0.4).contains(seen)),
+        "{:?}",
+        longer.seen
+    );
+    worker.clock_calls();
+    let whole = heated(&mut worker, &[0], None).unwrap();
+    assert_eq!((whole.host, whole.late), (0.0, 0));
+    assert!(
+        whole.seen[0] > 0.5,
+        "there is no gate before a whole call: {:?}",
+        whole.seen
+    );
 }
 
 #[test]

@@ -18,7 +18,7 @@ use gauntlet_stats::{
 };
 
 use super::device::Readings;
-use crate::evidence::{Around, Busy, Conduct, JudgeError, Preparation, Suspicion, Unaccounted};
+use crate::evidence::{Around, Busy, Conduct, JudgeError, Launching, Preparation, Suspicion, Unaccounted};
 
 pub use case::CaseConduct;
 use case::Witness;
@@ -98,11 +98,18 @@ impl Conduct {
             preparation: preparation(cases),
             busy: busy(cases, assessment)?,
             heating: None,
+            launching: launching(cases),
             device_use: Readings::over(cases.iter().flatten().map(|one| &one.readings)),
             device_activity: None,
             suspicion: None,
         };
+        // What a candidate leaves out of reports by which it is slower gains it nothing.
+        let is_slower = assessment
+            .suite
+            .as_ref()
+            .is_some_and(|own| own.estimate < criteria.log_practically_zero().0);
         conduct.suspicion = omitted(&unaccounted)
+            .filter(|_| !is_slower)
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| heating::rests(cases))
             .or_else(|| conduct.unconfirmed(cases, assessment, criteria))
@@ -223,6 +230,20 @@ fn outweighed(remaining: &[f64], assessment: &Assessment) -> Option<Suspicion> {
     Some(Suspicion::Unchecked {
         own: own.exp(),
         hidden: (own - mean).max(own).exp(),
+    })
+}
+
+/// How late hosts were with their launches; none unless calls were clocked on a GPU behind gates.
+fn launching(cases: &[Vec<CaseConduct>]) -> Option<Launching> {
+    let each = || cases.iter().flatten().filter(|one| one.gate > 0.0);
+    let late = [0, 1].map(|side: usize| {
+        let [late, calls] = [0, 1].map(|what: usize| each().map(|one| one.late[side][what]).sum::<usize>());
+        late as f64 / calls.max(1) as f64
+    });
+    Some(Launching {
+        gate: each().map(|one| one.gate).reduce(f64::max)?,
+        late_baseline: late[0],
+        late_candidate: late[1],
     })
 }
 

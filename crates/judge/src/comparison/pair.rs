@@ -16,7 +16,7 @@ use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Block, BlockOrder};
 use gauntlet_task::{Case, Rules};
 use gauntlet_worker::most_calls;
-use gauntlet_worker::protocol::Scope;
+use gauntlet_worker::protocol::{GATE, Scope};
 use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
@@ -29,7 +29,7 @@ use super::slot::Slot;
 use super::warm_up::WarmingUp;
 use crate::evidence::{Candidate, Measurement, Spent};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets, side_by_side};
-use plan::{MOST_SAMPLES, Plan, SLOT, SLOT_ON_GPU, loads, samples_for};
+use plan::{MOST_SAMPLES, Plan, SLOT, SLOT_ON_GPU, gate_for, loads, samples_for};
 
 /// A case with the operands that a pair is given.
 pub struct Dealt<'c> {
@@ -252,8 +252,9 @@ impl<'a> Pair<'a> {
         };
         // With the shortest loads where calls will have longer ones: operands are sealed then, which the plan has to know.
         let is_heated = self.load_in_slots().is_some();
+        self.close_gates_for(GATE);
         let mut calls = [0.0; 2];
-        let (mut fetching, mut pause): (f64, f64) = (0.0, 0.0);
+        let (mut fetching, mut pause, mut host): (f64, f64, f64) = (0.0, 0.0, 0.0);
         for arm in self.in_turn(0).map(|side| side.arm) {
             let mut warming = WarmingUp::default();
             let mut last = 1;
@@ -274,12 +275,18 @@ impl<'a> Pair<'a> {
                 warming.note(&self.turn(arm, &request, &[0], checker)?.0);
             }
             pause = pause.max(warming.pause());
+            host = host.max(warming.host());
             if !is_held {
                 let (_, seconds) = checker.take(self.side(arm), rng().random_range(0..last), 0)?;
                 fetching = fetching.max(seconds);
             }
             calls[arm.index()] = warming.turn();
             conduct.note_warm_up(arm, &warming);
+        }
+        let gate = gate_for(host);
+        self.close_gates_for(gate);
+        if !keeps_results && self.scope == Some(Scope::Device) {
+            conduct.note_gate(gate);
         }
         self.baseline.begin_case();
         self.candidate.begin_case();
@@ -293,6 +300,12 @@ impl<'a> Pair<'a> {
             checking: checking(target as f64 * calls[0].max(calls[1]), fetching),
             pause,
         })
+    }
+
+    /// Lets both hosts close the gate before each call for this many seconds: the coordinator's clock sees it.
+    fn close_gates_for(&mut self, seconds: f64) {
+        self.baseline.close_gate_for(seconds);
+        self.candidate.close_gate_for(seconds);
     }
 
     /// The least seconds of load before a slot, if both sides can have it within their slots.

@@ -217,6 +217,11 @@ impl Side {
         self.worker.clock_calls();
     }
 
+    /// Lets its host close the gate before each call for this many seconds.
+    pub fn close_gate_for(&mut self, seconds: f64) {
+        self.worker.close_gate_for(seconds);
+    }
+
     /// Lets the worker load operands and time its calls by itself. Comes before its first load.
     pub fn release(&mut self) {
         self.worker.release();

@@ -33,6 +33,11 @@ pub struct Slot {
     pub moving: f64,
     /// The load before each call; empty unless it was part of the request.
     pub loads: Vec<Load>,
+    /// The most seconds that the host says that it took for a call before it waited for the device; 0 unless calls are clocked on
+    /// the device.
+    pub host: f64,
+    /// How many calls took the host longer than the gate before them was closed.
+    pub late: usize,
 }
 
 /// A slot of calls that are clocked one by one may take this many times its planned duration, with what is done around the
@@ -79,6 +84,8 @@ impl Slot {
             seen: stepped.seen.clone(),
             moving: stepped.moving.iter().sum::<f64>() / stepped.moving.len().max(1) as f64,
             loads: stepped.loads.clone(),
+            host: stepped.host,
+            late: stepped.late,
             ..Self::of(times, effort)
         })
     }
@@ -95,6 +102,8 @@ impl Slot {
             seen: Vec::new(),
             moving: 0.0,
             loads: Vec::new(),
+            host: 0.0,
+            late: 0,
         }
     }
 
@@ -192,6 +201,8 @@ mod tests {
             moving: vec![0.25, 0.5],
             results: Vec::new(),
             loads: Vec::new(),
+            host: 0.0,
+            late: 0,
         };
         let slot = Slot::stepped(&stepped, effort).unwrap();
         assert_eq!((slot.elapsed(), slot.moving), (5.0, 0.375));

@@ -27,6 +27,8 @@ pub struct WarmingUp {
     turn: f64,
     /// Seconds between two calls of the last request, without a load.
     pause: f64,
+    /// The most seconds that the host took for a call of the last request.
+    host: f64,
 }
 
 impl WarmingUp {
@@ -36,6 +38,7 @@ impl WarmingUp {
         self.seconds += slot.effort.exchange;
         self.typical.push(slot.typical);
         self.turn = slot.turn();
+        self.host = slot.host;
         let loads: f64 = slot.loads.iter().map(|load| load.seconds).sum();
         self.pause = (slot.effort.exchange - slot.sum - loads) / slot.calls() as f64;
     }
@@ -63,6 +66,11 @@ impl WarmingUp {
     /// Seconds between two calls of the last request without a load, with what comes before the first and after the last.
     pub fn pause(&self) -> f64 {
         self.pause
+    }
+
+    /// The most seconds that the host took for a call of the last request before it waited for the device, or 0 if it is not known.
+    pub fn host(&self) -> f64 {
+        self.host
     }
 
     /// How many calls.

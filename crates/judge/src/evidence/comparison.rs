@@ -7,7 +7,7 @@ use gauntlet_worker::protocol::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{Busy, DeviceActivity, DeviceUse, Heating, Regime, Spent, Suspicion};
+use crate::evidence::{Busy, DeviceActivity, DeviceUse, Heating, Launching, Regime, Spent, Suspicion};
 
 /// The measured or recorded times, and the conclusion from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -203,6 +203,9 @@ pub struct Conduct {
     /// The load before the slots; none where calls are isolated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub heating: Option<Heating>,
+    /// Whether hosts launched calls in time; none without a GPU, or if their hosts do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launching: Option<Launching>,
     /// The state of the GPU right after the slots; none without a GPU, or if it cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device_use: Option<DeviceUse>,

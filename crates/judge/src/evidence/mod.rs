@@ -11,6 +11,7 @@ mod finding;
 mod heating;
 mod host;
 mod inspection;
+mod launching;
 mod regime;
 mod setting;
 mod spent;
@@ -30,6 +31,7 @@ pub use finding::{CaseErrors, CaseFlaw, CaseViolation, Evidence, Finding, Outcom
 pub use heating::{HeatedCase, HeatedSide, Heating};
 pub use host::{HostCost, HostError};
 pub use inspection::{Checked, Counters, Told, Unreadable};
+pub use launching::Launching;
 pub use regime::Regime;
 pub use setting::{ExecutorKind, Measurement, Setting};
 pub use spent::Spent;

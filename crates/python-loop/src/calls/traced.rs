@@ -3,10 +3,9 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::{Call, Host};
+use super::{Call, Clocking, Host};
 use crate::activity::{Activity, TracedCall, Work};
 use crate::cupti::Tracer;
-use crate::driver::Handle;
 use crate::python::{Failed, Object, Python};
 
 /// How long the device is watched before each call, while nothing is asked of the kernel: a thread that it left behind may be
@@ -33,24 +32,23 @@ impl Host {
         python: Python,
         kernel: &Object,
         call: &Call,
-        stream: Handle,
-        whole: bool,
-    ) -> Result<(Object, f64, Object), Failed> {
+        clocking: &Clocking,
+    ) -> Result<(Object, [f64; 2], Object), Failed> {
         let (Some(tracer), Some(device)) = (&self.tracer, &self.device) else {
-            let (result, seconds) = self.timed(kernel, call, stream, whole)?;
-            return Ok((result, seconds, python.none()?));
+            let (result, seconds, host) = self.timed(kernel, call, clocking)?;
+            return Ok((result, [seconds, host], python.none()?));
         };
         tracer.clear();
         sleep(QUIET);
         let begun = Instant::now();
         let apply = || kernel.apply(&call.arguments, call.keywords.as_ref());
-        let result = device.marked(stream, apply)?;
+        let result = device.marked(clocking.stream, clocking.gate, apply)?;
         let seconds = begun.elapsed().as_secs_f64();
         let activity = match tracer.call() {
             Ok(call) => told(python, &call)?,
             Err(why) => python.text(&why)?,
         };
-        Ok((result, seconds, activity))
+        Ok((result, [seconds, 0.0], activity))
     }
 }
 

@@ -9,9 +9,10 @@ impl Device {
     pub fn marked<T, E: From<String>>(
         &self,
         stream: Handle,
+        gate: u64,
         call: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        self.gate.close(stream)?;
+        self.gate.close(gate, stream)?;
         self.mark(stream)?;
         let result = call()?;
         self.mark(stream)?;

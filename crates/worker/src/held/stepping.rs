@@ -13,7 +13,7 @@ use crate::heat::Load;
 use crate::memory::{Pieces, read, write, write_changed};
 use crate::operand::Operand;
 use crate::process::{Asked, WorkerProcess};
-use crate::protocol::{Answer, FailureKind, Place, Request, Sample, Turn};
+use crate::protocol::{Answer, FailureKind, GATE, Place, Request, Sample, Scope, Turn};
 
 /// A line of the worker, and the coordinator's clock around it.
 struct Line {
@@ -46,8 +46,10 @@ struct Clocked {
     /// The worker's last turn of this call, and its line.
     last: Turn,
     line: String,
-    /// Seconds of the call.
+    /// Seconds of the call, without what its gate was closed for beyond [`GATE`].
     seen: f64,
+    /// Seconds that the host says that it took for the call; 0 unless it was clocked on the device.
+    host: f64,
     /// Seconds of copying operands to a GPU and outputs back; none where tensors lie on the host.
     moving: Option<f64>,
 }
@@ -80,6 +82,7 @@ impl WorkerProcess {
             poison,
             heat,
             scope: self.scope,
+            gate: self.gate,
         })?;
         let mut stepped = Stepped::for_calls(calls.len());
         let since = Instant::now();
@@ -93,6 +96,8 @@ impl WorkerProcess {
             }
             stepped.samples.push(sample);
             stepped.seen.push(clocked.seen);
+            stepped.late += usize::from(clocked.host > self.gate);
+            stepped.host = stepped.host.max(clocked.host);
             stepped.moving.extend(clocked.moving);
             stepped.loads.extend(load);
             line = self.next_line(&asked, b"\n")?;
@@ -174,22 +179,26 @@ impl WorkerProcess {
                 last: turn,
                 line: line.text,
                 seen: line.seconds,
+                host: 0.0,
                 moving: None,
             });
         };
         let copying = copying + line.seconds;
         let over = self.next_line(asked, b"\n")?;
         let ended = Instant::now();
-        let Turn::Over { .. } = self.turn(asked, &over.text)? else {
+        let Turn::Over { host, .. } = self.turn(asked, &over.text)? else {
             return Err(self.out_of_turn(asked, &over.text));
         };
         let line = self.await_line(asked, &[])?;
         let moving = copying + ended.elapsed().as_secs_f64();
+        let is_gated = self.scope == Scope::Device;
+        let longer = if is_gated { self.gate - GATE } else { 0.0 };
         self.stop_if_drawn(call);
         Ok(Clocked {
             last: self.turn(asked, &line)?,
             line,
-            seen: over.seconds,
+            seen: over.seconds - longer,
+            host: if is_gated { host } else { 0.0 },
             moving: Some(moving),
         })
     }

@@ -30,7 +30,7 @@ fn a_worker_takes_its_turns_in_lines_of_the_protocol() {
     turns.heated(12, 0.25).unwrap();
     assert_eq!(turns.key().unwrap(), 255);
     turns.placed(2e-3).unwrap();
-    turns.over(1.5e-7).unwrap();
+    turns.over(1.5e-7, 3e-5).unwrap();
     turns.done(1.5e-7, &[vec![16], vec![32, 4, -8]]).unwrap();
     drop(coordinator);
     assert!(turns.done(1.0, &[]).is_err(), "the coordinator is gone");
@@ -48,7 +48,8 @@ fn a_worker_takes_its_turns_in_lines_of_the_protocol() {
         }
     );
     assert_eq!(read(&lines[3]), Turn::Placed { placed: 2e-3 });
-    assert_eq!(read(&lines[4]), Turn::Over { over: 1.5e-7 });
+    let (over, host) = (1.5e-7, 3e-5);
+    assert_eq!(read(&lines[4]), Turn::Over { over, host });
     let outputs = vec![vec![16], vec![32, 4, -8]];
     assert_eq!(
         read(&lines[5]),

@@ -67,6 +67,9 @@ pub enum Turn {
     Over {
         /// Seconds that the whole call took, for the reader of a log: the coordinator uses those of the next line.
         over: f64,
+        /// Seconds that the host took for the call before it waited for the device, where the call is clocked on the device.
+        #[serde(default)]
+        host: f64,
     },
 }
 

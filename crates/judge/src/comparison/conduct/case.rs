@@ -62,6 +62,11 @@ pub struct CaseConduct {
     pub(super) known: Vec<[LoneCall; 2]>,
     /// Seconds that all lone calls of each side took by the coordinator's clock, and their number.
     alone: ([f64; 2], usize),
+    /// Seconds for which the gate before each call was closed, and how many calls of each side took the host longer, of how many.
+    #[serde(default)]
+    pub(super) gate: f64,
+    #[serde(default)]
+    pub(super) late: [[usize; 2]; 2],
     /// The reported time of each lone call of either side.
     pub(super) isolated: [Vec<f64>; 2],
     /// Calls on new values within slots over calls at the same place of other slots, of both sides.
@@ -102,6 +107,8 @@ impl CaseConduct {
             in_slots: Vec::new(),
             around: None,
             handshakes: [0.0; 2],
+            gate: 0.0,
+            late: [[0; 2]; 2],
             work: OfPair::default(),
             idle: None,
             preparation: [Preparation::default(); 2],
@@ -133,6 +140,11 @@ impl CaseConduct {
     /// Notes whether both kernels run on a GPU only.
     pub fn note_device_only(&mut self, device_only: bool) {
         self.device_only = device_only;
+    }
+
+    /// Notes for how many seconds gates are closed.
+    pub fn note_gate(&mut self, seconds: f64) {
+        self.gate = seconds;
     }
 
     /// Notes what a lone call took, whatever it is for.
@@ -236,6 +248,10 @@ impl CaseConduct {
     pub fn note_slots(&mut self, slots: &[(Arm, Slot)]) {
         let [baseline, candidate] = [Arm::Baseline, Arm::Candidate].map(|arm| of(slots, arm));
         let typical = [&baseline, &candidate].map(|slots| median_of(slots, |slot| slot.typical));
+        self.late = [&baseline, &candidate].map(|slots| {
+            let late = slots.iter().map(|slot| slot.late).sum();
+            [late, slots.iter().map(Slot::calls).sum()]
+        });
         self.handshakes = handshakes([&baseline, &candidate], HANDSHAKE);
         let most_around = if self.on_gpu { GATED_HANDSHAKE } else { HANDSHAKE };
         let around_calls = handshakes([&baseline, &candidate], most_around);

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use gauntlet_stats::BlockOrder;
+use gauntlet_worker::protocol::GATE;
 use rand::rng;
 
 use crate::comparison::heating::before_calls;
@@ -26,6 +27,9 @@ pub const MOST_SAMPLES: usize = 4096;
 /// same number of calls, so that message times are comparable. With only a few calls of a much faster side between
 /// messages, its times could not be checked.
 const MOST_SLOTS: f64 = 8.0;
+
+/// A host is late if it takes this share of the time for which its gate is closed.
+const LATE: f64 = 0.8;
 
 /// What the requests of a case have in common.
 pub struct Plan {
@@ -66,6 +70,24 @@ pub fn samples_for([one, other]: [f64; 2], slot: f64) -> usize {
     ((slot / call.max(1e-9)).ceil() as usize).clamp(1, MOST_SAMPLES)
 }
 
+/// A gate is closed for this many times what the host took for the slowest call of a warm-up. Lone calls take it longer than
+/// those in a row: with JAX up to 0.9 ms and not 0.65 ms on the host of an H200.
+const GATE_OVER_HOST: f64 = 2.0;
+
+/// No gate is closed for longer. It delays each call, and a function that waits for the device is as late whatever it is.
+const MOST_GATE: f64 = 10e-3;
+
+/// For how many seconds the gates of both sides are closed before each call, given the most that a host took for a call when
+/// they were closed for [`GATE`]. What takes the host longer shows in the time of a call, so its times would be those of the
+/// host.
+pub fn gate_for(host: f64) -> f64 {
+    let needed = GATE_OVER_HOST * host;
+    if host < LATE * GATE || needed > MOST_GATE {
+        return GATE;
+    }
+    needed
+}
+
 /// The fresh sets of each load, and its blocks: two loads if there are enough of both.
 pub fn loads(sets: usize, orders: &[BlockOrder]) -> Vec<(Range<usize>, &[BlockOrder])> {
     if sets < 2 || orders.len() < 2 {
@@ -86,6 +108,15 @@ mod tests {
         assert_eq!(samples_for([0.0; 2], SLOT), MOST_SAMPLES);
         assert_eq!(samples_for([1e-3, 5e-4], SLOT), 40);
         assert_eq!(samples_for([1e-4, 1e-3], SLOT), 160, "no more than eight slots");
+    }
+
+    #[test]
+    fn a_gate_is_closed_for_longer_only_if_that_helps() {
+        assert_eq!(gate_for(0.0), GATE);
+        assert_eq!(gate_for(0.16e-3), GATE);
+        assert_eq!(gate_for(0.65e-3), 1.3e-3);
+        assert_eq!(gate_for(4e-3), 8e-3);
+        assert_eq!(gate_for(30e-3), GATE);
     }
 
     #[test]

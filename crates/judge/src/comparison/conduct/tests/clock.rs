@@ -182,6 +182,25 @@ fn what_is_constant_in_a_slot_does_not_make_a_much_faster_side_a_liar() {
 }
 
 #[test]
+fn reports_that_leave_time_out_and_still_show_a_slower_candidate_accuse_nobody() {
+    let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
+    for conduct in &mut seen {
+        take_slots(conduct, |jitter| slot(2.0 * CALL, 1.5 * CALL, jitter));
+    }
+    let suspicion = |slowdown: f64| {
+        let blocks: Vec<Block> = (0..6)
+            .map(|process| Block::new(process, vec![1.0], vec![slowdown + 1e-3 * process as f64]))
+            .collect();
+        let sample = Sample::from_blocks(&blocks).unwrap();
+        let assessment = compare(&[(SUITE[0].to_owned(), sample)], &Criteria::default(), 1, 0).unwrap();
+        let judged = Conduct::judge(std::slice::from_ref(&seen), &assessment, &Criteria::default());
+        judged.unwrap().suspicion
+    };
+    assert_eq!(suspicion(1.5), None);
+    assert!(matches!(suspicion(1.0), Some(Suspicion::OwnClock { .. })));
+}
+
+#[test]
 fn a_control_that_scatters_more_than_its_typical_call_shows_does_not_hide_a_lie() {
     let lying = |conduct: &mut CaseConduct| {
         let slots: Vec<(Arm, Slot)> = (0..12)
