@@ -62,9 +62,10 @@ pub struct CaseConduct {
     pub(super) known: Vec<[LoneCall; 2]>,
     /// Seconds that all lone calls of each side took by the coordinator's clock, and their number.
     alone: ([f64; 2], usize),
-    /// Seconds for which the gate before each call was closed, and how many calls of each side took the host longer, of how many.
+    /// Seconds for which the gate before each call was closed; 0 unless calls were clocked behind gates.
     #[serde(default)]
     pub(super) gate: f64,
+    /// How many calls of each side took the host longer, and of how many.
     #[serde(default)]
     pub(super) late: [[usize; 2]; 2],
     /// The reported time of each lone call of either side.

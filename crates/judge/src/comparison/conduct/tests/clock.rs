@@ -182,7 +182,7 @@ fn what_is_constant_in_a_slot_does_not_make_a_much_faster_side_a_liar() {
 }
 
 #[test]
-fn reports_that_leave_time_out_and_still_show_a_slower_candidate_accuse_nobody() {
+fn what_a_candidate_leaves_out_and_is_still_slower_is_no_accusation() {
     let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
     for conduct in &mut seen {
         take_slots(conduct, |jitter| slot(2.0 * CALL, 1.5 * CALL, jitter));
