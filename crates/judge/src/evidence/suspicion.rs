@@ -34,7 +34,7 @@ pub enum Suspicion {
         /// How many pairs of processes would about tell, if they scatter as before.
         pairs: usize,
     },
-    /// The machine was too busy to check the candidate's favourable reports: no accusation, and no verdict.
+    /// The coordinator's clock scattered too much to check the candidate's favourable reports: no accusation, and no verdict.
     Unchecked {
         /// The speed-up by the workers' reports.
         own: f64,
@@ -133,7 +133,7 @@ impl fmt::Display for Suspicion {
             ),
             Self::Unchecked { own, hidden } => write!(
                 formatter,
-                "this machine is too busy to check the reported times, which is no accusation: the workers report a \
+                "the reported times cannot be checked closely enough here, which is no accusation: the workers report a \
                  speed-up of {}, and time left out of reports, or work outside of timed calls, could feign {} unnoticed; \
                  measure again when less else runs here (`gauntlet doctor` names the load), longer, with --budget, or larger cases",
                 percent(own - 1.0),

@@ -260,5 +260,8 @@ fn a_gain_that_nobody_can_check_is_neither_believed_nor_called_a_lie() {
         matches!(suspicion, Suspicion::Unchecked { .. }) && !suspicion.accuses(),
         "{suspicion:?}"
     );
-    assert!(suspicion.to_string().contains("too busy"), "{suspicion}");
+    assert!(
+        suspicion.to_string().contains("cannot be checked closely enough"),
+        "{suspicion}"
+    );
 }
