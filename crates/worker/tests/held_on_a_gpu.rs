@@ -20,7 +20,7 @@ import ctypes, json, sys, time
 probe = ctypes.create_string_buffer(b"gauntlet")
 operand, result = ctypes.create_string_buffer(4), ctypes.create_string_buffer(4)
 place = lambda buffer: [ctypes.addressof(buffer)]
-tell = lambda line: (sys.stdout.write(json.dumps(line) + "\n"), sys.stdout.flush())
+tell = lambda *lines: (sys.stdout.write("".join(json.dumps(line) + "\n" for line in lines)), sys.stdout.flush())
 def opened(sealed, key):
     # The block 0 of Philox4x32-10, which is longer than the operand.
     tensor = place(operand)[0]
@@ -48,9 +48,9 @@ for line in iter(sys.stdin.readline, ""):
             is_late = heat is not None and PLACES(number)
             if heat and not is_late:
                 load(heat[number])
-            tell({"inputs": {"x": place(operand)}, **({"sealed": True} if is_late else {})})
-            if EARLY:
-                tell({"call": 1e-9, "outputs": [place(result)]})
+            ready = {"inputs": {"x": place(operand)}, **({"sealed": True} if is_late else {})}
+            # Both lines at once, so that the second is never late on a busy machine.
+            tell(ready, *([{"call": 1e-9, "outputs": [place(result)]}] if EARLY else []))
             sys.stdin.readline()
             on_device = operand.raw
             if is_late:
@@ -63,7 +63,6 @@ for line in iter(sys.stdin.readline, ""):
             added = {"device": 1, None: 2}[request.get("scope")]
             computed = bytes(byte + added for byte in on_device)
             if PLACES(number):
-                time.sleep(request.get("gate", 0))
                 tell({"over": 1e-9, "host": 0.002})
             if LATE:
                 tell({"call": 1e-9, "outputs": [place(result)], "more": [0] * 3_000_000})
@@ -187,19 +186,16 @@ fn a_gate_that_is_closed_for_longer_is_taken_off_the_clock() {
         (2e-3, 2),
         "2 ms do not fit into the usual gate"
     );
-    worker.close_gate_for(0.5);
+    // This worker does not wait for it, which shows.
+    worker.close_gate_for(1000.0);
     let longer = heated(&mut worker, &[0, 1], None).unwrap();
     assert_eq!((longer.host, longer.late), (2e-3, 0));
-    assert!(
-        longer.seen.iter().all(|seen| (0.0..0.4).contains(seen)),
-        "{:?}",
-        longer.seen
-    );
+    assert!(longer.seen.iter().all(|seen| *seen < 0.0), "{:?}", longer.seen);
     worker.clock_calls();
     let whole = heated(&mut worker, &[0], None).unwrap();
     assert_eq!((whole.host, whole.late), (0.0, 0));
     assert!(
-        whole.seen[0] > 0.5,
+        whole.seen[0] > 0.0,
         "there is no gate before a whole call: {:?}",
         whole.seen
     );

@@ -1,4 +1,4 @@
-"""The task of task.py with tensors of torch on a GPU, which kernels in Python need."""
+"""The task of task.py with tensors of torch on a GPU, which kernels.py needs."""
 import torch
 
 cases = {"correctness": [{"n": 1000}], "benchmark": [{"n": 132 * 256}]}

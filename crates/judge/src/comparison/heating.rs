@@ -26,11 +26,11 @@ const CHECKED: f64 = 0.25;
 /// are moved in it, and the device cools. So the device works for three quarters of the time.
 const OVER_PAUSE: f64 = 3.0;
 
-/// How many calls a slot should have after its first load, beside which they cost little. A single call is less precise.
+/// This many calls of a slot add little to the time of its first load, and are more precise than a single one.
 const CALLS: usize = 4;
 
-/// How many calls a slot should have at least after a first load of `least` seconds: a few, as long as they and the loads
-/// between them, which the `pause` between two calls calls for, take no longer than it.
+/// The least number of calls of a slot whose first load lasts `least` seconds: [`CALLS`], or as many as take no longer than that
+/// load with the pauses of `pause` seconds between them and the further loads in these.
 pub fn least_calls(least: f64, pause: f64) -> usize {
     ((least / ((1.0 + OVER_PAUSE) * pause)) as usize).clamp(1, CALLS)
 }

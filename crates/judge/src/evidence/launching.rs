@@ -4,20 +4,21 @@ use gauntlet_worker::protocol::GATE;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The gates that were closed on a GPU before calls that are clocked there. What takes a host longer is part of the time of its
-/// call, which then is not that of the device alone.
+/// The gates that were closed on a GPU before calls that are clocked there: kernels that keep the device busy while the host
+/// launches a call. A call is late if its host took longer to launch it than the gate was closed; its time then includes some
+/// of that.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Launching {
-    /// For how many seconds they were closed, in the case where that was longest.
+    /// For how many seconds they were closed; in the case with the longest, if cases differ.
     pub gate: f64,
-    /// The share of the baseline's calls that took its host longer, over all cases.
+    /// The share of the baseline's calls that were late, over all cases.
     pub late_baseline: f64,
-    /// The share of the candidate's calls.
+    /// The share of the candidate's calls that were late.
     pub late_candidate: f64,
 }
 
-/// Fewer late calls are not worth a word: the typical call is the lower quartile.
+/// A smaller share of late calls is not reported: a side's time is the lower quartile of its calls, which they hardly change.
 const FEW: f64 = 0.05;
 
 impl Launching {
@@ -26,16 +27,16 @@ impl Launching {
         let ms = |seconds: f64| format!("{:.1} ms", 1e3 * seconds);
         let gate = if self.gate > GATE {
             format!(
-                "the gate before each call was closed for {} in place of {}, since a host takes that long to launch",
+                "before each call the device was kept busy for up to {}, in place of {}, since a host takes long to launch it",
                 ms(self.gate),
                 ms(GATE)
             )
         } else {
-            format!("the gate before each call was closed for {}", ms(self.gate))
+            format!("before each call the device was kept busy for {}", ms(self.gate))
         };
         let late = format!(
-            "launching took longer in {:.0} % of the baseline's calls and {:.0} % of the candidate's, whose times include some of \
-             the host's",
+            "launching took longer than that in {:.0} % of the baseline's calls and {:.0} % of the candidate's, so their times \
+             include some of the host's",
             100.0 * self.late_baseline,
             100.0 * self.late_candidate
         );
@@ -68,12 +69,12 @@ mod tests {
         assert_eq!((said(GATE, 0.0), said(GATE, 0.02)), (None, None));
         assert_eq!(
             said(1.3e-3, 0.02).unwrap(),
-            "the gate before each call was closed for 1.3 ms in place of 0.6 ms, since a host takes that long to launch"
+            "before each call the device was kept busy for up to 1.3 ms, in place of 0.6 ms, since a host takes long to launch it"
         );
         assert_eq!(
             said(GATE, 0.25).unwrap(),
-            "the gate before each call was closed for 0.6 ms; launching took longer in 0 % of the baseline's calls and 25 % of the \
-             candidate's, whose times include some of the host's"
+            "before each call the device was kept busy for 0.6 ms; launching took longer than that in 0 % of the baseline's calls and \
+             25 % of the candidate's, so their times include some of the host's"
         );
     }
 }

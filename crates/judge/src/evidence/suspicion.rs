@@ -124,9 +124,9 @@ impl fmt::Display for Suspicion {
                 pairs,
             } => write!(
                 formatter,
-                "the coordinator's clock cannot confirm the speed-up of {} yet, which is no accusation: it says {} to {}, since \
-                 the overhead around a call scatters by as much; about {pairs} pairs would tell: measure longer, with --budget, or \
-                 time larger cases",
+                "the coordinator's clock does not confirm the reported speed-up of {} yet: its interval is {} to {}, because the \
+                 overhead around a call differs between processes. This is no accusation. About {pairs} pairs would tell: measure \
+                 longer, with --budget, or time larger cases",
                 percent(own - 1.0),
                 percent(lower - 1.0),
                 percent(upper - 1.0)
@@ -155,7 +155,7 @@ impl fmt::Display for Suspicion {
             }
             Self::Unfamiliar { own, memory } => {
                 let told = memory.map_or("have not been measured yet".to_owned(), |memory| {
-                    format!("may take {} longer", percent(memory - 1.0))
+                    format!("may take {:.1} % longer", 100.0 * (memory - 1.0))
                 });
                 write!(
                     formatter,
@@ -173,14 +173,14 @@ impl fmt::Display for Suspicion {
             ),
             Self::Rests { candidate, share } => write!(
                 formatter,
-                "under the load before its slots the {} did {:.0} % of what it does in the same time in its slots, so it was \
-                 cooler in them than under a load of its own: every request has to be answered as quickly as a timed one",
+                "in the load before its slots the {} did only {:.0} % of what it does in the same time in its slots, so the device may \
+                 have been cooler than in sustained use; calls in the load have to run as fast as timed ones",
                 if *candidate { "candidate" } else { "baseline" },
                 share * 100.0
             ),
             Self::Untimed { after, calls } => write!(
                 formatter,
-                "{} takes the candidate the work of {calls:.1} calls more than the baseline: computing belongs inside the \
+                "{} takes the candidate longer than the baseline by the work of {calls:.1} calls: computing belongs inside the \
                  timed call; if it does not compute there, make it quicker, or time larger problems",
                 if *after {
                     "handing out its result"

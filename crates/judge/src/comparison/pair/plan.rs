@@ -28,9 +28,6 @@ pub const MOST_SAMPLES: usize = 4096;
 /// messages, its times could not be checked.
 const MOST_SLOTS: f64 = 8.0;
 
-/// A host is late if it takes this share of the time for which its gate is closed.
-const LATE: f64 = 0.8;
-
 /// What the requests of a case have in common.
 pub struct Plan {
     /// Calls of a slot, about.
@@ -70,22 +67,24 @@ pub fn samples_for([one, other]: [f64; 2], slot: f64) -> usize {
     ((slot / call.max(1e-9)).ceil() as usize).clamp(1, MOST_SAMPLES)
 }
 
-/// A gate is closed for this many times what the host took for the slowest call of a warm-up. Lone calls take it longer than
-/// those in a row: with JAX up to 0.9 ms and not 0.65 ms on the host of an H200.
+/// A gate is lengthened if a host took this share of it to launch a call.
+const NEARLY_LATE: f64 = 0.8;
+
+/// A lengthened gate is closed for this many times the longest launch time of the warm-up, since lone calls take longer to launch
+/// than calls in a row.
 const GATE_OVER_HOST: f64 = 2.0;
 
-/// No gate is closed for longer. It delays each call, and a function that waits for the device is as late whatever it is.
+/// No gate is closed for longer: a gate delays each call.
 const MOST_GATE: f64 = 10e-3;
 
-/// For how many seconds the gates of both sides are closed before each call, given the most that a host took for a call when
-/// they were closed for [`GATE`]. What takes the host longer shows in the time of a call, so its times would be those of the
-/// host.
+/// For how many seconds the gates of both sides are closed before each call, given the longest time in seconds that a host took to
+/// launch a call behind a gate of [`GATE`]. Launching that outlasts the gate is part of the time of the call. If not even the
+/// longest gate would do, it stays as it is.
 pub fn gate_for(host: f64) -> f64 {
-    let needed = GATE_OVER_HOST * host;
-    if host < LATE * GATE || needed > MOST_GATE {
+    if host < NEARLY_LATE * GATE || host > MOST_GATE {
         return GATE;
     }
-    needed
+    (GATE_OVER_HOST * host).min(MOST_GATE)
 }
 
 /// The fresh sets of each load, and its blocks: two loads if there are enough of both.
@@ -116,6 +115,7 @@ mod tests {
         assert_eq!(gate_for(0.16e-3), GATE);
         assert_eq!(gate_for(0.65e-3), 1.3e-3);
         assert_eq!(gate_for(4e-3), 8e-3);
+        assert_eq!(gate_for(7e-3), 10e-3);
         assert_eq!(gate_for(30e-3), GATE);
     }
 
