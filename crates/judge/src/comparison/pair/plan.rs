@@ -81,7 +81,7 @@ const MOST_GATE: f64 = 10e-3;
 /// launch a call behind a gate of [`GATE`]. Launching that outlasts the gate is part of the time of the call. If not even the
 /// longest gate would do, it stays as it is.
 pub fn gate_for(host: f64) -> f64 {
-    if host < NEARLY_LATE * GATE || host > MOST_GATE {
+    if !(NEARLY_LATE * GATE..=MOST_GATE).contains(&host) {
         return GATE;
     }
     (GATE_OVER_HOST * host).min(MOST_GATE)
