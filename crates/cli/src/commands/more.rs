@@ -250,10 +250,7 @@ pub fn tell(report: &ComparisonReport, more: Option<&More>, json: Option<&Path>)
         return Ok(());
     }
     let pairs = kept.observations.pairs();
-    let needed = comparison
-        .assessment
-        .needed_processes
-        .filter(|needed| *needed > pairs);
+    let needed = comparison.needed_pairs().filter(|needed| *needed > pairs);
     let enough = needed.unwrap_or_else(|| kept.conditions.measurement.next_look(pairs));
     let more = (enough - pairs).min(MOST_PAIRS);
     sink::print(match file {

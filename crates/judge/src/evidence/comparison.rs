@@ -56,6 +56,15 @@ impl Comparison {
         }
     }
 
+    /// How many pairs of processes in all it is estimated to need: to confirm a gain that the coordinator's clock does not resolve
+    /// yet, else to a decision. None without an estimate.
+    pub fn needed_pairs(&self) -> Option<usize> {
+        match self.suspicion_at_last_look() {
+            Some(Suspicion::Unresolved { pairs, .. }) => Some(pairs),
+            _ => self.assessment.needed_processes,
+        }
+    }
+
     /// Why the times could not be believed at the last look. Before the first look there are too few pairs to tell.
     pub fn suspicion_at_last_look(&self) -> Option<Suspicion> {
         self.conduct

@@ -136,6 +136,7 @@ mod tests {
     use crate::comparison::side::Effort;
     use crate::comparison::slot::Slot;
     use crate::evidence::Measurement;
+    use crate::evidence::Suspicion;
 
     const CALL: f64 = 1e-3;
 
@@ -294,6 +295,19 @@ mod tests {
             (found.assessment.decision, found.is_open()),
             (Decision::Adopt, false)
         );
+    }
+
+    #[test]
+    fn a_gain_that_is_not_resolved_yet_needs_the_pairs_that_would_resolve_it() {
+        let (mut found, _) = measured(&[0.1, 0.1, 0.1001, 0.1], &[]);
+        assert_eq!(found.needed_pairs(), None);
+        found.conduct.as_mut().unwrap().suspicion = Some(Suspicion::Unresolved {
+            own: 1.1,
+            lower: 0.9,
+            upper: 1.3,
+            pairs: 33,
+        });
+        assert_eq!((found.needed_pairs(), found.is_open()), (Some(33), true));
     }
 
     #[test]
