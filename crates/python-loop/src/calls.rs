@@ -1,6 +1,7 @@
 //! The task that is bound, its inputs, and the results of the last request.
 
 mod call;
+mod clocking;
 mod heating;
 mod returned;
 mod traced;
@@ -20,6 +21,7 @@ use crate::results::{Library, Output, Tree};
 use crate::staging::Staging;
 use crate::turns::Turns;
 use call::Call;
+use clocking::Clocking;
 use heating::Heat;
 use returned::Returned;
 
@@ -63,16 +65,6 @@ struct Kept {
 
 fn gone(error: std::io::Error) -> Failed {
     Failed::Because(format!("the coordinator does not answer: {error}"))
-}
-
-/// How calls are clocked.
-struct Clocking {
-    /// The stream of the calls on a GPU.
-    stream: Handle,
-    /// Whether calls on a GPU are clocked as a whole.
-    whole: bool,
-    /// Nanoseconds for which the gate before a call on a GPU is closed, unless it is clocked as a whole.
-    gate: u64,
 }
 
 impl Host {
@@ -362,24 +354,6 @@ impl Host {
             device.clear_cache()?;
         }
         Ok(device.synchronise()?)
-    }
-
-    /// Calls the kernel; returns its result, the seconds of the call, on a GPU those of the device unless whole calls are clocked,
-    /// and the seconds that the host took before it waited for the device, or 0 if it was not waited for.
-    fn timed(&self, kernel: &Object, call: &Call, clocking: &Clocking) -> Result<(Object, f64, f64), Failed> {
-        let apply = || kernel.apply(&call.arguments, call.keywords.as_ref());
-        match &self.device {
-            Some(device) if clocking.whole => {
-                let (result, seconds) = device.time_whole(apply)?;
-                Ok((result, seconds, 0.0))
-            }
-            Some(device) => device.time(clocking.stream, clocking.gate, apply),
-            None => {
-                let begun = Instant::now();
-                let result = apply()?;
-                Ok((result, begun.elapsed().as_secs_f64(), 0.0))
-            }
-        }
     }
 
     /// Where the outputs of a call lie.

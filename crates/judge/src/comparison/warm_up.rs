@@ -87,6 +87,8 @@ impl WarmingUp {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_worker::Load;
+
     use super::*;
     use crate::comparison::side::Effort;
 
@@ -117,6 +119,28 @@ mod tests {
         assert!((slow_at_first.factor() - 3.0).abs() < 1e-9);
         let slow_for_long = warm(|call| 1e-3 * (1.0 + 5.0 * (-(call as f64) / 60.0).exp()));
         assert!((100..400).contains(&slow_for_long.calls()), "{slow_for_long:?}");
+    }
+
+    #[test]
+    fn a_pause_has_neither_calls_nor_loads_in_it() {
+        let load = |seconds| Load {
+            seconds,
+            calls: 1,
+            busy: seconds,
+            active: None,
+        };
+        let effort = Effort {
+            exchange: 10.0,
+            cpu: None,
+            waited: None,
+        };
+        let slot = Slot {
+            loads: vec![load(1.0), load(3.0)],
+            ..Slot::of(vec![0.5, 1.5], effort)
+        };
+        let mut warming = WarmingUp::default();
+        warming.note(&slot);
+        assert_eq!(warming.pause(), 2.0);
     }
 
     #[test]

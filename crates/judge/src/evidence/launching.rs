@@ -18,7 +18,8 @@ pub struct Launching {
     pub late_candidate: f64,
 }
 
-/// A smaller share of late calls is not reported: a side's time is the lower quartile of its calls, which they hardly change.
+/// The report does not mention a smaller share of late calls. A side's time is the lower quartile of its calls, and so few calls
+/// hardly change a quartile.
 const FEW: f64 = 0.05;
 
 impl Launching {
