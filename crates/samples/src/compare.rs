@@ -1,16 +1,24 @@
 //! The verdict on two sides that another program measured.
 
+use std::collections::{HashMap, HashSet};
+
 use gauntlet_judge::{CaseTimes, Comparison, Look};
 use gauntlet_stats::{
-    Assessment, Block, Calls, Criteria, STABILITY_LEVEL, Sample, Trend, compare as compare_samples,
-    compare_calls, median,
+    Assessment, Block, Calls, Criteria, Decision, Sample, compare as compare_samples, compare_calls, median,
 };
 
 use crate::error::SamplesError;
+use crate::evidence::Evidence;
 use crate::measurements::{Benchmark, Measurements, Order};
 
 /// The bootstrap's seed: the same files give the same verdict.
 const SEED: u64 = 1;
+
+/// Processes a side beyond any that are measured one by one.
+const MOST_PROCESSES: usize = 10_000;
+
+/// Times whose ratio is within this factor of a thousand, or of a power of it, may be in different units.
+const NEAR_THOUSAND: f64 = 3.0;
 
 /// A comparison, and what was left out of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +33,8 @@ pub struct Compared {
 /// process to lie; it is only for measurements of one process a side.
 ///
 /// # Errors
-/// Sides without a common benchmark; criteria or a bound that make no sense.
+/// Sides without a common benchmark, a benchmark that the candidate failed, one measurement on both sides, more processes than
+/// anyone measures; criteria or a bound that make no sense.
 pub fn compare(
     baseline: &Measurements,
     candidate: &Measurements,
@@ -34,7 +43,12 @@ pub fn compare(
 ) -> Result<Compared, SamplesError> {
     let mut notes: Vec<String> = baseline.notes.iter().chain(&candidate.notes).cloned().collect();
     notes.dedup();
+    for origin in &candidate.files {
+        origin.refuse_copy(&baseline.files)?;
+    }
     let cases = matched(baseline, candidate, &mut notes)?;
+    cases.iter().try_for_each(|case| case.refuse_copies(candidate))?;
+    notes.extend(cases.iter().find_map(Case::other_units));
     let counts = cases
         .iter()
         .flat_map(|case| [case.baseline.len(), case.candidate.len()]);
@@ -43,6 +57,13 @@ pub fn compare(
         notes.push(format!(
             "only the first {processes} processes of each side are compared: the sides or benchmarks have different numbers \
              of them"
+        ));
+    }
+    if processes > MOST_PROCESSES {
+        return Err(SamplesError::whole(
+            &candidate.path,
+            format!("{processes} processes a side are more than {MOST_PROCESSES}"),
+            "calls of one process do not count as processes: say in a column `process` which process made them",
         ));
     }
     let failed = |error: gauntlet_stats::Error| {
@@ -58,6 +79,7 @@ pub fn compare(
         format!("{} and {}", baseline.program, candidate.program)
     };
     let unchecked = "whether either result is right was not checked";
+    let are_paired = baseline.order == Order::SideBySide && candidate.order == Order::SideBySide;
     let (assessment, design, declared) = if processes < 2 {
         let assessment = of_one_process(&cases, criteria, between).map_err(failed)?;
         let design = format!("measured by {programs}, one process a side; {unchecked}");
@@ -70,8 +92,7 @@ pub fn compare(
         });
         (assessment, design, declared)
     } else {
-        let are_paired = baseline.order == Order::SideBySide && candidate.order == Order::SideBySide;
-        let assessment = of_processes(&cases, processes, criteria, are_paired).map_err(failed)?;
+        let assessment = of_processes(&cases, processes, criteria).map_err(failed)?;
         let order = if are_paired {
             "side by side"
         } else {
@@ -79,6 +100,11 @@ pub fn compare(
         };
         let design = format!("measured by {programs}, {processes} processes a side, {order}; {unchecked}");
         (assessment, design, None)
+    };
+    let evidence = Evidence::of(&cases, processes, are_paired);
+    let assessment = match evidence.doubt(&assessment, criteria) {
+        Some(reason) if assessment.decision != Decision::Inconclusive => assessment.undecided(reason),
+        _ => assessment,
     };
     let looks = match processes {
         0 | 1 => Vec::new(),
@@ -107,10 +133,10 @@ pub fn compare(
 }
 
 /// A benchmark of both sides.
-struct Case<'m> {
-    name: String,
-    baseline: &'m [Vec<f64>],
-    candidate: &'m [Vec<f64>],
+pub(crate) struct Case<'m> {
+    pub(crate) name: String,
+    pub(crate) baseline: &'m [Vec<f64>],
+    pub(crate) candidate: &'m [Vec<f64>],
 }
 
 impl Case<'_> {
@@ -121,6 +147,50 @@ impl Case<'_> {
             .enumerate()
             .map(|(process, (baseline, candidate))| Block::new(process, baseline.clone(), candidate.clone()))
             .collect()
+    }
+
+    /// Refuses a process whose calls are those of another, in whatever order: one measurement would count several times.
+    fn refuse_copies(&self, candidate: &Measurements) -> Result<(), SamplesError> {
+        let mut known: HashMap<Vec<u64>, (&str, usize)> = HashMap::new();
+        for (side, processes) in [("baseline", self.baseline), ("candidate", self.candidate)] {
+            for (index, calls) in processes.iter().enumerate() {
+                let mut bits: Vec<u64> = calls.iter().map(|time| time.to_bits()).collect();
+                bits.sort_unstable();
+                let mut different = bits.clone();
+                different.dedup();
+                // Fewer different times can be equal by chance where the clock is coarse.
+                if different.len() < TOO_MANY_BY_CHANCE {
+                    continue;
+                }
+                if let Some((other, earlier)) = known.insert(bits, (side, index)) {
+                    return Err(SamplesError::whole(
+                        &candidate.path,
+                        format!(
+                            "process {} of the {side} has the very times of process {} of the {other} in `{}`",
+                            index + 1,
+                            earlier + 1,
+                            self.name
+                        ),
+                        "a measurement counts once: name measurements of different processes",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A hint at times in different units.
+    fn other_units(&self) -> Option<String> {
+        let ratio = median(&self.baseline.concat()) / median(&self.candidate.concat());
+        let thousands = (ratio.log10() / 3.0).round();
+        let off = (ratio.log10() - 3.0 * thousands).abs();
+        (thousands != 0.0 && off <= NEAR_THOUSAND.log10()).then(|| {
+            format!(
+                "the times of `{}` differ by a factor of about {:.0}: is one side in another unit of time than its file says?",
+                self.name,
+                ratio.max(1.0 / ratio)
+            )
+        })
     }
 
     fn times(&self, processes: usize) -> CaseTimes {
@@ -140,6 +210,9 @@ impl Case<'_> {
     }
 }
 
+/// Different times of a process that do not all come again by chance.
+const TOO_MANY_BY_CHANCE: usize = 5;
+
 /// The benchmarks that both sides have, by name. A single benchmark on each side is compared whatever the names: the name
 /// may be that of the kernel.
 fn matched<'m>(
@@ -147,6 +220,14 @@ fn matched<'m>(
     candidate: &'m Measurements,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Case<'m>>, SamplesError> {
+    let has_failed = |name: &String| candidate.failed.iter().find(|(failed, _)| failed == name);
+    if let Some((name, why)) = baseline.benchmarks.iter().find_map(|one| has_failed(&one.name)) {
+        return Err(SamplesError::whole(
+            &candidate.path,
+            format!("`{name}`, which the baseline measured, failed in {why}"),
+            "correct the candidate; or take the benchmark out of both sides",
+        ));
+    }
     if let ([one], [other]) = (&baseline.benchmarks[..], &candidate.benchmarks[..]) {
         let name = if one.name == other.name {
             one.name.clone()
@@ -155,6 +236,7 @@ fn matched<'m>(
         };
         return Ok(vec![case(name, one, other)]);
     }
+    [baseline, candidate].into_iter().try_for_each(refuse_namesakes)?;
     let mut cases = Vec::new();
     for one in &baseline.benchmarks {
         match candidate.benchmarks.iter().find(|other| other.name == one.name) {
@@ -197,6 +279,19 @@ fn matched<'m>(
     Ok(cases)
 }
 
+/// Refuses benchmarks of one name in a file: it could not be said which belongs to which of the other side.
+fn refuse_namesakes(side: &Measurements) -> Result<(), SamplesError> {
+    let mut names = HashSet::new();
+    match side.benchmarks.iter().find(|one| !names.insert(&one.name)) {
+        None => Ok(()),
+        Some(twice) => Err(SamplesError::whole(
+            &side.path,
+            format!("two benchmarks are named `{}`", twice.name),
+            "give each a name of its own",
+        )),
+    }
+}
+
 fn case<'m>(name: String, baseline: &'m Benchmark, candidate: &'m Benchmark) -> Case<'m> {
     Case {
         name,
@@ -228,7 +323,6 @@ fn of_processes(
     cases: &[Case],
     processes: usize,
     criteria: &Criteria,
-    are_paired: bool,
 ) -> Result<Assessment, gauntlet_stats::Error> {
     let mut problems = Vec::new();
     for case in cases {
@@ -238,32 +332,5 @@ fn of_processes(
         looks: 1,
         ..criteria.clone()
     };
-    let assessment = compare_samples(&problems, &criteria, 1, SEED)?;
-    let drifting = cases
-        .iter()
-        .filter(|_| !are_paired)
-        .find_map(|case| case.drifting(processes));
-    Ok(match drifting {
-        Some(reason) => assessment.undecided(reason),
-        None => assessment,
-    })
-}
-
-impl Case<'_> {
-    /// The side whose times drift from process to process: the machine changed while it was measured, and so it will have
-    /// changed between the sides.
-    fn drifting(&self, processes: usize) -> Option<String> {
-        let sides = [("baseline", self.baseline), ("candidate", self.candidate)];
-        sides.into_iter().find_map(|(side, times)| {
-            let typical: Vec<f64> = times.iter().take(processes).map(|calls| median(calls).ln()).collect();
-            let trend = Trend::of(&[&typical])?;
-            (trend.p_value <= STABILITY_LEVEL).then(|| {
-                format!(
-                    "the {side}'s times of {} drift from process to process (p = {:.4}), and the sides were measured one after the \
-                     other: the difference may be the machine's",
-                    self.name, trend.p_value
-                )
-            })
-        })
-    }
+    compare_samples(&problems, &criteria, 1, SEED)
 }

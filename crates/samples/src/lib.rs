@@ -12,6 +12,9 @@
 //! - **One process a side.** There is no variance between processes, so the interval covers only calls of these two
 //!   processes and the verdict is inconclusive, unless the user declares a bound for the difference between processes.
 //!
+//! Runs that failed and measurements that are named twice are refused. Times that do not vary, that come in steps of a clock, or that
+//! resemble their neighbours decide nothing (`evidence.rs`).
+//!
 //! ```
 //! use std::path::Path;
 //!
@@ -26,6 +29,7 @@
 
 mod compare;
 mod error;
+mod evidence;
 mod formats;
 mod measurements;
 

@@ -17,6 +17,54 @@ pub struct Measurements {
     pub benchmarks: Vec<Benchmark>,
     /// What was left out of the file, in words.
     pub notes: Vec<String>,
+    /// The benchmarks that failed, each with the reason; their times, if there are any, are left out.
+    pub failed: Vec<(String, String)>,
+    /// The files of this side alone; none if one file holds both sides.
+    pub(crate) files: Vec<Origin>,
+}
+
+/// A file, by its place and by its contents.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Origin {
+    path: PathBuf,
+    contents: blake3::Hash,
+    /// Whether the times differ, so that another measurement has not the same contents by chance.
+    is_telling: bool,
+}
+
+impl Origin {
+    pub(crate) fn of(path: &Path, text: &str, benchmarks: &[Benchmark]) -> Self {
+        let mut times = benchmarks.iter().flat_map(|one| one.processes.iter().flatten());
+        let first = times.next();
+        Self {
+            path: path.to_owned(),
+            contents: blake3::hash(text.as_bytes()),
+            is_telling: times.any(|time| Some(time) != first),
+        }
+    }
+
+    /// Refuses a file that was named before, or is a copy of one: it would count as another measurement.
+    pub(crate) fn refuse_copy(&self, others: &[Self]) -> Result<(), SamplesError> {
+        let message = if others.iter().any(|other| same_place(&self.path, &other.path)) {
+            "it is named twice".to_owned()
+        } else {
+            let mut copies = others.iter().filter(|other| other.contents == self.contents);
+            match copies.find(|_| self.is_telling) {
+                Some(other) => format!("it is a copy of {}", other.path.display()),
+                None => return Ok(()),
+            }
+        };
+        Err(SamplesError::whole(
+            &self.path,
+            message,
+            "a measurement counts once: name files of different measurements",
+        ))
+    }
+}
+
+fn same_place(one: &Path, other: &Path) -> bool {
+    let place = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    place(one) == place(other)
 }
 
 /// The order in which two sides were measured.
@@ -38,15 +86,21 @@ pub struct Benchmark {
 }
 
 impl Measurements {
-    /// The measurements of one file, which must hold at least one benchmark and only times that are possible.
+    /// The measurements of one file, which must hold at least one benchmark and only times that are possible. `notes` say
+    /// what was left out.
     pub(crate) fn new(
         path: &Path,
         program: &'static str,
         benchmarks: Vec<Benchmark>,
+        notes: Vec<String>,
         remedy: &str,
     ) -> Result<Self, SamplesError> {
         if benchmarks.is_empty() {
-            let message = format!("{program} measured nothing in it");
+            let why = match notes.is_empty() {
+                true => String::new(),
+                false => format!(": {}", notes.join("; ")),
+            };
+            let message = format!("{program} measured nothing in it{why}");
             return Err(SamplesError::whole(path, message, remedy));
         }
         for benchmark in &benchmarks {
@@ -71,7 +125,9 @@ impl Measurements {
             program,
             order: Order::OneAfterTheOther,
             benchmarks,
-            notes: Vec::new(),
+            notes,
+            failed: Vec::new(),
+            files: Vec::new(),
         })
     }
 
@@ -79,7 +135,8 @@ impl Measurements {
     /// every file are left out, with a note.
     ///
     /// # Errors
-    /// No file, files of different programs, or no benchmark that is in all of them.
+    /// No file, a file that is named twice or is a copy, files of different programs, or no benchmark that is in all of
+    /// them.
     pub fn merged(files: Vec<Self>) -> Result<Self, SamplesError> {
         let mut files = files.into_iter();
         let Some(mut all) = files.next() else {
@@ -102,7 +159,12 @@ impl Measurements {
                     "give the files of one program for each side",
                 ));
             }
+            for origin in &file.files {
+                origin.refuse_copy(&all.files)?;
+            }
+            all.files.extend(file.files);
             all.notes.extend(file.notes);
+            all.failed.extend(file.failed);
             let mut kept = Vec::new();
             for mut benchmark in all.benchmarks {
                 match file.benchmarks.iter().find(|other| other.name == benchmark.name) {

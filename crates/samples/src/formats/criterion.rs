@@ -34,7 +34,7 @@ fn of_sample(path: &Path, iterations: &Value, times: &Value) -> Result<Measureme
         name: name_of_sample(path),
         processes: vec![per_iteration(path, "times", &iterations, &times, NANOSECOND)?],
     };
-    Measurements::new(path, PROGRAM, vec![benchmark], REMEDY)
+    Measurements::new(path, PROGRAM, vec![benchmark], Vec::new(), REMEDY)
 }
 
 /// The name in the `benchmark.json` beside a `sample.json`; else the folders in which Criterion.rs puts it.
@@ -91,7 +91,7 @@ fn of_messages(path: &Path, messages: &str) -> Result<Measurements, SamplesError
             )?],
         });
     }
-    Measurements::new(path, PROGRAM, benchmarks, REMEDY)
+    Measurements::new(path, PROGRAM, benchmarks, Vec::new(), REMEDY)
 }
 
 /// A line of `raw.csv`.
@@ -149,7 +149,7 @@ fn of_csv(path: &Path, text: &str) -> Result<Measurements, SamplesError> {
             }),
         }
     }
-    Measurements::new(path, PROGRAM, benchmarks, REMEDY)
+    Measurements::new(path, PROGRAM, benchmarks, Vec::new(), REMEDY)
 }
 
 /// The mean seconds of an iteration of each sample.

@@ -1,14 +1,17 @@
 //! Plain CSV: a column `seconds` (or `ms`, `us`, `ns`), and where wanted `case` and `process`; a single column of numbers needs
 //! no header. In place of the column of times there may be `baseline` and `candidate`, in seconds, for both sides in one file.
 //!
+//! A column `exit_code` says which runs failed.
+//!
 //! Without a column `process`, the times of one side are calls of one process; rows with `baseline` and `candidate` are each a
 //! pair of processes.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use csv::StringRecord;
 
-use super::unit;
+use super::{refuse_failed, unit};
 use crate::error::SamplesError;
 use crate::measurements::{Benchmark, Measurements, Order};
 
@@ -42,7 +45,7 @@ pub fn read(path: &Path, text: &str) -> Result<Measurements, SamplesError> {
         let process = process.and_then(|process| row.get(process)).unwrap_or_default();
         rows.add(name, process, time);
     }
-    Measurements::new(path, PROGRAM, rows.benchmarks(), REMEDY)
+    Measurements::new(path, PROGRAM, rows.cases, Vec::new(), REMEDY)
 }
 
 /// Reads both sides; none if the file has not the columns for both.
@@ -69,7 +72,7 @@ fn of_pairs(path: &Path, table: &Table, columns: [usize; 2]) -> Result<[Measurem
         }
     }
     let [baseline, candidate] = sides.map(|rows| {
-        let measurements = Measurements::new(path, PROGRAM, rows.benchmarks(), REMEDY)?;
+        let measurements = Measurements::new(path, PROGRAM, rows.cases, Vec::new(), REMEDY)?;
         Ok(Measurements {
             order: Order::SideBySide,
             ..measurements
@@ -78,38 +81,32 @@ fn of_pairs(path: &Path, table: &Table, columns: [usize; 2]) -> Result<[Measurem
     Ok([baseline?, candidate?])
 }
 
-/// The name of a process and its times.
-type Process = (String, Vec<f64>);
-
 /// Times by case and process, in the order in which these first come.
 #[derive(Default)]
 struct Rows {
-    cases: Vec<(String, Vec<Process>)>,
+    cases: Vec<Benchmark>,
+    /// Where a case, and a process of it, stand in `cases`.
+    places: HashMap<String, (usize, HashMap<String, usize>)>,
 }
 
 impl Rows {
     fn add(&mut self, case: &str, process: &str, time: f64) {
-        let place = self
-            .cases
-            .iter()
-            .position(|(name, _)| name == case)
-            .unwrap_or_else(|| {
-                self.cases.push((case.to_owned(), Vec::new()));
-                self.cases.len() - 1
+        let cases = &mut self.cases;
+        let (place, known) = self.places.entry(case.to_owned()).or_insert_with(|| {
+            cases.push(Benchmark {
+                name: case.to_owned(),
+                processes: Vec::new(),
             });
-        let processes = &mut self.cases[place].1;
-        match processes.iter_mut().find(|(name, _)| name == process) {
-            Some((_, times)) => times.push(time),
-            None => processes.push((process.to_owned(), vec![time])),
+            (cases.len() - 1, HashMap::new())
+        });
+        let processes = &mut cases[*place].processes;
+        match known.get(process) {
+            Some(process) => processes[*process].push(time),
+            None => {
+                known.insert(process.to_owned(), processes.len());
+                processes.push(vec![time]);
+            }
         }
-    }
-
-    fn benchmarks(self) -> Vec<Benchmark> {
-        let of_case = |(name, processes): (String, Vec<Process>)| Benchmark {
-            name,
-            processes: processes.into_iter().map(|(_, times)| times).collect(),
-        };
-        self.cases.into_iter().map(of_case).collect()
     }
 }
 
@@ -146,7 +143,9 @@ impl<'f> Table<'f> {
         if rows.is_empty() {
             return Err(SamplesError::whole(path, "it holds no times", REMEDY));
         }
-        Ok(Self { path, head, rows })
+        let table = Self { path, head, rows };
+        table.refuse_failed()?;
+        Ok(table)
     }
 
     fn column(&self, name: &str) -> Option<usize> {
@@ -182,7 +181,41 @@ impl<'f> Table<'f> {
 
     fn number(&self, line: u64, row: &StringRecord, column: usize) -> Result<f64, SamplesError> {
         let cell = row.get(column).unwrap_or_default();
-        cell.parse()
-            .map_err(|_| SamplesError::at(self.path, line, format!("`{cell}` is not a time"), REMEDY))
+        let time: f64 = cell
+            .parse()
+            .map_err(|_| SamplesError::at(self.path, line, format!("`{cell}` is not a time"), REMEDY))?;
+        if time.is_finite() && time > 0.0 {
+            return Ok(time);
+        }
+        Err(SamplesError::at(
+            self.path,
+            line,
+            format!("a time is {cell}, which no call can take"),
+            "times must be positive; remove failed calls from the file",
+        ))
+    }
+
+    /// Refuses a file with runs that failed, if it has a column of exit codes.
+    fn refuse_failed(&self) -> Result<(), SamplesError> {
+        let Some(column) = self.column("exit_code") else {
+            return Ok(());
+        };
+        let case = self.column("case");
+        let mut names: Vec<&str> = Vec::new();
+        let mut codes: Vec<Vec<Option<i64>>> = Vec::new();
+        for (_, row) in &self.rows {
+            let name = case.and_then(|case| row.get(case)).unwrap_or(CASE);
+            let place = names
+                .iter()
+                .position(|known| *known == name)
+                .unwrap_or(names.len());
+            if place == names.len() {
+                names.push(name);
+                codes.push(Vec::new());
+            }
+            codes[place].push(row.get(column).and_then(|cell| cell.parse().ok()));
+        }
+        let mut cases = names.iter().zip(&codes);
+        cases.try_for_each(|(name, codes)| refuse_failed(self.path, "exit_code", name, codes))
     }
 }

@@ -4,6 +4,7 @@ mod criterion;
 mod csv_file;
 mod google_benchmark;
 mod hyperfine;
+mod json;
 mod nvbench;
 mod pytest_benchmark;
 
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::SamplesError;
-use crate::measurements::{Measurements, Order};
+use crate::measurements::{Measurements, Order, Origin};
 
 /// The formats, in words, for messages.
 const KNOWN: &str = "known are the JSON files of nvbench (--jsonbin), hyperfine (--export-json), pytest-benchmark \
@@ -42,17 +43,11 @@ const JSON: [JsonReader; 5] = [
 /// A file that cannot be read, is in no known format, or lacks times.
 pub fn read(path: &Path) -> Result<Measurements, SamplesError> {
     let source = Source::of(path)?;
-    if let Some(read) = criterion::read_messages(path, &source.text) {
-        return read;
-    }
-    if let Some(value) = source.json()? {
-        let found = JSON.iter().find_map(|read| read(path, &value));
-        return found.unwrap_or_else(|| Err(unknown(path, &value)));
-    }
-    if let Some(read) = criterion::read_csv(path, &source.text) {
-        return read;
-    }
-    csv_file::read(path, &source.text)
+    let mut measurements = source.read()?;
+    measurements
+        .files
+        .push(Origin::of(path, &source.text, &measurements.benchmarks));
+    Ok(measurements)
 }
 
 /// Reads a file that holds both sides: a CSV file with the columns `baseline` and `candidate`, or any other with exactly two
@@ -67,7 +62,7 @@ pub fn read_both(path: &Path) -> Result<[Measurements; 2], SamplesError> {
     {
         return both;
     }
-    let all = read(path)?;
+    let all = source.read()?;
     let [baseline, candidate] = &all.benchmarks[..] else {
         return Err(SamplesError::whole(
             path,
@@ -105,12 +100,26 @@ impl<'f> Source<'f> {
         Ok(Self { path, text })
     }
 
+    fn read(&self) -> Result<Measurements, SamplesError> {
+        if let Some(read) = criterion::read_messages(self.path, &self.text) {
+            return read;
+        }
+        if let Some(value) = self.json()? {
+            let found = JSON.iter().find_map(|read| read(self.path, &value));
+            return found.unwrap_or_else(|| Err(unknown(self.path, &value)));
+        }
+        if let Some(read) = criterion::read_csv(self.path, &self.text) {
+            return read;
+        }
+        csv_file::read(self.path, &self.text)
+    }
+
     /// The file as JSON; none if it does not look like JSON.
     fn json(&self) -> Result<Option<Value>, SamplesError> {
         if !self.text.trim_start().starts_with(['{', '[']) {
             return Ok(None);
         }
-        serde_json::from_str(&self.text).map(Some).map_err(|error| {
+        json::parse(&self.text).map(Some).map_err(|error| {
             SamplesError::at(
                 self.path,
                 error.line(),
@@ -132,7 +141,8 @@ fn unknown(path: &Path, value: &Value) -> SamplesError {
             "`gauntlet report FILE` shows it",
         );
     }
-    let fields: Vec<_> = value
+    let record = value.get(0).unwrap_or(value);
+    let fields: Vec<_> = record
         .as_object()
         .into_iter()
         .flatten()
@@ -148,19 +158,56 @@ fn unknown(path: &Path, value: &Value) -> SamplesError {
 
 /// Numbers of a JSON array; the error names the field and the element.
 fn numbers(path: &Path, field: &str, value: &Value) -> Result<Vec<f64>, SamplesError> {
-    let wrong = |place: String| {
-        SamplesError::at(
-            path,
-            place,
-            "a list of numbers is expected here",
-            "export the measurements again",
-        )
-    };
-    let list = value.as_array().ok_or_else(|| wrong(field.to_owned()))?;
+    let expected = "a list of numbers is expected here";
+    let list = value
+        .as_array()
+        .ok_or_else(|| SamplesError::at(path, field, expected, "export the measurements again"))?;
     list.iter()
         .enumerate()
-        .map(|(index, number)| number.as_f64().ok_or_else(|| wrong(format!("{field}[{index}]"))))
+        .map(|(index, one)| number(path, &format!("{field}[{index}]"), one, expected))
         .collect()
+}
+
+/// A number; `expected` says what is missing where there is none.
+fn number(path: &Path, field: &str, value: &Value, expected: &str) -> Result<f64, SamplesError> {
+    value.as_f64().ok_or_else(|| match json::not_finite(value) {
+        Some(written) => SamplesError::at(
+            path,
+            field,
+            format!("it is {written}, and no call takes that"),
+            "remove the call from the file, or measure again",
+        ),
+        None => SamplesError::at(path, field, expected, "export the measurements again"),
+    })
+}
+
+/// Refuses measurements in which runs failed: a program that ends early looks fast. `codes` are the exit codes of the runs,
+/// none for a run that was killed.
+fn refuse_failed(path: &Path, place: &str, name: &str, codes: &[Option<i64>]) -> Result<(), SamplesError> {
+    let mut reasons: Vec<String> = Vec::new();
+    let mut failed = 0;
+    for code in codes.iter().filter(|code| **code != Some(0)) {
+        let reason = code.map_or("killed by a signal".to_owned(), |code| {
+            format!("exit code {code}")
+        });
+        failed += 1;
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    if failed == 0 {
+        return Ok(());
+    }
+    Err(SamplesError::at(
+        path,
+        place,
+        format!(
+            "`{name}` failed in {failed} of {} runs ({})",
+            codes.len(),
+            reasons.join(", ")
+        ),
+        "the times of failed runs say nothing: make every run end with exit code 0, and measure again",
+    ))
 }
 
 /// A text field.

@@ -22,7 +22,7 @@ const REMEDY: &str =
 const TIMES: &str = "nv/json/bin:nv/cold/sample_times";
 
 /// Bytes of a time.
-const FLOAT: usize = 4;
+const FLOAT: u64 = 4;
 
 /// The measurements; none if the file is not of this format.
 pub fn read(path: &Path, value: &Value) -> Option<Result<Measurements, SamplesError>> {
@@ -56,9 +56,7 @@ fn of_benchmarks(path: &Path, benchmarks: &[Value]) -> Result<Measurements, Samp
             });
         }
     }
-    let mut measurements = Measurements::new(path, PROGRAM, found, REMEDY)?;
-    measurements.notes = notes;
-    Ok(measurements)
+    Measurements::new(path, PROGRAM, found, notes, REMEDY)
 }
 
 /// The times of a state's calls.
@@ -79,29 +77,43 @@ fn times(path: &Path, field: &str, state: &Value) -> Result<Vec<f64>, SamplesErr
     };
     let name = text(path, &format!("{field}: filename of {TIMES}"), datum("filename"))?;
     let file = file_of(path, name);
-    let bytes = std::fs::read(&file).map_err(|error| {
-        let message = format!("the file of times {} cannot be read: {error}", file.display());
-        SamplesError::at(path, field, message, REMEDY)
-    })?;
-    // Integers are written as texts.
-    let count = datum("size")
-        .as_str()
-        .and_then(|count| count.parse::<usize>().ok());
-    let is_whole =
-        bytes.len().is_multiple_of(FLOAT) && count.is_none_or(|count| bytes.len() == count * FLOAT);
-    if !is_whole {
-        let expected = count.map_or("whole 32-bit floats".to_owned(), |count| {
+    let refuse = |message: String| SamplesError::at(path, field, message, REMEDY);
+    let unreadable = |error: std::io::Error| {
+        refuse(format!(
+            "the file of times {} cannot be read: {error}",
+            file.display()
+        ))
+    };
+    let found = std::fs::metadata(&file).map_err(unreadable)?;
+    if !found.is_file() {
+        return Err(refuse(format!("{} is no file of times", file.display())));
+    }
+    let expected = size(datum("size")).map_err(|said| refuse(format!("{said} is no number of times")))?;
+    let is_whole = found.len().is_multiple_of(FLOAT);
+    if !is_whole || expected.is_some_and(|count| found.len() / FLOAT != count) {
+        let expected = expected.map_or("whole 32-bit floats".to_owned(), |count| {
             format!("{count} 32-bit floats")
         });
-        let message = format!(
+        return Err(refuse(format!(
             "{} holds {} bytes and not {expected}",
             file.display(),
-            bytes.len()
-        );
-        return Err(SamplesError::at(path, field, message, REMEDY));
+            found.len()
+        )));
     }
+    let bytes = std::fs::read(&file).map_err(unreadable)?;
     let float = |bytes: &[u8]| f64::from(f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]));
-    Ok(bytes.chunks_exact(FLOAT).map(float).collect())
+    Ok(bytes.chunks_exact(FLOAT as usize).map(float).collect())
+}
+
+/// The number of times that a file should hold, if it is said; what is said if that is no number. Integers are written as
+/// texts.
+fn size(said: &Value) -> Result<Option<u64>, String> {
+    let count = match said {
+        Value::Null => return Ok(None),
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64(),
+    };
+    count.map(Some).ok_or_else(|| format!("the size {said}"))
 }
 
 /// The file of times: newer versions name it relative to the JSON file, older ones relative to the folder in which nvbench

@@ -40,5 +40,5 @@ fn of_benchmarks(path: &Path, benchmarks: &[Value]) -> Result<Measurements, Samp
             processes: vec![numbers(path, &format!("{field}.stats.data"), data)?],
         });
     }
-    Measurements::new(path, PROGRAM, found, REMEDY)
+    Measurements::new(path, PROGRAM, found, Vec::new(), REMEDY)
 }
