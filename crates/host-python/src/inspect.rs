@@ -163,15 +163,22 @@ fn inspect_by(interpreter: &Path, file: &Path, function: &str) -> Result<String,
     Ok(format!("{}:{function}", absolute.display()))
 }
 
+fn inspecting(interpreter: &Path, file: &Path, function: &str) -> Command {
+    let mut command = Command::new(interpreter);
+    // Nothing of the current folder is imported: a file `ast.py` of a candidate would run here, unconfined.
+    command
+        .args(["-I", "-c", include_str!("inspect.py")])
+        .arg(file)
+        .arg(function);
+    command
+}
+
 fn run(interpreter: &Path, file: &Path, function: &str) -> Result<Inspected, KernelError> {
     let failed = |reason: String| KernelError::NoInterpreter {
         interpreter: interpreter.into(),
         reason,
     };
-    let output = Command::new(interpreter)
-        .args(["-c", include_str!("inspect.py")])
-        .arg(file)
-        .arg(function)
+    let output = inspecting(interpreter, file, function)
         .output()
         .map_err(|error| failed(error.to_string()))?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
@@ -236,6 +243,26 @@ mod tests {
         assert!(said.starts_with("kernels.py:2: '(' was never closed"), "{said}");
         let said = inspect("nowhere.py".as_ref(), "f").unwrap_err().to_string();
         assert_eq!(said, "there is no file nowhere.py");
+    }
+
+    /// The current folder and PYTHONPATH belong to the test's process, so that another one is started in their place.
+    #[test]
+    fn no_file_of_the_current_folder_or_of_the_search_path_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["ast.py", "json.py", "operator.py", "numpy.py", "kernels.py"] {
+            std::fs::write(folder.path().join(name), "raise SystemExit\ndef fast(x): pass\n").unwrap();
+        }
+        for path in ["", "."] {
+            let mut command = inspecting(&interpreter(), &folder.path().join("kernels.py"), "fast");
+            command.current_dir(&folder).env("PYTHONPATH", path);
+            let output = command.output().unwrap();
+            let found: Result<Inspected, _> = serde_json::from_slice(&output.stdout);
+            assert!(
+                found.unwrap().bound,
+                "{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        }
     }
 
     #[test]

@@ -142,13 +142,15 @@ def _imported(place, file, is_submission):
     path = os.path.abspath(file)
     folder = os.path.dirname(path)
     own_modules.add(folder)
+    # Processes that the kernel starts import its modules from there; in this one, `own_modules` decides.
+    sys.path.append(folder)
     if is_submission:
         # Submissions of competitions lie in the task's folder or below it, and import modules that lie in it or above.
         for _ in range(2):
             folder = os.path.dirname(folder)
             sys.path.append(folder)
     name = os.path.splitext(os.path.basename(path))[0]
-    spec = importlib.util.spec_from_file_location(name, path)
+    spec = own_modules.spec_of(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)

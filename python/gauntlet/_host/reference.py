@@ -32,7 +32,6 @@ try:
 except ImportError:
     np = None
 else:
-    import own_modules
     import task_case
     import task_definition
     import task_file
@@ -58,7 +57,7 @@ def open_task(path, kind, description, baseline):
     if kind == "definition":
         return task_definition.DefinitionTask(path)
     folder = os.path.dirname(path)
-    own_modules.add(folder)
+    task_file.add_folders(folder)
     module = task_file.load_module(path, _module_name(path), [folder])
     if task_kernel_bench.is_kernel_bench(module):
         return task_kernel_bench.KernelBenchTask(module, path, [folder])

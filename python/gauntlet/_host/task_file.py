@@ -8,20 +8,36 @@ Optional: ``tolerance``, ``check(inputs, output, expected)``, ``work(**case)``, 
 ``deterministic``.
 """
 
-import importlib.util
 import inspect
 import os
 import random
 import re
 import sys
+from importlib.util import module_from_spec
 
+import own_modules
 from task_faults import TaskFault, fault_at, place_of, told
+
+
+def add_folders(*folders):
+    """Lets the files of a task's folders import each other. A file there that has the name of another module that can be
+    imported is refused: nobody can tell which of them the task means, and a kernel's file may lie there."""
+    own_modules.add(*folders, refuse=_ambiguous)
+
+
+def _ambiguous(name, own, other):
+    return TaskFault(
+        f"`{name}` is the name of this file and of another module ({other}), and the task imports it",
+        "rename the file, or move it to another folder",
+        own,
+        None,
+    )
 
 
 def load_module(path, name, folders):
     """The module of a file; an exception in it is a fault."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
+    spec = own_modules.spec_of(name, path)
+    module = module_from_spec(spec)
     sys.modules[name] = module
     with told(f"while {os.path.basename(path)} is imported", folders):
         spec.loader.exec_module(module)
@@ -176,7 +192,7 @@ class FileTask(Task):
         file, _, name = baseline.rpartition(":")
         folder = os.path.dirname(os.path.abspath(file))
         self.folders.append(folder)
-        sys.path.append(folder)
+        add_folders(folder)
         module = load_module(os.path.abspath(file), "gauntlet_baseline", self.folders)
         function = getattr(module, name, None)
         if not callable(function):

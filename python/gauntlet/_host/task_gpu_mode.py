@@ -2,14 +2,13 @@
 ``ref_kernel``, ``check_implementation``) and modules beside it; a kernel is a function of one argument, the data."""
 
 import functools
-import importlib.util
 import inspect
 import os
 import sys
 
 import own_modules
 from task_faults import TaskFault, fault_at, place_of
-from task_file import Task, bound, load_module, seed_everything, takes
+from task_file import Task, add_folders, bound, load_module, seed_everything, takes
 
 # Fresh seeds are drawn below the largest seed in task.yml, or below this. Some generators add the seed to the values:
 # a large one would leave nothing of them in f32, and a tolerance relative to it would let everything pass.
@@ -27,7 +26,7 @@ class _NamedFiles:
 
     def find_spec(self, name, path=None, target=None):
         file = self.files.get(name)
-        return importlib.util.spec_from_file_location(name, file) if file else None
+        return own_modules.spec_of(name, file) if file else None
 
 
 class GpuModeTask(Task):
@@ -56,7 +55,7 @@ class GpuModeTask(Task):
                     )
                 files[name[:-3]] = path
         # Tasks that do not list their files have utils.py in their folder or one above.
-        own_modules.add(folder, os.path.dirname(folder))
+        add_folders(folder, os.path.dirname(folder))
         sys.meta_path.insert(0, _NamedFiles(files))
         path = files.get("reference", os.path.join(folder, "reference.py"))
         if not os.path.exists(path):

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod bad;
+mod candidates;
 mod definition;
 mod definition_numpy;
 mod gpu_mode;
@@ -19,24 +20,26 @@ use gauntlet_task::{
 };
 use tempfile::TempDir;
 
-/// Whether Python has a module. Where numpy is required, such as in continuous integration, it must be there.
-fn has(module: &str) -> bool {
+/// The interpreter that runs the tasks.
+fn python() -> PathBuf {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let active = variable("VIRTUAL_ENV").map(|folder| Path::new(&folder).join("bin/python").into());
-    let python = variable("GAUNTLET_PYTHON")
-        .or(active)
-        .unwrap_or_else(|| "python3".into());
+    let named = variable("GAUNTLET_PYTHON").or(active);
+    named.unwrap_or_else(|| "python3".into()).into()
+}
+
+/// Whether Python has a module. Where numpy is required, such as in continuous integration, it must be there.
+fn has(module: &str) -> bool {
+    let python = python();
     let asked = Command::new(&python)
         .args(["-c", &format!("import {module}")])
         .output();
     let found = asked.is_ok_and(|asked| asked.status.success());
     if !found {
-        let missing = format!(
-            "a test was left out: {} has no {module}",
-            Path::new(&python).display()
-        );
+        let missing = format!("a test was left out: {} has no {module}", python.display());
         assert!(
-            module != "numpy" || variable("GAUNTLET_REQUIRE_NUMPY").is_none(),
+            module != "numpy"
+                || std::env::var_os("GAUNTLET_REQUIRE_NUMPY").is_none_or(|value| value.is_empty()),
             "{missing}"
         );
         eprintln!("{missing}");

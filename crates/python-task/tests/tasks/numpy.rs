@@ -331,7 +331,7 @@ fn an_input_that_is_not_row_major_tells_its_strides() {
 const WITH_MODULES: &str = r#"
 import statistics
 
-import colorsys
+import colours
 import numpy as np
 
 cases = [{"rows": 3}]
@@ -341,7 +341,7 @@ def generate(rows, seed):
 
 def reference(x):
     from inner.scale import SCALE
-    return x * SCALE * statistics.mean([colorsys.ONE, 1])
+    return x * SCALE * statistics.mean([colours.ONE, 1])
 "#;
 
 /// A file that runs nowhere.
@@ -354,7 +354,7 @@ fn files_beside_the_task_are_modules_of_its_own_files_only() {
     }
     let files = Files::new(&[
         ("task.py", WITH_MODULES),
-        ("colorsys.py", "ONE = 1"),
+        ("colours.py", "ONE = 1"),
         ("fractions.py", STRANGER),
         ("secrets.py", STRANGER),
         ("inner/scale.py", "from twice import SCALE"),
