@@ -100,6 +100,9 @@ class CudaLibrary:
         scales: Sequence[int] | None,
         numbers: Sequence[float] | None,
     ) -> None: ...
+    def repack(
+        self, stream: int, shape: tuple[int, int, int], buffers: tuple[int, int, int, int], tokens: str
+    ) -> None: ...
 
 def pack_steps(
     values: NDArray[np.uint8], scales: NDArray[np.uint8], shape: tuple[int, int, int], tokens: str

@@ -1,8 +1,10 @@
 """Models whose NVFP4 weights are repacked: what a GPU is asked for, without one; on a Hopper GPU, its results."""
 
 import copy
+import ctypes
 import gc
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: pip install torch")
@@ -25,7 +27,16 @@ def gpu(monkeypatch, recorder):  # noqa: F811
     """Tensors on the CPU stand for those on a Hopper GPU."""
     monkeypatch.setattr(torch.Tensor, "is_cuda", True)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (9, 0))
+    recorder.repack = repacked_on_the_host
     return recorder
+
+
+def repacked_on_the_host(stream, shape, addresses, tokens):
+    """What the kernel does in the GPU's memory."""
+    matrices, rows, depth = shape
+    sizes = [matrices * rows * depth // values_a_byte for values_a_byte in (2, 16)]
+    at = [np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address)) for size, address in zip(2 * sizes, addresses, strict=True)]
+    at[2][:], at[3][:] = _native.pack_steps(at[0], at[1], shape, tokens)
 
 
 def converted(kind, between=BETWEEN):

@@ -74,6 +74,16 @@ pub enum PackingError {
         /// Bytes given.
         found: usize,
     },
+    /// A size that would have to be filled up.
+    #[error("weights of {size} {what}: a GPU repacks multiples of {step}; fill them up with zeros first")]
+    Multiple {
+        /// Rows, or the values of a row.
+        what: &'static str,
+        /// Their number.
+        size: usize,
+        /// What it has to be a multiple of.
+        step: usize,
+    },
     /// Tokens for which there is no such packing.
     #[error(
         "weights in steps for {format} tokens: they are for tokens of 16 bits; repack others with `pack`"

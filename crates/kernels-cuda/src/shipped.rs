@@ -11,13 +11,13 @@ mod native;
 use std::time::Instant;
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::{Operation, OutputFormat, Schedule};
+use gauntlet_operations::{Operation, OutputFormat, Schedule, TokenFormat};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::compiler::{Compiler, Origin};
 use crate::error::CompileError;
-use crate::plan::{Plan, PlanError, Target, Variant, mixture, plan};
+use crate::plan::{Plan, PlanError, Target, Variant, mixture, plan, repacking};
 
 /// A schedule for a form and a result, with a problem that has both.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,6 +97,8 @@ pub fn shipped_kernels(arch: Arch) -> Vec<ShippedKernel> {
         ("mixture, combine", mixture::combine(OutputFormat::F16)),
         ("mixture, combine, bf16", mixture::combine(OutputFormat::Bf16)),
         ("mixture, combine, f32", mixture::combine(OutputFormat::F32)),
+        ("repack", repacking::repack(TokenFormat::F16)),
+        ("repack, bf16", repacking::repack(TokenFormat::Bf16)),
     ];
     let named = kernels.map(|(name, variant)| ShippedKernel {
         name: name.to_owned(),
@@ -251,7 +253,7 @@ mod tests {
             .collect();
         assert_eq!(
             files,
-            BTreeSet::from([Source::Arrange, Source::Gather, Source::Combine])
+            BTreeSet::from([Source::Arrange, Source::Gather, Source::Combine, Source::Repack])
         );
         for arch in [Arch::Sm80, Arch::Sm89, Arch::Sm100a, Arch::Cpu] {
             assert_eq!(shipped_kernels(arch), []);

@@ -10,7 +10,8 @@ use std::rc::Rc;
 use gauntlet_kernels_cuda::packing;
 use gauntlet_kernels_cuda::{
     ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
-    CombineBuffers, ExpertMap, IndexWidth, Layer, Library, MixtureShape, Queue, ServeError,
+    CombineBuffers, ExpertMap, IndexWidth, Layer, Library, MixtureShape, Queue, RepackBuffers, RepackShape,
+    ServeError,
 };
 use lru::LruCache;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -232,6 +233,36 @@ impl CudaLibrary {
             let mixture = self.library.mixture(mixture_shape(sizes), format)?;
             // SAFETY: as in `enqueue_arrange`.
             unsafe { self.queue(stream)?.combine(&mixture, &buffers) }
+        })
+    }
+
+    /// Repacks weights for 16-bit tokens, and waits for them: `shape = (matrices, rows, depth)`, addresses of the values, the scales
+    /// and of both as repacked.
+    fn repack(
+        &self,
+        stream: usize,
+        shape: (usize, usize, usize),
+        buffers: (u64, u64, u64, u64),
+        tokens: &str,
+    ) -> PyResult<()> {
+        let (matrices, rows, depth) = shape;
+        let shape = RepackShape {
+            matrices,
+            rows,
+            depth,
+            tokens: token_format(tokens)?,
+        };
+        let (values, scales, packed_values, packed_scales) = buffers;
+        let buffers = RepackBuffers {
+            values,
+            scales,
+            packed_values,
+            packed_scales,
+        };
+        guarded(|| {
+            let queue = self.queue(stream)?;
+            // SAFETY: as in `enqueue`, of the package's `_cuda.py`, which makes the results.
+            unsafe { self.library.repack(&queue, &shape, &buffers) }
         })
     }
 

@@ -88,15 +88,12 @@ def packed(tensor: Tensor, tokens: str) -> Tensor:
         raise ValueError("tokens: only kernels of Hopper GPUs read weights that were repacked for them; leave it out")
     if n % ROWS:
         raise ValueError(f"tokens: weights of {n} rows are not repacked; rows must be a multiple of {ROWS}, so leave it out")
-    shape = (outer[0] if outer else 1, n, k)
-    device = tensor.values.device
-
-    def flat(array: torch.Tensor) -> Any:
-        return array.contiguous().view(torch.uint8).cpu().reshape(-1).numpy()
-
-    parts = _native.pack_steps(flat(tensor.values), flat(tensor.scales), shape, tokens)
-    values, scales = (torch.from_numpy(part).to(device) for part in parts)
-    return Tensor(values.view(tensor.values.shape), scales.view(tensor.scales.shape), tensor.tensor_scale)
+    device = tensor.values.get_device()
+    parts = [array.contiguous().view(torch.uint8) for array in (tensor.values, tensor.scales)]
+    values, scales = (torch.empty_like(part) for part in parts)
+    addresses = (parts[0].data_ptr(), parts[1].data_ptr(), values.data_ptr(), scales.data_ptr())
+    libraries.of[device].repack(current_stream(device), (outer[0] if outer else 1, n, k), addresses, tokens)
+    return Tensor(values, scales, tensor.tensor_scale)
 
 
 class Matrices(NamedTuple):

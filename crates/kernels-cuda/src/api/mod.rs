@@ -48,8 +48,10 @@ mod mixture;
 mod planner;
 mod queue;
 mod ready;
+mod repacking;
 
 pub use crate::plan::mixture::{ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MixtureShape};
+pub use crate::plan::repacking::{RepackBuffers, RepackShape};
 pub use crate::plan::{Target, Weights};
 pub use attention::{AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape};
 pub use choice::Choice;

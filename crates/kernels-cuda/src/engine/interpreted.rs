@@ -9,6 +9,7 @@ mod mistakes;
 mod mixture;
 mod native;
 mod parts;
+mod repacking;
 mod routed;
 mod rules;
 mod sampled;

@@ -4,25 +4,28 @@
 //! values lane q has eight steps of four. Sixteen bytes hold them, and eight bytes a row's eight scales, in a form that takes few
 //! instructions to become numbers of the tokens' format.
 
+use std::thread::available_parallelism;
+
 use gauntlet_formats::BLOCK;
 use gauntlet_operations::TokenFormat;
 
-use super::{CHUNK, Packed, PackingError, ROWS, SCALE_BYTES, VALUE_BYTES, check, pad};
+use super::{CHUNK, Packed, PackingError, Padded, ROWS, SCALE_BYTES, VALUE_BYTES, check, pad};
 use crate::plan::DEPTH_STEP;
 
-/// Steps whose values share two words, and the pairs that a lane has of them.
-const STEPS: usize = 4;
+/// Pairs of a lane that share two words: those of four steps.
 const PAIRS: usize = 8;
 /// Values from one pair of a lane to the next: 16 bytes of a token.
 const PIECE: usize = 8;
+/// Matrices with fewer bytes of values are repacked by one thread: starting others takes longer.
+const BYTES_A_THREAD: usize = 1 << 20;
 /// The bits of NaN in e4m3 without its sign, and the code of a scale that is NaN.
 const NAN: u8 = 0x7F;
 const CODED_NAN: u8 = 0xFF;
 /// What turns the bits of a normal e4m3 magnitude into a code: fifteen in its exponent, which has one more bit.
 const CODED_BIAS: u8 = 15 << 3;
-/// The sign of an e4m3 scale, and of an e2m1 value.
+/// The sign of an e4m3 scale, and those of eight e2m1 values.
 const SCALE_SIGN: u8 = 0x80;
-const VALUE_SIGN: u8 = 8;
+const VALUE_SIGNS: u32 = 0x8888_8888;
 
 /// Repacks a matrix of `rows` rows of `depth` values in the layout of NVFP4 tensors, see [`pad`], as schedules with
 /// `packing = "steps"` take it for tokens of `tokens`: rows are padded with zeros to a multiple of [`ROWS`], and K to one of
@@ -51,26 +54,49 @@ pub fn pack_steps(
         TokenFormat::F16 => Places::Half,
         format => return Err(PackingError::Tokens { format }),
     };
+    if !depth.is_multiple_of(DEPTH_STEP) {
+        let Padded { values, scales } = pad(rows, depth, values, scales)?;
+        return pack_steps(tokens, rows, depth.next_multiple_of(DEPTH_STEP), &values, &scales);
+    }
     check(rows, depth, values, scales)?;
-    let padded = pad(rows, depth, values, scales)?;
-    let depth = depth.next_multiple_of(DEPTH_STEP);
     let (chunks, filled) = (depth / CHUNK, rows.next_multiple_of(ROWS));
     let mut packed = Packed {
         values: vec![0; filled * chunks * VALUE_BYTES],
         scales: vec![0; filled * chunks * SCALE_BYTES],
     };
-    let of_chunks = padded
-        .values
-        .chunks_exact(VALUE_BYTES)
-        .zip(padded.scales.chunks_exact(SCALE_BYTES));
-    for (index, (values, scales)) in of_chunks.enumerate() {
-        let (row, at) = (index / chunks, index % chunks);
-        let (values, scales) = places.chunk(values, scales);
-        packed.values[(at * filled + row) * VALUE_BYTES..][..VALUE_BYTES].copy_from_slice(&values);
-        let sixteen = (at * filled + row / ROWS * ROWS) * SCALE_BYTES;
-        let place = sixteen + row % 8 * 16 + row / 8 % 2 * SCALE_BYTES;
-        packed.scales[place..][..SCALE_BYTES].copy_from_slice(&scales);
+    if rows == 0 || chunks == 0 {
+        return Ok(packed);
     }
+    let mut slices: Vec<_> = packed
+        .values
+        .chunks_exact_mut(filled * VALUE_BYTES)
+        .zip(packed.scales.chunks_exact_mut(filled * SCALE_BYTES))
+        .enumerate()
+        .collect();
+    let pack_slice = |(at, (packed_values, packed_scales)): &mut (usize, (&mut [u8], &mut [u8]))| {
+        for row in 0..rows {
+            let index = row * chunks + *at;
+            let (of_values, of_scales) = places.chunk(
+                &values[index * VALUE_BYTES..][..VALUE_BYTES],
+                &scales[index * SCALE_BYTES..][..SCALE_BYTES],
+            );
+            packed_values[row * VALUE_BYTES..][..VALUE_BYTES].copy_from_slice(&of_values);
+            let place = row / ROWS * ROWS * SCALE_BYTES + row % 8 * 16 + row / 8 % 2 * SCALE_BYTES;
+            packed_scales[place..][..SCALE_BYTES].copy_from_slice(&of_scales);
+        }
+    };
+    let threads = match values.len() < BYTES_A_THREAD {
+        true => 1,
+        false => available_parallelism().map_or(1, usize::from),
+    };
+    std::thread::scope(|scope| {
+        let mut parts = slices.chunks_mut(chunks.div_ceil(threads));
+        let own = parts.next();
+        for part in parts {
+            scope.spawn(|| part.iter_mut().for_each(&pack_slice));
+        }
+        own.into_iter().flatten().for_each(&pack_slice);
+    });
     Ok(packed)
 }
 
@@ -82,43 +108,41 @@ enum Places {
 }
 
 impl Places {
-    /// A chunk of a row: its values and its scales.
+    /// A chunk of a row: its values and its scales. `kernels/repack.cu` does the same.
     fn chunk(self, values: &[u8], scales: &[u8]) -> ([u8; VALUE_BYTES], [u8; SCALE_BYTES]) {
         let (mut packed, mut coded) = ([0; VALUE_BYTES], [0; SCALE_BYTES]);
-        let value = |at: usize| {
-            let code = values[at / 2] >> (at % 2 * 4) & 0xF;
-            match scales[at / BLOCK] {
+        // A word is a piece of eight values, of which byte q is the pair of lane q.
+        let mut pieces = [0_u32; CHUNK / PIECE];
+        for ((piece, bytes), at) in pieces.iter_mut().zip(values.chunks_exact(4)).zip(0..) {
+            let word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            *piece = match scales[at * PIECE / BLOCK] {
                 // A zero has no code; its values vanish instead.
                 0 | SCALE_SIGN => 0,
-                scale if scale & SCALE_SIGN != 0 => code ^ VALUE_SIGN,
-                _ => code,
-            }
-        };
+                scale if scale & SCALE_SIGN != 0 => word ^ VALUE_SIGNS,
+                _ => word,
+            };
+        }
         for (place, words) in packed.chunks_exact_mut(8).enumerate() {
-            let (lane, first_step) = (place / 2, place % 2 * STEPS);
-            let pairs = std::array::from_fn(|pair| {
-                let first = (first_step * 2 + pair) * PIECE + 2 * lane;
-                [value(first), value(first + 1)]
-            });
+            let (lane, half) = (place / 2, place % 2);
+            let pairs = std::array::from_fn(|pair| (pieces[half * PAIRS + pair] >> (8 * lane)) as u8);
             words.copy_from_slice(&bytes(self.values(pairs)));
         }
         coded.copy_from_slice(&bytes(self.scales(scales)));
         (packed, coded)
     }
 
-    /// The two words of eight pairs.
-    fn values(self, pairs: [[u8; 2]; PAIRS]) -> [u32; 2] {
+    /// The two words of eight pairs; the first value of a pair is its low nibble.
+    fn values(self, pairs: [u8; PAIRS]) -> [u32; 2] {
         let mut words = [0; 2];
         for (pair, codes) in pairs.into_iter().enumerate() {
-            for (half, code) in codes.into_iter().enumerate() {
-                match self {
-                    Self::Half => words[pair / 4] |= u32::from(code) << (pair % 4 * 4 + half * 16),
-                    Self::Brain => {
-                        for (bit, place) in [6, 7, 8, 15].into_iter().enumerate() {
-                            let place = (place + 16 * half + 2 * pair) % 32;
-                            words[word_of(pair, place)] |= u32::from(code >> bit & 1) << place;
-                        }
-                    }
+            let both = u32::from(codes & 0xF) | u32::from(codes >> 4) << 16;
+            match self {
+                Self::Half => words[pair / 4] |= both << (pair % 4 * 4),
+                Self::Brain => {
+                    let placed =
+                        ((both & 0x0007_0007) << 6 | (both & 0x0008_0008) << 12).rotate_left(2 * pair as u32);
+                    words[0] |= placed & IN_FIRST[pair];
+                    words[1] |= placed & !IN_FIRST[pair];
                 }
             }
         }
@@ -140,14 +164,10 @@ impl Places {
     }
 }
 
-/// The word that has bit `place` of a pair for bf16.
-fn word_of(pair: usize, place: usize) -> usize {
-    match pair {
-        0 | 2 | 5 => 0,
-        1 | 4 | 7 => 1,
-        _ => usize::from(![4, 5, 13, 14].contains(&(place % 16))),
-    }
-}
+/// The bits of each pair for bf16 that lie in the first of the two words.
+const IN_FIRST: [u32; PAIRS] = [u32::MAX, 0, u32::MAX, SHARED_BITS, 0, u32::MAX, SHARED_BITS, 0];
+/// Those of the two pairs that both words share: 4, 5, 13 and 14 of either half.
+const SHARED_BITS: u32 = 0x6030_6030;
 
 /// The size of an e4m3 scale: five bits of exponent, whose bias is 22, and three of significand. Small numbers, which e4m3 has without
 /// a leading one, get theirs; zero has no code, and gets one that does not matter.
@@ -267,14 +287,48 @@ mod tests {
         }
     }
 
+    /// Threads share the slices of a large matrix. The first sixteen rows of each slice are those of a matrix of sixteen rows.
+    #[test]
+    fn large_matrices_are_packed_as_small_ones() {
+        let (rows, depth) = (2048, 1280);
+        let values: Vec<u8> = (0..rows * depth / 2)
+            .map(|at| (at * 7 + at / 251) as u8)
+            .collect();
+        let scales: Vec<u8> = (0..rows * depth / BLOCK)
+            .map(|at| (at * 3 + at / 256) as u8)
+            .collect();
+        assert!(values.len() >= BYTES_A_THREAD);
+        let whole = pack_steps(TokenFormat::Bf16, rows, depth, &values, &scales).unwrap();
+        for first in [0, 1024, rows - ROWS] {
+            let (own_values, own_scales) = (
+                &values[first * depth / 2..][..ROWS * depth / 2],
+                &scales[first * depth / BLOCK..][..ROWS * depth / BLOCK],
+            );
+            let own = pack_steps(TokenFormat::Bf16, ROWS, depth, own_values, own_scales).unwrap();
+            for chunk in 0..depth / CHUNK {
+                let slice = |bytes: &[u8], rows: usize, first: usize, size: usize| {
+                    bytes[(chunk * rows + first) * size..][..ROWS * size].to_vec()
+                };
+                assert_eq!(
+                    slice(&whole.values, rows, first, VALUE_BYTES),
+                    slice(&own.values, ROWS, 0, VALUE_BYTES)
+                );
+                assert_eq!(
+                    slice(&whole.scales, rows, first, SCALE_BYTES),
+                    slice(&own.scales, ROWS, 0, SCALE_BYTES)
+                );
+            }
+        }
+    }
+
     /// Each bit of two words belongs to one pair.
     #[test]
     fn pairs_share_the_bits_of_two_words() {
         for places in [Places::Half, Places::Brain] {
             let mut taken = [0_u32; 2];
             for bit in 0..PAIRS * 8 {
-                let mut pairs = [[0; 2]; PAIRS];
-                pairs[bit / 8][bit / 4 % 2] = 1 << (bit % 4);
+                let mut pairs = [0; PAIRS];
+                pairs[bit / 8] = 1 << (bit % 8);
                 for (taken, word) in taken.iter_mut().zip(places.values(pairs)) {
                     assert_eq!(*taken & word, 0);
                     *taken |= word;

@@ -4,6 +4,8 @@ use gauntlet_device::Arch;
 use gauntlet_operations::{GroupedGemm, OperationError, TokenFormat};
 use thiserror::Error;
 
+use crate::packing::PackingError;
+
 /// Why a problem under a schedule cannot be planned.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum PlanError {
@@ -74,6 +76,9 @@ pub enum PlanError {
         /// Values of a token.
         size: usize,
     },
+    /// Weights that cannot be repacked.
+    #[error(transparent)]
+    Packing(#[from] PackingError),
     /// Sizes beyond the integer ranges of the tables.
     #[error("{what} is {value}, and the kernels count to {most}; split the problem into several calls")]
     TooLarge {

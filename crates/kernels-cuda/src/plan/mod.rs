@@ -14,6 +14,7 @@ pub mod mixture;
 pub mod narrow;
 pub mod native;
 mod own_maps;
+pub mod repacking;
 pub mod rows;
 mod scales;
 mod source;

@@ -23,6 +23,8 @@ pub enum Source {
     Gather,
     /// Adds up the results of each token's experts.
     Combine,
+    /// Repacks weights for tokens of 16 bits.
+    Repack,
     /// At most sixteen tokens a group: bound by reading the weights.
     Narrow,
     /// As the swapped kernel, by warps that all do the same work, without Hopper's instructions.
@@ -51,6 +53,7 @@ impl Source {
             | Self::Arrange
             | Self::Gather
             | Self::Combine
+            | Self::Repack
             | Self::AttentionSpecialised
             | Self::AttentionResident => arch == Arch::Sm90a,
             Self::Native => arch == Arch::Sm100a,

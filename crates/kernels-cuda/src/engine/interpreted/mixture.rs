@@ -17,13 +17,13 @@ const EXPERTS: usize = 37;
 const HIDDEN: usize = 24;
 
 /// A kernel, read, with the numbers of its launches.
-struct Read {
+pub(super) struct Read {
     kernel: Kernel,
     variant: plan::Variant,
 }
 
 impl Read {
-    fn new(compiler: &Compiler, variant: plan::Variant) -> Self {
+    pub(super) fn new(compiler: &Compiler, variant: plan::Variant) -> Self {
         let ptx = compiler.ptx(&variant, Arch::Sm90a).unwrap();
         Self {
             kernel: Kernel::read(&ptx, variant.source.entry()).unwrap(),
@@ -31,7 +31,7 @@ impl Read {
         }
     }
 
-    fn launch<'t>(&'t self, launch: &'t plan::Launch) -> Launch<'t> {
+    pub(super) fn launch<'t>(&'t self, launch: &'t plan::Launch) -> Launch<'t> {
         Launch {
             kernel: &self.kernel,
             grid: [launch.grid, 1, 1],
