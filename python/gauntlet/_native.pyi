@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from os import PathLike
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +45,7 @@ class AttentionShape:
     ) -> AttentionShape: ...
 
 class CudaLibrary:
-    def __new__(cls, ordinal: int) -> CudaLibrary: ...
+    def __new__(cls, ordinal: int, beforehand: PathLike[str] | None) -> CudaLibrary: ...
     def enqueue(
         self,
         stream: int,

@@ -35,6 +35,12 @@ pub enum CompileError {
         /// What the dynamic linker said.
         message: String,
     },
+    /// A folder for kernels that are compiled beforehand cannot be written.
+    #[error("kernels cannot be written: {message}; give a folder that can be written")]
+    Folder {
+        /// The folder, and why.
+        message: String,
+    },
     /// The kernel's instructions do not exist on the architecture.
     #[error(
         "{variant} cannot be built for {arch}: kernels by mma.sync and cp.async are built for sm_80, sm_89 and sm_90a, those \
@@ -107,7 +113,9 @@ impl CompileError {
             | Self::NoEntry { .. }
             | Self::NoKernel { .. }
             | Self::ZeroByte => true,
-            Self::NoCompiler { .. } | Self::Library { .. } | Self::Broken { .. } => false,
+            Self::NoCompiler { .. } | Self::Library { .. } | Self::Folder { .. } | Self::Broken { .. } => {
+                false
+            }
         }
     }
 }

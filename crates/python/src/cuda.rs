@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::num::NonZeroUsize;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use gauntlet_kernels_cuda::packing;
@@ -67,12 +68,13 @@ impl Shape {
 
 #[pymethods]
 impl CudaLibrary {
-    /// Opens a GPU and its primary context.
+    /// Opens a GPU and its primary context; `beforehand` is the folder of kernels that were compiled for the package, if there is one.
     #[new]
-    fn new(ordinal: usize) -> PyResult<Self> {
+    #[pyo3(signature = (ordinal, beforehand))]
+    fn new(ordinal: usize, beforehand: Option<PathBuf>) -> PyResult<Self> {
         guarded(|| {
             Ok(Self {
-                library: Library::telling(ordinal, tell)?,
+                library: Library::telling(ordinal, beforehand.as_deref(), tell)?,
                 layers: RefCell::new(LruCache::new(LAYERS)),
                 queues: RefCell::default(),
                 captured: RefCell::default(),

@@ -6,6 +6,7 @@ import functools
 import math
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -23,9 +24,13 @@ HOPPER = 9
 """The major compute capability of the GPUs whose kernels read repacked weights."""
 
 
+BEFOREHAND = Path(__file__).parent / "kernels"
+"""Kernels that were compiled when the package was built; a package that was built without a CUDA compiler has none."""
+
+
 class _ByDevice(dict[int, _native.CudaLibrary]):
     def __missing__(self, device: int) -> _native.CudaLibrary:
-        library = self[device] = _native.CudaLibrary(device)
+        library = self[device] = _native.CudaLibrary(device, BEFOREHAND if BEFOREHAND.is_dir() else None)
         return library
 
 

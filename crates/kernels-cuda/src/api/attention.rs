@@ -78,7 +78,7 @@ pub enum AttentionScales {
 /// A shape that was planned, not yet on a device.
 pub(super) struct PlannedAttention {
     schedule: Schedule,
-    plan: Box<dyn Plan>,
+    pub(super) plan: Box<dyn Plan>,
 }
 
 impl AttentionShape {

@@ -1,16 +1,18 @@
 //! A GPU with the kernels loaded so far.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::rc::Rc;
 
 use lru::LruCache;
 
 use super::{AttentionPlan, AttentionShape, Choice, LayerShape, Planner, ServeError, ShapePlan};
-use crate::compiler::Compiler;
-use crate::driver::{Context, Device, RelaxedCapture};
+use crate::compiler::{Beforehand, Compiler};
+use crate::driver::{Context, Device, RelaxedCapture, driver_version};
 use crate::engine::Loaded;
+use crate::error::BuildError;
 use crate::plan::Variant;
 
 /// Plans of attention that a library caches. Each has tables in device memory, 16 bytes for each tile of queries of a head.
@@ -25,7 +27,10 @@ pub struct Library(Rc<Shared>);
 
 struct Shared {
     context: Context,
-    compiler: Compiler,
+    beforehand: Option<Beforehand>,
+    /// Found at once or, if there are kernels that were compiled beforehand, when the first other one is needed.
+    compiler: OnceCell<Compiler>,
+    tell: fn(&str),
     kernels: RefCell<HashMap<Variant, Rc<Loaded>>>,
     attention: RefCell<LruCache<AttentionShape, Rc<AttentionPlan>>>,
 }
@@ -36,28 +41,31 @@ impl Library {
     /// # Errors
     /// If there is no driver, no GPU with this number, no compiler, or the GPU cannot run the kernels.
     pub fn new(ordinal: usize) -> Result<Self, ServeError> {
-        Self::open(ordinal, |compiler| compiler)
+        Self::telling(ordinal, None, |_| ())
     }
 
     /// The same, and calls `tell` with the name of each kernel before it is compiled, which takes up to a minute. Kernels
-    /// are compiled once and kept on disk.
+    /// are compiled once and kept on disk. Those in the folder `beforehand`, which
+    /// [`Compiler::compile_beforehand`] made, are not compiled, and no compiler is looked for until another one is needed.
     ///
     /// # Errors
     /// As of [`new`](Self::new).
-    pub fn telling(ordinal: usize, tell: impl Fn(&str) + Send + Sync + 'static) -> Result<Self, ServeError> {
-        Self::open(ordinal, |compiler| compiler.telling(tell))
-    }
-
-    fn open(ordinal: usize, equip: impl FnOnce(Compiler) -> Compiler) -> Result<Self, ServeError> {
+    pub fn telling(ordinal: usize, beforehand: Option<&Path>, tell: fn(&str)) -> Result<Self, ServeError> {
         let device = Device::new(ordinal)?;
         device.target()?;
-        let compiler = equip(Compiler::new()?);
-        Ok(Self(Rc::new(Shared {
+        let driver = driver_version().map_err(ServeError::Driver)?;
+        let library = Self(Rc::new(Shared {
             context: Context::new(&device)?,
-            compiler,
+            beforehand: beforehand.and_then(|folder| Beforehand::open(folder, driver)),
+            compiler: OnceCell::new(),
+            tell,
             kernels: RefCell::default(),
             attention: RefCell::new(LruCache::new(ATTENTION_PLANS)),
-        })))
+        }));
+        if library.0.beforehand.is_none() {
+            library.0.compiler()?;
+        }
+        Ok(library)
     }
 
     /// The GPU.
@@ -121,8 +129,8 @@ impl Library {
         if missing.is_empty() {
             return Ok(());
         }
-        let loaded = Loaded::all(&self.0.context, &self.0.compiler, &missing)?;
-        let kernels = loaded.into_iter().map(|(_, kernel)| Rc::new(kernel));
+        let loaded = self.0.load(&missing)?;
+        let kernels = loaded.into_iter().map(Rc::new);
         self.0
             .kernels
             .borrow_mut()
@@ -138,5 +146,42 @@ impl Library {
             }
             self.load_variants([variant])?;
         }
+    }
+}
+
+impl Shared {
+    fn compiler(&self) -> Result<&Compiler, BuildError> {
+        if let Some(compiler) = self.compiler.get() {
+            return Ok(compiler);
+        }
+        let compiler = Compiler::new()?.telling(self.tell);
+        Ok(self.compiler.get_or_init(|| compiler))
+    }
+
+    /// Loads variants, in their order. Those that were not compiled beforehand are compiled side by side.
+    fn load(&self, variants: &[&Variant]) -> Result<Vec<Loaded>, BuildError> {
+        let code = self.context.device().code()?;
+        let found = |variant| {
+            self.beforehand
+                .as_ref()
+                .and_then(|folder| folder.find(variant, code))
+        };
+        let found: Vec<_> = variants.iter().map(|variant| found(variant)).collect();
+        let others: Vec<_> = variants
+            .iter()
+            .zip(&found)
+            .filter_map(|(variant, found)| found.is_none().then_some(*variant))
+            .collect();
+        let mut compiled = match others.as_slice() {
+            [] => Vec::new(),
+            others => self.compiler()?.compile_all(others, code)?,
+        }
+        .into_iter();
+        let loaded = variants.iter().zip(found).map(|(variant, found)| {
+            // There is one compiled for each that was not found.
+            let code = found.or_else(|| compiled.next());
+            code.map(|code| Loaded::new(&self.context, variant, &code))
+        });
+        loaded.flatten().collect()
     }
 }

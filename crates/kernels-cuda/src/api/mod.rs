@@ -40,6 +40,7 @@
 //! are contiguous without padding. Every buffer begins at a multiple of [`ALIGNMENT`] bytes.
 
 mod attention;
+pub mod beforehand;
 mod choice;
 mod error;
 mod layer;

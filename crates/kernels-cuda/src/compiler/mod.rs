@@ -1,6 +1,7 @@
 //! Compiles a variant to machine code with NVRTC: to a cubin and never to PTX, because drivers older than the compiler
 //! refuse its PTX.
 
+mod beforehand;
 mod cache;
 mod library;
 mod log;
@@ -21,6 +22,7 @@ use crate::source::{self, File};
 use cache::{Cache, Entry};
 use library::{Kind, Made, Nvrtc};
 
+pub(crate) use beforehand::Beforehand;
 pub use cache::CACHE_VARIABLE;
 pub use library::LIBRARIES_VARIABLE;
 pub use log::KernelResources;
@@ -52,7 +54,7 @@ pub struct Compiled {
 /// The origin of machine code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// From the cache.
+    /// From the cache, or compiled beforehand.
     Cache,
     /// Compiled now and written to the cache.
     Compiler,
@@ -208,22 +210,8 @@ impl Compiler {
         if !variant.source.runs_on(arch) {
             return Err(CompileError::Architecture { variant: name, arch });
         }
-        let unit = unit(&name, variant)?;
-        let (Entry { report, cubin }, origin) = self.translate(&unit, code, tell)?;
-        let entry = variant.source.entry();
-        match report.resources.get(entry) {
-            Some(resources) => Ok(Compiled {
-                cubin,
-                entry,
-                resources: *resources,
-                warnings: report.warnings,
-                origin,
-            }),
-            None => Err(CompileError::NoEntry {
-                variant: name,
-                entry: entry.to_owned(),
-            }),
-        }
+        let (entry, origin) = self.translate(&unit(&name, variant)?, code, tell)?;
+        compiled(entry, origin, variant)
     }
 
     fn say(&self, name: &str) {
@@ -338,20 +326,47 @@ impl Compiler {
     /// hardly the same file length.
     fn key(&self, text: &Text<'_>) -> blake3::Hash {
         let length = std::fs::metadata(self.path()).map_or(0, |file| file.len());
-        let mut hasher = blake3::Hasher::new();
-        let mut add = |text: &str| {
-            hasher.update(&(text.len() as u64).to_le_bytes());
-            hasher.update(text.as_bytes());
-        };
-        add(&format!("{} {length}", self.version()));
-        for option in text.options.iter().map(String::as_str).chain(text.kernel) {
-            add(option);
-        }
-        for file in text.headers.iter().chain([&text.file]) {
-            add(file.name);
-            add(file.text);
-        }
-        hasher.finalize()
+        digest(&format!("{} {length}", self.version()), text)
+    }
+}
+
+/// The digest of a text and of who compiles it.
+fn digest(compiler: &str, text: &Text<'_>) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    add(compiler);
+    for option in text.options.iter().map(String::as_str).chain(text.kernel) {
+        add(option);
+    }
+    for file in text.headers.iter().chain([&text.file]) {
+        add(file.name);
+        add(file.text);
+    }
+    hasher.finalize()
+}
+
+/// A variant's kernel in what was compiled.
+fn compiled(
+    Entry { report, cubin }: Entry,
+    origin: Origin,
+    variant: &Variant,
+) -> Result<Compiled, CompileError> {
+    let entry = variant.source.entry();
+    match report.resources.get(entry) {
+        Some(resources) => Ok(Compiled {
+            cubin,
+            entry,
+            resources: *resources,
+            warnings: report.warnings,
+            origin,
+        }),
+        None => Err(CompileError::NoEntry {
+            variant: variant.to_string(),
+            entry: entry.to_owned(),
+        }),
     }
 }
 
@@ -380,16 +395,20 @@ fn rejected(name: &str, log: String) -> CompileError {
 }
 
 fn options(unit: &Unit<'_>, code: Code) -> Vec<String> {
-    let of_machine_code = [
+    let mut options = of_machine_code(unit, code);
+    // Lets profilers and sanitizers show source lines; adds no instructions.
+    options.push("--generate-line-info".to_owned());
+    options
+}
+
+fn of_machine_code(unit: &Unit<'_>, code: Code) -> Vec<String> {
+    [
         format!("--gpu-architecture={code}"),
         "--ptxas-options=-v".to_owned(),
-        // Lets profilers and sanitizers show source lines; adds no instructions.
-        "--generate-line-info".to_owned(),
-    ];
-    of_machine_code
-        .into_iter()
-        .chain(language_options(unit))
-        .collect()
+    ]
+    .into_iter()
+    .chain(language_options(unit))
+    .collect()
 }
 
 /// The definitions come last, sorted by name.

@@ -3,8 +3,10 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
+use gauntlet_operations::TokenFormat;
+
 use super::*;
-use crate::plan::Source;
+use crate::plan::{Source, repacking};
 use crate::shipped;
 
 fn compiler() -> Option<(Compiler, tempfile::TempDir)> {
@@ -287,4 +289,46 @@ fn another_architecture_is_refused_by_name() {
         error.starts_with("rows (STAGES=4) cannot be built for sm_100a"),
         "{error}"
     );
+}
+
+/// Only a text that is the same, for a driver that accepts the code, and undamaged, is taken from a folder.
+#[test]
+fn kernels_made_beforehand_are_found() {
+    let Some((compiler, folder)) = compiler() else {
+        return;
+    };
+    let made = folder.path().join("made");
+    let [kernel, other] = [TokenFormat::Bf16, TokenFormat::F16].map(repacking::repack);
+    let names = Mutex::new(Vec::new());
+    let told = |name: &str| names.lock().unwrap().push(name.to_owned());
+    compiler
+        .compile_beforehand(std::slice::from_ref(&kernel), Arch::Sm90a, &made, told)
+        .unwrap();
+    assert_eq!(*names.lock().unwrap(), [kernel.to_string()]);
+
+    let major = compiler.major_version();
+    assert!(Beforehand::open(&made, (major - 1) * 1000 + 90).is_none());
+    assert!(Beforehand::open(&folder.path().join("none"), major * 1000).is_none());
+    let opened = Beforehand::open(&made, (major + 1) * 1000).unwrap();
+    let found = opened.find(&kernel, Arch::Sm90a.into()).unwrap();
+    assert!(found.cubin.starts_with(b"\x7fELF"));
+    let compiled = compiler.compile(&kernel, Arch::Sm90a).unwrap();
+    assert_eq!(
+        (found.entry, found.resources),
+        (compiled.entry, compiled.resources)
+    );
+    assert!(opened.find(&other, Arch::Sm90a.into()).is_none());
+    assert!(opened.find(&kernel, Arch::Sm100a.into()).is_none());
+
+    let [file] = fs::read_dir(&made)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "cubin"))
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    let mut bytes = fs::read(&file).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    fs::write(&file, bytes).unwrap();
+    assert!(opened.find(&kernel, Arch::Sm90a.into()).is_none());
 }

@@ -38,7 +38,8 @@ impl Loaded {
         loaded.collect()
     }
 
-    fn new(context: &Context, variant: &Variant, compiled: &Compiled) -> Result<Self, BuildError> {
+    /// Loads what was compiled of a variant.
+    pub fn new(context: &Context, variant: &Variant, compiled: &Compiled) -> Result<Self, BuildError> {
         check_budget(variant, compiled, context.device())?;
         let function = Function::new(
             context,
