@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_host_native::{
-    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, Scope, bad_request, refused,
+    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, bad_request, refused,
 };
 use gauntlet_parameters::Parameters;
+use gauntlet_task::Scope;
 use gauntlet_worker::protocol::{self, CallActivity, CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Turns, probe};
 
@@ -83,7 +84,7 @@ impl LibraryHost {
     }
 
     fn bind(&self, case: &CaseRequest) -> Result<Vec<Bound>, Failure> {
-        let scope = Scope::of_case(case);
+        let scope = Scope::of(&case.sizes, &case.inputs, &case.outputs);
         let on_gpu = self.table.device == Target::Cuda;
         let told = |message: String| refused(format!("{}:{}: {message}", self.path.display(), self.name));
         let arguments = match &self.table.arguments {

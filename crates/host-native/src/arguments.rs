@@ -8,12 +8,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use gauntlet_parameters::did_you_mean;
+use gauntlet_task::{Expression, ExpressionError, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use thiserror::Error;
-
-use crate::expression::Expression;
-use crate::scope::Scope;
 
 /// The name of the argument that is the stream.
 const STREAM: &str = "stream";
@@ -240,7 +238,7 @@ impl fmt::Display for Argument {
 }
 
 impl Real {
-    fn read(text: &str) -> Result<Self, crate::ExpressionError> {
+    fn read(text: &str) -> Result<Self, ExpressionError> {
         match text.parse() {
             Ok(number) => Ok(Self::Constant(number)),
             Err(_) => text.parse().map(Self::Named),
@@ -323,7 +321,7 @@ fn no_tensor(name: &str, scope: &Scope) -> String {
     )
 }
 
-fn error_of(text: &str, error: crate::ExpressionError) -> ArgumentError {
+fn error_of(text: &str, error: ExpressionError) -> ArgumentError {
     ArgumentError {
         argument: text.to_owned(),
         message: error.message,
@@ -332,14 +330,23 @@ fn error_of(text: &str, error: crate::ExpressionError) -> ArgumentError {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_formats::{DataType, TensorSpec};
+    use serde_json::json;
+
     use super::*;
-    use crate::scope::tests::case;
+
+    fn case() -> Scope {
+        let sizes = json!({ "rows": 7, "row-groups": 2, "epsilon": 0.5, "format": "f32", "causal": true });
+        let inputs = [
+            TensorSpec::new("x", DataType::F32, [7, 5]),
+            TensorSpec::new("weight", DataType::F32, [5]),
+        ];
+        Scope::of(&sizes, &inputs, &[TensorSpec::new("y", DataType::F32, [7, 5])])
+    }
 
     fn bound(text: &str) -> Result<Bound, String> {
         let argument: Argument = text.parse().map_err(|error: ArgumentError| error.to_string())?;
-        argument
-            .bind(&Scope::of_case(&case()))
-            .map_err(|error| error.to_string())
+        argument.bind(&case()).map_err(|error| error.to_string())
     }
 
     fn number(value: i64) -> Result<Bound, String> {
@@ -389,16 +396,12 @@ mod tests {
 
     #[test]
     fn the_default_is_inputs_outputs_the_size_and_the_stream() {
-        let one = gauntlet_worker::protocol::CaseRequest {
-            sizes: serde_json::json!({ "rows": 7 }),
-            ..case()
-        };
-        let scope = Scope::of_case(&one);
+        let scope = Scope::of(&json!({ "rows": 7 }), case().inputs(), case().outputs());
         let list = Argument::default_list(&scope, true).unwrap();
         let bound: Vec<_> = list.iter().map(|one| one.bind(&scope).unwrap()).collect();
         assert_eq!(bound[..3], [Bound::Input(0), Bound::Input(1), Bound::Output(0)]);
         assert_eq!(bound[3..], [number(7).unwrap(), Bound::Stream]);
-        let several = Argument::default_list(&Scope::of_case(&case()), false).unwrap_err();
+        let several = Argument::default_list(&case(), false).unwrap_err();
         assert!(
             several
                 .message

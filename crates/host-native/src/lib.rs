@@ -8,27 +8,15 @@
 //!    call, poisons the outputs, and takes the time around a [`Call`];
 //! 3. a [`Host`] turns a build request into something that can be called.
 //!
-//! Numbers in tables, such as a launch's grid, are [expressions](Expression) over a case's sizes:
-//!
-//! ```
-//! use gauntlet_host_native::{Expression, Scope};
-//!
-//! let scope = Scope::new().with("rows", 10).with("ROWS", 4);
-//! let blocks: Expression = "ceil_div(rows, ROWS)".parse()?;
-//! assert_eq!(blocks.value(&scope)?, 3);
-//! # Ok::<(), gauntlet_host_native::ExpressionError>(())
-//! ```
+//! Numbers in tables, such as a launch's grid, are [expressions](gauntlet_task::Expression) over a case's sizes.
 
 mod arguments;
 mod cpu;
 mod cuda;
 mod evict;
-mod expression;
 mod opener;
 mod operands;
-mod parser;
 mod pause;
-mod scope;
 mod service;
 mod staging;
 mod tracing;
@@ -36,7 +24,5 @@ mod tracing;
 pub use arguments::{Argument, ArgumentError, Bound, Passed};
 pub use cpu::CpuPlace;
 pub use cuda::{CudaPlace, driver_failure};
-pub use expression::{Expression, ExpressionError};
 pub use operands::Operands;
-pub use scope::Scope;
 pub use service::{Addresses, Call, Host, HostService, Planned, bad_request, broken, refused};

@@ -1,9 +1,10 @@
 //! A kernel for one case: its launch, its code, and what it takes up.
 
-use gauntlet_host_native::{Scope, broken, refused};
+use gauntlet_host_native::{broken, refused};
 use gauntlet_kernels_cuda::CompileError;
 use gauntlet_kernels_cuda::compiler::{Compiler, UserKernel};
 use gauntlet_parameters::Parameters;
+use gauntlet_task::Scope;
 use gauntlet_worker::protocol::{CaseRequest, Failure, Resources};
 
 use crate::file::KernelFile;
@@ -15,7 +16,9 @@ pub(crate) fn planned(
     case: &CaseRequest,
     parameters: &Parameters,
 ) -> Result<LaunchPlan, Failure> {
-    let scope = file.scope(Scope::of_case(case), parameters).map_err(refused)?;
+    let scope = file
+        .scope(Scope::of(&case.sizes, &case.inputs, &case.outputs), parameters)
+        .map_err(refused)?;
     if let Some(broken) = file.broken_restriction(&scope).map_err(refused)? {
         return Err(refused(broken));
     }

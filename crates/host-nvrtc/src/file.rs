@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gauntlet_host_native::Scope;
 use gauntlet_kernels_cuda::compiler::UserSource;
 use gauntlet_kernels_cuda::source::File;
 use gauntlet_parameters::{Parameters, Space, Table, Value, did_you_mean};
+use gauntlet_task::Scope;
 
 use crate::error::KernelError;
 use crate::headers::{self, Header};

@@ -1,6 +1,7 @@
 //! The launch of one case: its shape, its shared memory, its arguments.
 
-use gauntlet_host_native::{Addresses, Bound, Expression, Scope};
+use gauntlet_host_native::{Addresses, Bound};
+use gauntlet_task::{Expression, Scope};
 
 use crate::table::{KernelTable, Sides};
 

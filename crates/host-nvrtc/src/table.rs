@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gauntlet_host_native::{Argument, Expression, ExpressionError};
+use gauntlet_host_native::Argument;
 use gauntlet_parameters::{Domain, Parameter, Table, Value};
+use gauntlet_task::{Expression, ExpressionError};
 use schemars::JsonSchema;
 use serde::Deserialize;
 

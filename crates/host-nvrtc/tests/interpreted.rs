@@ -6,10 +6,11 @@
 use std::path::{Path, PathBuf};
 
 use gauntlet_formats::{DataType, Tensor, TensorSpec, save_tensors};
-use gauntlet_host_native::{HostService, Scope};
+use gauntlet_host_native::HostService;
 use gauntlet_host_nvrtc::{InterpretedHost, KernelFile};
 use gauntlet_parameters::Parameters;
 use gauntlet_rms_norm::RmsNorm;
+use gauntlet_task::Scope;
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Output, Rules, Sizes};
 use gauntlet_worker::Service;
 use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind};
@@ -135,7 +136,7 @@ fn parameters_are_those_of_the_table() {
     );
     let file = KernelFile::open(&path("tests/kernels/rms_norm.cu"), "rms_norm").unwrap();
     let unknown = file
-        .scope(Scope::new(), &Parameters::new().with("THREAD", 32_usize))
+        .scope(Scope::default(), &Parameters::new().with("THREAD", 32_usize))
         .unwrap_err();
     assert!(
         unknown.contains("has no parameter `THREAD`; its parameters are `THREADS`"),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gauntlet_parameters::did_you_mean;
+use gauntlet_task::Expression;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -22,6 +23,8 @@ pub(crate) struct Description {
     pub(crate) kind: &'static str,
     /// What task.toml or task.yml says; null if there is neither.
     pub(crate) said: Value,
+    /// The work of a call, if task.toml says it.
+    pub(crate) work: Option<WorkTable>,
     /// What of it is not honoured.
     pub(crate) notes: Vec<String>,
 }
@@ -88,15 +91,16 @@ fn described_folder(folder: &Path) -> Result<Description, TaskError> {
         ));
     }
     let table = folder.join("task.toml");
-    let said = if table.is_file() {
+    let (said, work) = if table.is_file() {
         task_toml(&table)?
     } else {
-        Value::Null
+        (Value::Null, None)
     };
     let name = said["name"].as_str().map(str::to_owned);
     let described = of_kind("file", &code, said);
     Ok(Description {
         name: name.unwrap_or(described.name),
+        work,
         ..described
     })
 }
@@ -117,6 +121,7 @@ fn of_kind(kind: &'static str, path: &Path, said: Value) -> Description {
         name: named.and_then(stem).unwrap_or_else(|| "task".to_owned()),
         kind,
         said,
+        work: None,
         notes: Vec::new(),
     }
 }
@@ -149,8 +154,8 @@ pub struct TaskToml {
     /// `check` alone decides.
     #[schemars(with = "Option<Tolerance>")]
     tolerance: Option<Value>,
-    /// The work of one call: expressions of the case's sizes under `flops` and `bytes`.
-    work: Option<BTreeMap<String, String>>,
+    /// The work of one call.
+    work: Option<WorkTable>,
     /// The cases that are only checked: the arguments of `generate`, and optionally a `name`.
     #[serde(default)]
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
@@ -159,6 +164,16 @@ pub struct TaskToml {
     #[serde(default)]
     #[schemars(with = "Vec<BTreeMap<String, Value>>")]
     benchmark: Vec<Value>,
+}
+
+/// The work of one call: expressions of the case's sizes and tensors, such as `5 * rows * cols`.
+#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WorkTable {
+    /// The arithmetic operations.
+    pub(crate) flops: Option<Expression>,
+    /// The bytes of each operand and result once.
+    pub(crate) bytes: Option<Expression>,
 }
 
 /// A tolerance as task.toml writes it; the reference process reads it.
@@ -197,7 +212,7 @@ struct Limits {
     bias: Option<f64>,
 }
 
-fn task_toml(file: &Path) -> Result<Value, TaskError> {
+fn task_toml(file: &Path) -> Result<(Value, Option<WorkTable>), TaskError> {
     let text = read(file)?;
     let table: TaskToml = toml::from_str(&text).map_err(|error| {
         let line = error.span().and_then(|span| Some(text.get(..span.start)?.matches('\n').count() + 1));
@@ -231,14 +246,13 @@ fn task_toml(file: &Path) -> Result<Value, TaskError> {
     put("deterministic", deterministic.map(Value::from));
     put("outputs", outputs.map(Value::from));
     put("tolerance", tolerance);
-    put("work", work.map(|work| json!(work)));
     if !(correctness.is_empty() && benchmark.is_empty()) {
         put(
             "cases",
             Some(json!({ "correctness": correctness, "benchmark": benchmark })),
         );
     }
-    Ok(said)
+    Ok((said, work))
 }
 
 /// The fields of a task.yml that are read.

@@ -1,18 +1,18 @@
 //! The task: its cases, and the process that computes with it.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use gauntlet_parameters::Table;
-use gauntlet_task::{Case, Fault, InputKind, Sizes, Suite, Task, WrittenSizes};
+use gauntlet_task::{Case, Expression, Fault, InputKind, Scope, Sizes, Suite, Task, WrittenSizes};
 use serde_json::{Map, Value, json};
 
 use crate::TaskError;
-use crate::description::{Description, describe};
+use crate::description::{Description, WorkTable, describe};
 use crate::process::Reference;
-use crate::protocol::{CaseTensors, NamedCase, Opened};
+use crate::protocol::{CaseTensors, NamedCase, Opened, Work};
 use crate::results::Results;
 use crate::sizes::PythonSizes;
 
@@ -42,6 +42,8 @@ pub struct PythonTask(Arc<Shared>);
 struct Shared {
     name: String,
     opened: Opened,
+    /// The work of a call as a task.toml says it, with the file.
+    work: Option<(PathBuf, WorkTable)>,
     table: Table,
     reference: Reference,
     results: Results,
@@ -62,13 +64,20 @@ pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
     };
     let reference = Reference::new(&description.path, request, timeout)?;
     let opened: Opened = reference.opened()?;
-    let Description { name, mut notes, .. } = description;
+    let Description {
+        name,
+        work,
+        mut notes,
+        path: file,
+        ..
+    } = description;
     let name = opened.name.clone().unwrap_or(name);
     notes.extend(opened.notes.iter().cloned());
     let task = PythonTask(Arc::new(Shared {
         table: Table::new(format!("the task {name}"), Vec::new()),
         name,
         opened,
+        work: work.map(|work| (file.with_file_name("task.toml"), work)),
         reference,
         results: Results::default(),
     }));
@@ -81,6 +90,30 @@ pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
         }
     }
     Ok(suite)
+}
+
+/// The work of a call of a case.
+fn work(table: &WorkTable, tensors: &CaseTensors) -> Result<Work, String> {
+    let scope = Scope::of(&tensors.sizes, &tensors.inputs, &tensors.outputs);
+    let value = |name: &str, expression: &Option<Expression>| {
+        let Some(expression) = expression else {
+            return Ok(None);
+        };
+        if expression.is_condition() {
+            return Err(format!(
+                "work.{name}: `{expression}` is a condition and counts nothing"
+            ));
+        }
+        match expression.value(&scope) {
+            Ok(value) if value >= 0 => Ok(Some(value as f64)),
+            Ok(value) => Err(format!("work.{name}: `{expression}` is {value}")),
+            Err(error) => Err(format!("work.{name}: {error}")),
+        }
+    };
+    Ok(Work {
+        flops: value("flops", &table.flops)?,
+        bytes: value("bytes", &table.bytes)?,
+    })
 }
 
 fn timeout() -> Result<Duration, TaskError> {
@@ -160,8 +193,19 @@ impl PythonTask {
 
     /// Asks for the tensors of a case.
     pub(crate) fn case(&self, parameters: &Value) -> Result<CaseTensors, TaskError> {
-        self.reference()
-            .ask(&json!({ "call": "case", "parameters": parameters }))
+        let mut tensors: CaseTensors = self
+            .reference()
+            .ask(&json!({ "call": "case", "parameters": parameters }))?;
+        // A function of the task's own comes before the table.
+        if let Some((file, table)) = &self.0.work
+            && tensors.work == Work::default()
+        {
+            tensors.work = work(table, &tensors).map_err(|message| {
+                let remedy = "write whole numbers that are not negative, such as `5 * rows * cols`";
+                TaskError::new(message, remedy).in_file(file)
+            })?;
+        }
+        Ok(tensors)
     }
 }
 

@@ -11,6 +11,7 @@ mod differences;
 pub mod dispatch;
 mod distance;
 mod expected;
+mod expression;
 mod generate;
 mod measures;
 mod number;
@@ -30,6 +31,7 @@ pub use dispatch::{
 };
 pub use distance::nrmse_between;
 pub use expected::{Expected, ExpectedPart, Grid, pieces};
+pub use expression::{Expression, ExpressionError, Scope};
 pub use generate::{InputKind, normal, outliers, stream};
 pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst, unwritten_between};
 pub use output::Output;

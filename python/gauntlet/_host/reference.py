@@ -14,6 +14,7 @@ Tensors travel in safetensors files. An error has a message, a remedy, and the f
 """
 
 import json
+import math
 import os
 import queue
 import signal
@@ -38,7 +39,7 @@ else:
     import task_gpu_mode
     import task_kernel_bench
     import tensors
-    from task_faults import TaskFault
+    from task_faults import TaskFault, brief
 
 # The user's modules may have the names of these files.
 for _name in _OWN:
@@ -74,11 +75,27 @@ def _listed(task, cases):
     """Cases with a name each: made of the parameters where the task gives none, or numbered where that is long."""
     listed = []
     for number, (name, parameters) in enumerate(cases, 1):
+        unwritable = _unwritable(parameters)
+        if unwritable:
+            remedy = "let cases hold texts, flags, lists, finite numbers, and whole numbers of 64 bits"
+            raise TaskFault(f"a case has {unwritable}, which no record can hold", remedy, *task.place("cases"))
         made = ",".join(f"{key}={value}" for key, value in parameters.items())
         if not made or len(made) > _LONGEST_NAME or " " in made:
             made = f"case-{number}"
         listed.append({"name": str(name or made), "shown": task.shown(parameters), "parameters": parameters})
     return listed
+
+
+def _unwritable(value):
+    """What in a value cannot be written as JSON that every program reads, in words; None if all can."""
+    if value is None or isinstance(value, (str, bool)):
+        return None
+    if isinstance(value, (dict, list, tuple)):
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        return next(filter(None, map(_unwritable, parts)), None)
+    if type(value) is int and -(2**63) <= value < 2**63 or type(value) is float and math.isfinite(value):
+        return None
+    return brief(value) if isinstance(value, (int, float)) else f"{brief(value)}, a {type(value).__name__}"
 
 
 class Server:

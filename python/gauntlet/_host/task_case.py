@@ -1,12 +1,16 @@
 """One case of a task: its tensors, and how they are placed in arguments and results."""
 
 import functools
+import numbers
 
 import tensors
-from task_faults import TaskFault, told
+from task_faults import TaskFault, brief, told
 
 # Results of one array, and of a sequence, where the task does not name its outputs.
 _OUTPUT = "output"
+
+# Floating-point operations, or bytes, beyond any call.
+_MOST_WORK = 1e24
 
 # The seed with which a case's tensors are found out.
 _SEED = 1
@@ -47,7 +51,7 @@ class Case:
                 "check", f"the task's own check refuses the reference's result: {fault}", "let the two agree"
             )
         self.tolerance = self._tolerance()
-        self.work = self._told("in `work`", lambda: task.work(parameters)) or {}
+        self.work = self._work()
         self.inputs = self.outputs = None
 
     def _trees(self, subject, value, name, found=None):
@@ -131,6 +135,18 @@ class Case:
         shared = sorted(set(self.inputs) & set(self.outputs))
         if shared and self.task.call == "keywords":
             raise self._fault("generate", f"`{shared[0]}` is both an input and an output", "rename one of them")
+
+    def _work(self):
+        work = self._told("in `work`", lambda: self.task.work(self.parameters))
+        if work is None:
+            return {}
+        remedy = 'return {"flops": 5 * rows * cols, "bytes": 8 * rows * cols}; either may be missing'
+        if not isinstance(work, dict) or set(work) - {"flops", "bytes"}:
+            raise self._fault("work", f"`work` returned {brief(work)}", remedy)
+        for name, value in work.items():
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value <= _MOST_WORK:
+                raise self._fault("work", f"`work` says that {name} is {brief(value)}", remedy)
+        return {name: float(value) for name, value in work.items()}
 
     def _tolerance(self):
         by_outputs = getattr(self.task, "tolerances", None)

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import os
+import reprlib
 import sys
 import traceback
 
@@ -28,6 +29,15 @@ def place_of(function):
 def fault_at(function, message, remedy):
     """A fault at the definition of a function."""
     return TaskFault(message, remedy, *place_of(function))
+
+
+def brief(value):
+    """A value in a few words, whatever its size."""
+    try:
+        return reprlib.repr(value)
+    except ValueError:
+        # Python does not write integers of thousands of digits.
+        return f"a huge {type(value).__name__}"
 
 
 @contextlib.contextmanager

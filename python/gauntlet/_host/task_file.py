@@ -159,7 +159,12 @@ class FileTask(Task):
         self._check_arguments()
 
     def place(self, subject):
-        function = {"generate": self.generator, "reference": self.computes, "check": self.checker}.get(subject)
+        function = {
+            "generate": self.generator,
+            "reference": self.computes,
+            "check": self.checker,
+            "work": self.worker,
+        }.get(subject)
         if function is not None:
             return place_of(function)
         with open(self.path, encoding="utf-8") as file:
@@ -205,7 +210,7 @@ class FileTask(Task):
 
     def _check_arguments(self):
         for name, parameters in [case for cases in self.cases() for case in cases]:
-            remedy = f"let `generate` take `seed` and the names in the case {parameters}, or correct the case"
+            remedy = f"let `generate` take `seed` and the names in the case ({', '.join(parameters)}), or correct the case"
             bound(self.generator, self._drawn(parameters, 0), remedy)
         if not takes(self.generator, "seed"):
             self.notes.append(
@@ -261,8 +266,7 @@ class FileTask(Task):
         if self.worker:
             bound(self.worker, parameters, "let `work` take the names in the case")
             return self.worker(**parameters)
-        expressions = self.description.get("work", {})
-        return {key: eval(text, {"__builtins__": {}}, dict(parameters)) for key, text in expressions.items()}
+        return {}
 
 
 def takes(function, name):

@@ -4,13 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_host_native::Scope;
 use gauntlet_host_nvrtc::KernelFile;
 use gauntlet_judge::{Sweep, SweepReport, sweep};
 use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_parameters::{Parameters, pairwise};
-use gauntlet_task::{Case, Rules, Sizes, Suite};
-use gauntlet_worker::protocol::CaseRequest;
+use gauntlet_task::{Case, Rules, Scope, Sizes, Suite};
 use gauntlet_worker::{Timeouts, WorkerCommand};
 
 use crate::arguments::Check;
@@ -219,7 +217,10 @@ pub fn points(file: &KernelFile, sizes: &Sizes) -> Vec<Parameters> {
 }
 
 fn accepts(file: &KernelFile, sizes: &Sizes, parameters: &Parameters) -> bool {
-    let scope = file.scope(Scope::of_case(&CaseRequest::of(sizes)), parameters);
+    let scope = file.scope(
+        Scope::of(&sizes.record(), &sizes.inputs(), &sizes.outputs()),
+        parameters,
+    );
     scope.is_ok_and(|scope| matches!(file.broken_restriction(&scope), Ok(None)))
 }
 

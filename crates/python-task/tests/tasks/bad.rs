@@ -129,3 +129,110 @@ fn a_path_without_a_task_is_refused() {
     let said = ["empty", "nowhere.py", "bad"].map(|name| files.refused(name));
     insta::assert_snapshot!(said.join("\n\n").replace(&*files.path("").to_string_lossy(), ""));
 }
+
+/// The error of a folder whose task.toml says this work.
+fn refused_work(table: &str) -> String {
+    let files = Files::new(&[
+        ("one/task.py", GOOD),
+        (
+            "one/task.toml",
+            &format!("[work]\n{table}\n[[benchmark]]\nn = 4\n"),
+        ),
+    ]);
+    files.refused("one")
+}
+
+#[test]
+fn work_that_is_no_number_is_refused_and_is_no_program() {
+    if !has("numpy") {
+        return;
+    }
+    let long = format!("flops = \"{}n\"", "-".repeat(50_000));
+    let files = tempfile::tempdir().unwrap();
+    let made = files.path().join("made");
+    let program = format!(
+        "flops = '().__class__.__base__.__subclasses__()[0](open(\"{}\", \"w\"))'",
+        made.display()
+    );
+    for (table, phrase) in [
+        (
+            "flops = \"9**9**9\"",
+            "task.toml: work.flops: `9**9**9`: the value is beyond 64 bits",
+        ),
+        (
+            "flops = \"10**400 * n\"",
+            "`10**400 * n`: the value is beyond 64 bits",
+        ),
+        (
+            "flops = \"n > 3\"",
+            "work.flops: `n > 3` is a condition and counts nothing",
+        ),
+        ("bytes = \"n - 5\"", "work.bytes: `n - 5` is -1"),
+        ("bytes = \"m\"", "there is no size, parameter or tensor `m`"),
+        ("flops = \"n / 0\"", "it divides by zero"),
+        (
+            "flops = \"2.5 * n\"",
+            "task.toml:2: `2.5 * n`: `.` has no meaning here",
+        ),
+        ("flop = \"n\"", "unknown field `flop`"),
+        (
+            long.as_str(),
+            "an expression has at most 1000 numbers, names and signs",
+        ),
+        (program.as_str(), "`.` has no meaning here"),
+    ] {
+        let said = refused_work(table);
+        assert!(said.contains(phrase) && said.len() < 1000, "{table:.100}: {said}");
+    }
+    assert!(!made.exists());
+    let files = Files::new(&[
+        ("one/task.py", GOOD),
+        (
+            "one/task.toml",
+            "work = { flops = \"2 * n ** 2 // 1\", bytes = \"bytes(x) + 16\" }\n[[benchmark]]\nn = 4\n",
+        ),
+    ]);
+    let sizes = &files.open("one").unwrap().benchmark[0].sizes;
+    assert_eq!((sizes.flops(), sizes.bytes()), (Some(32), 32));
+}
+
+#[test]
+fn numbers_that_no_record_holds_are_named() {
+    if !has("numpy") {
+        return;
+    }
+    let work = |value: &str| refused("cases =", &format!("def work(n): return {value}\ncases ="));
+    for (value, phrase) in [
+        ("{'flops': 10**400}", "`work` says that flops is 1000"),
+        ("{'flops': 10**5000}", "`work` says that flops is "),
+        ("{'flops': float('nan')}", "`work` says that flops is nan"),
+        ("{'bytes': -1}", "`work` says that bytes is -1"),
+        ("{'flops': n > 3}", "`work` says that flops is True"),
+        ("{'flop': 1}", "`work` returned {'flop': 1}"),
+        ("3", "`work` returned 3"),
+    ] {
+        let said = work(value);
+        assert!(
+            said.contains(phrase) && said.contains("task_one.py:2"),
+            "{value}: {said}"
+        );
+    }
+    for (case, phrase) in [
+        ("{\"n\": 4, \"m\": 10**400}", "a case has 1000"),
+        ("{\"n\": 4, \"m\": 10**5000}", "a case has "),
+        ("{\"n\": 4, \"m\": float(\"nan\")}", "a case has nan"),
+        ("{\"n\": 4, \"m\": [1, np.int64(2)]}", "a int64"),
+        ("{\"n\": 4, \"m\": {1, 2}}", "a set"),
+    ] {
+        let text = GOOD
+            .replace("(n, seed)", "(n, m, seed)")
+            .replace("{\"n\": 4}", case);
+        let said = Files::new(&[("task_one.py", &text)]).refused("task_one.py");
+        assert!(
+            said.contains(phrase)
+                && said.contains("which no record can hold")
+                && said.contains("task_one.py:2"),
+            "{case}: {said}"
+        );
+    }
+}

@@ -1,8 +1,24 @@
-//! Whole-number expressions over the names of a scope, such as `ceil_div(rows, ROWS)`.
+//! Whole-number expressions over the names of a scope, such as `ceil_div(rows, ROWS)`: the numbers of launch tables and the
+//! work of a task.toml.
 //!
-//! Operators are those of C, with the same precedence: `?:`, `||`, `&&`, comparisons, `+ -`, `* / %`, unary `- !`.
-//! Functions are `min`, `max`, `ceil_div`, `round_up` (to a multiple), `next_power_of_two`, and for tensors
+//! Operators are those of C, with the same precedence: `?:`, `||`, `&&`, comparisons, `+ -`, `* / %`, unary `- !`; and of
+//! Python `//`, which is `/`, and `**`. Functions are `min`, `max`, `ceil_div`, `round_up` (to a multiple), `next_power_of_two`, and for tensors
 //! `elements(x)`, `bytes(x)` and `dim(x, index)`. Comparisons give 1 or 0.
+//!
+//! An expression is a text from outside. It has a greatest length, all arithmetic is checked, and nothing in it repeats, so
+//! that reading and evaluating it ends soon.
+//!
+//! ```
+//! use gauntlet_task::{Expression, Scope};
+//!
+//! let scope = Scope::default().with("rows", 10).with("ROWS", 4);
+//! let blocks: Expression = "ceil_div(rows, ROWS)".parse()?;
+//! assert_eq!(blocks.value(&scope)?, 3);
+//! # Ok::<(), gauntlet_task::ExpressionError>(())
+//! ```
+
+mod parser;
+mod scope;
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,8 +28,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::parser;
-use crate::scope::Scope;
+pub use scope::Scope;
 
 /// An expression that was read and can be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +66,7 @@ pub(crate) enum Operator {
     Multiply,
     Divide,
     Remainder,
+    Power,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,6 +94,9 @@ pub struct ExpressionError {
 /// Names of the functions, for messages.
 const FUNCTIONS: &str = "min, max, ceil_div, round_up, next_power_of_two, elements, bytes, dim";
 
+/// Letters of an expression that a message shows.
+const SHOWN: usize = 60;
+
 impl Expression {
     /// The value with the names of a scope.
     ///
@@ -88,6 +107,19 @@ impl Expression {
             text: self.text.clone(),
             message,
         })
+    }
+
+    /// Whether the expression says that something holds, and counts nothing.
+    pub fn is_condition(&self) -> bool {
+        use Operator::{And, Equal, Greater, GreaterOrEqual, Less, LessOrEqual, Or, Unequal};
+        matches!(
+            &self.root,
+            Node::Not(_)
+                | Node::Binary(
+                    And | Equal | Greater | GreaterOrEqual | Less | LessOrEqual | Or | Unequal,
+                    ..
+                )
+        )
     }
 
     /// The name, if the expression is nothing but a name.
@@ -104,7 +136,7 @@ impl FromStr for Expression {
 
     fn from_str(text: &str) -> Result<Self, ExpressionError> {
         let root = parser::parse(text).map_err(|message| ExpressionError {
-            text: text.to_owned(),
+            text: shortened(text),
             message,
         })?;
         Ok(Self {
@@ -178,6 +210,7 @@ fn binary(operator: Operator, left: i64, right: i64) -> Result<i64, String> {
         Operator::Divide | Operator::Remainder if right == 0 => return Err(zero()),
         Operator::Divide => left.checked_div(right),
         Operator::Remainder => left.checked_rem(right),
+        Operator::Power => return power(left, right),
         Operator::Equal => Some(i64::from(left == right)),
         Operator::Unequal => Some(i64::from(left != right)),
         Operator::Less => Some(i64::from(left < right)),
@@ -188,6 +221,20 @@ fn binary(operator: Operator, left: i64, right: i64) -> Result<i64, String> {
         Operator::Or => Some(i64::from(left != 0 || right != 0)),
     };
     found.ok_or_else(too_large)
+}
+
+fn power(base: i64, exponent: i64) -> Result<i64, String> {
+    if exponent < 0 {
+        return Err(format!("{base} to the power of {exponent} is no whole number"));
+    }
+    match base {
+        0 | 1 => Ok(if exponent == 0 { 1 } else { base }),
+        -1 => Ok(if exponent % 2 == 0 { 1 } else { -1 }),
+        _ => u32::try_from(exponent)
+            .ok()
+            .and_then(|exponent| base.checked_pow(exponent))
+            .ok_or_else(too_large),
+    }
 }
 
 fn call(name: &str, arguments: &[Node], scope: &Scope) -> Result<i64, String> {
@@ -256,6 +303,14 @@ fn of_tensor(function: &str, tensor: &Node, rest: &[Node], scope: &Scope) -> Res
     i64::try_from(found).map_err(|_| too_large())
 }
 
+/// A text for a message.
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 fn too_large() -> String {
     "the value is beyond 64 bits".to_owned()
 }
@@ -279,10 +334,10 @@ fn unknown(name: &str, scope: &Scope) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scope::tests::case;
+    use scope::tests::case;
 
     fn value(text: &str) -> Result<i64, String> {
-        let scope = Scope::of_case(&case()).with("ROWS", 4).with("zero", 0);
+        let scope = case().with("ROWS", 4).with("zero", 0);
         let expression: Expression = text.parse().map_err(|error: ExpressionError| error.to_string())?;
         expression.value(&scope).map_err(|error| error.to_string())
     }
@@ -306,6 +361,10 @@ mod tests {
             ("next_power_of_two(5) + next_power_of_two(0)", 9),
             ("elements(x) - dim(x, 1) * dim(x, 0)", 0),
             ("bytes(y)", 140),
+            ("2 * 3 ** 2 + -2 ** 2", 14),
+            ("2 ** 3 ** 2", 512),
+            ("rows // 2", 3),
+            ("(-1) ** 9223372036854775807 + 0 ** 0", 0),
         ] {
             assert_eq!(value(text), Ok(expected), "{text}");
         }
@@ -336,6 +395,13 @@ mod tests {
                 "`rows +`: it ends where a number, a name or `(` is missing",
             ),
             ("rows $ 2", "`rows $ 2`: `$` has no meaning here"),
+            (
+                "2.5 * rows",
+                "`2.5 * rows`: `.` has no meaning here: numbers are whole, and 2.5 * n is 5 * n / 2",
+            ),
+            ("9**9**9", "`9**9**9`: the value is beyond 64 bits"),
+            ("10**400 * rows", "`10**400 * rows`: the value is beyond 64 bits"),
+            ("2 ** -1", "`2 ** -1`: 2 to the power of -1 is no whole number"),
             ("(rows", "`(rows`: `)` is missing at the end"),
             (
                 "x + 1",
@@ -356,8 +422,30 @@ mod tests {
     }
 
     #[test]
-    fn deep_nesting_is_refused() {
-        let deep = format!("{}1{}", "(".repeat(5000), ")".repeat(5000));
+    fn what_would_exhaust_the_stack_is_refused() {
+        let deep = format!("{}1{}", "(".repeat(400), ")".repeat(400));
         assert!(value(&deep).unwrap_err().contains("nested too deeply"));
+        let powers = vec!["1"; 400].join(" ** ");
+        assert!(value(&powers).unwrap_err().contains("nested too deeply"));
+        for long in [
+            format!("{}1", "-".repeat(50_000)),
+            format!("{}1", "!".repeat(50_000)),
+            vec!["1"; 50_000].join("+"),
+            format!("min({})", vec!["1"; 50_000].join(",")),
+            format!("{}1", "1 ? 2 : ".repeat(50_000)),
+        ] {
+            let error = value(&long).unwrap_err();
+            assert!(error.contains("at most 1000") && error.len() < 300, "{error}");
+        }
+        // The most that is read can also be evaluated.
+        assert_eq!(value(&vec!["1"; 500].join("+")), Ok(500));
+        assert_eq!(value(&format!("{}1", "-".repeat(998))), Ok(1));
+    }
+
+    #[test]
+    fn a_condition_is_told_from_a_number() {
+        let is_condition = |text: &str| text.parse::<Expression>().unwrap().is_condition();
+        assert!(is_condition("rows > 3") && is_condition("!rows") && is_condition("(a == b)"));
+        assert!(!is_condition("rows") && !is_condition("(rows > 3) * 2") && !is_condition("a > b ? 1 : 2"));
     }
 }

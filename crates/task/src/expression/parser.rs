@@ -1,9 +1,13 @@
 //! Reads expressions: a tokenizer and a parser by precedence.
 
-use crate::expression::{Node, Operator};
+use super::{Node, Operator};
 
 /// Nesting beyond any expression that a person writes; the parser recurses.
 const DEEPEST: usize = 64;
+
+/// Numbers, names and signs beyond any expression that a person writes. It bounds the depth of what is read, which is
+/// evaluated and freed by recursion.
+const MOST_TOKENS: usize = 1000;
 
 /// The operators of each precedence, loosest first; longer ones come before their prefixes.
 const LEVELS: [&[(&str, Operator)]; 5] = [
@@ -20,15 +24,16 @@ const LEVELS: [&[(&str, Operator)]; 5] = [
     &[("+", Operator::Add), ("-", Operator::Subtract)],
     &[
         ("*", Operator::Multiply),
+        ("//", Operator::Divide),
         ("/", Operator::Divide),
         ("%", Operator::Remainder),
     ],
 ];
 
 /// Symbols of two letters, which are one token.
-const PAIRS: [&str; 6] = ["||", "&&", "==", "!=", "<=", ">="];
+const PAIRS: [&str; 8] = ["||", "&&", "==", "!=", "<=", ">=", "**", "//"];
 
-pub(crate) fn parse(text: &str) -> Result<Node, String> {
+pub(super) fn parse(text: &str) -> Result<Node, String> {
     let tokens = tokens(text)?;
     let mut parser = Parser {
         tokens: &tokens,
@@ -54,8 +59,17 @@ fn tokens(text: &str) -> Result<Vec<&str>, String> {
         } else if "+-*/%()<>!?:,".contains(first) {
             1
         } else {
-            return Err(format!("`{first}` has no meaning here"));
+            let hint = match first {
+                '.' => ": numbers are whole, and 2.5 * n is 5 * n / 2",
+                _ => "",
+            };
+            return Err(format!("`{first}` has no meaning here{hint}"));
         };
+        if tokens.len() == MOST_TOKENS {
+            return Err(format!(
+                "it is too long: an expression has at most {MOST_TOKENS} numbers, names and signs"
+            ));
+        }
         let (token, after) = rest.split_at(length);
         tokens.push(token);
         rest = after.trim_start();
@@ -90,22 +104,28 @@ impl<'t> Parser<'t> {
         })
     }
 
-    fn choice(&mut self) -> Result<Node, String> {
+    /// What `read` reads, one level deeper.
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, String>) -> Result<T, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err("it is nested too deeply".to_owned());
         }
-        let condition = self.binary(0)?;
-        let found = if self.takes("?") {
-            let yes = self.choice()?;
-            self.expect(":", "`:`")?;
-            let no = self.choice()?;
-            Node::Choice(Box::new([condition, yes, no]))
-        } else {
-            condition
-        };
+        let found = read(self)?;
         self.depth -= 1;
         Ok(found)
+    }
+
+    fn choice(&mut self) -> Result<Node, String> {
+        self.deeper(|parser| {
+            let condition = parser.binary(0)?;
+            if !parser.takes("?") {
+                return Ok(condition);
+            }
+            let yes = parser.choice()?;
+            parser.expect(":", "`:`")?;
+            let no = parser.choice()?;
+            Ok(Node::Choice(Box::new([condition, yes, no])))
+        })
     }
 
     fn binary(&mut self, level: usize) -> Result<Node, String> {
@@ -127,12 +147,22 @@ impl<'t> Parser<'t> {
             signs.push(sign);
             self.at += 1;
         }
-        let inner = self.primary()?;
+        let inner = self.power()?;
         Ok(signs.into_iter().rev().fold(inner, |inner, sign| match sign {
             "-" => Node::Negative(Box::new(inner)),
             "!" => Node::Not(Box::new(inner)),
             _ => inner,
         }))
+    }
+
+    /// A power binds more tightly than a sign before it, and less tightly than one after it, as in Python.
+    fn power(&mut self) -> Result<Node, String> {
+        let base = self.primary()?;
+        if !self.takes("**") {
+            return Ok(base);
+        }
+        let exponent = self.deeper(Self::unary)?;
+        Ok(Node::Binary(Operator::Power, Box::new(base), Box::new(exponent)))
     }
 
     fn primary(&mut self) -> Result<Node, String> {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::{Parameters, Value};
-use gauntlet_worker::protocol::CaseRequest;
 use serde_json::Value as Json;
 
 /// Names with their meanings. Hyphens of a task's own names become underscores, since names in expressions have none.
@@ -18,20 +17,14 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// No names.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// The sizes and tensors of a case. Sizes are the numbers of the case's `sizes`, or of their `parameters` if there
-    /// are any.
-    pub fn of_case(case: &CaseRequest) -> Self {
+    /// The sizes and tensors of a case. Sizes are the numbers of `sizes`, or of their `parameters` if there are any.
+    pub fn of(sizes: &Json, inputs: &[TensorSpec], outputs: &[TensorSpec]) -> Self {
         let mut scope = Self {
-            inputs: case.inputs.clone(),
-            outputs: case.outputs.clone(),
+            inputs: inputs.to_vec(),
+            outputs: outputs.to_vec(),
             ..Self::default()
         };
-        let given = case.sizes.get("parameters").unwrap_or(&case.sizes);
+        let given = sizes.get("parameters").unwrap_or(sizes);
         for (name, value) in given.as_object().into_iter().flatten() {
             let name = name.replace('-', "_");
             match value {
@@ -129,23 +122,21 @@ pub(crate) mod tests {
 
     use super::*;
 
-    pub(crate) fn case() -> CaseRequest {
-        CaseRequest {
-            task: "rms-norm".to_owned(),
-            sizes: json!({ "rows": 7, "row-groups": 2, "epsilon": 0.5, "format": "f32", "causal": true }),
-            inputs: vec![
-                TensorSpec::new("x", DataType::F32, [7, 5]),
-                TensorSpec::new("weight", DataType::F32, [5]),
-            ],
-            constant: vec!["weight".to_owned()],
-            outputs: vec![TensorSpec::new("y", DataType::F32, [7, 5])],
-        }
+    fn sizes() -> Json {
+        json!({ "rows": 7, "row-groups": 2, "epsilon": 0.5, "format": "f32", "causal": true })
+    }
+
+    pub(crate) fn case() -> Scope {
+        let inputs = [
+            TensorSpec::new("x", DataType::F32, [7, 5]),
+            TensorSpec::new("weight", DataType::F32, [5]),
+        ];
+        Scope::of(&sizes(), &inputs, &[TensorSpec::new("y", DataType::F32, [7, 5])])
     }
 
     #[test]
     fn names_are_those_of_sizes_tensors_and_parameters() {
-        let scope = Scope::of_case(&case())
-            .with_parameters(&Parameters::new().with("WIDE", true).with("ROWS", 4_usize));
+        let scope = case().with_parameters(&Parameters::new().with("WIDE", true).with("ROWS", 4_usize));
         assert_eq!(
             [
                 scope.number("rows"),
@@ -166,11 +157,7 @@ pub(crate) mod tests {
 
     #[test]
     fn sizes_of_a_python_task_are_its_parameters() {
-        let python = CaseRequest {
-            sizes: json!({ "parameters": { "rows": 3 }, "seed": 9 }),
-            ..case()
-        };
-        let scope = Scope::of_case(&python);
+        let scope = Scope::of(&json!({ "parameters": { "rows": 3 }, "seed": 9 }), &[], &[]);
         assert_eq!((scope.number("rows"), scope.number("seed")), (Some(3), None));
     }
 }
