@@ -76,7 +76,7 @@ def test_an_unknown_activation_is_refused_with_those_that_there_are():
         "alpha: it belongs to silu, and the activation is gelu; leave it out",
         "limit: it is 0.0; give a positive number, or None for no limit",
         "down_bias: its shape is (6, 95); it must be (6, 96)",
-        "of token 0: there are 6 experts; give 0 to 5"[-40:],
+        "there are 6 experts; give 0 to 5, or -1 for none"[-40:],
         "expert_map: an expert is at 6, and 6 are given; give 0 to 5, or -1",
     ]
 
@@ -95,6 +95,48 @@ def test_a_mixture_of_experts_follows_the_definition(dtype):
     # What runs on a GPU, here on the CPU.
     routed = _routed.moe(*layer, None, "float32")
     torch.testing.assert_close(routed, exact, rtol=1e-5, atol=1e-6)
+
+
+OPTIONS = {"native": {}, "routed": {"activation": "gelu"}}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+@pytest.mark.parametrize("places", [None, [3, -1, 0, 1, 2, -1]])
+def test_padding_adds_nothing(device, options, places):
+    """Engines pad the experts of a token with -1."""
+    (hidden, ids, weights, *experts), _ = mixture(torch.float16)
+    ids[0, 1] = ids[4, 0] = -1
+    ids[7] = -1
+    # The same without padding: another expert, by no weight.
+    plain, none = ids.clamp(min=0), weights.masked_fill(ids < 0, 0.0)
+    ranks = {} if places is None else {"expert_map": torch.tensor(places, device=device)}
+    experts = experts if places is None else [nvfp4.Tensor(one.values[:4], one.scales[:4], one.tensor_scale[:4]) for one in experts]
+    on_device = [one.to(device) for one in experts]
+    found, expected = (
+        nvfp4.moe(hidden.to(device), own.to(device), by.to(device), *on_device, **ranks, **options, out_dtype=torch.float32)
+        for own, by in ((ids, weights), (plain, none))
+    )
+    torch.testing.assert_close(found, expected)
+    assert not found[7].any() and found[4].any()
+
+
+@pytest.mark.parametrize("wrong", [6, -2, 2**32, -(2**63)])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_an_id_that_stands_for_no_expert_is_an_error(wrong, options):
+    from gauntlet.nvfp4 import _routed
+
+    (hidden, ids, *others), _ = mixture(torch.float16)
+    expected = _routed.moe(hidden, ids, *others, None, "float32")
+    ids[3, 1] = wrong
+    for places in ({}, {"expert_map": torch.arange(6)}):
+        said = error(lambda: nvfp4.moe(hidden, ids, *others, **places, **options), ValueError)
+        assert f"{wrong} of token 3" in said and "give 0 to 5, or -1 for none" in said, said
+    # A GPU, whose steps run here on the CPU, cannot raise an error without a wait.
+    for places in (None, torch.arange(6)):
+        found = _routed.moe(hidden, ids, *others, places, "float32")
+        assert found[3].isnan().all()
+        assert torch.equal(torch.cat([found[:3], found[4:]]), torch.cat([expected[:3], expected[4:]]))
 
 
 def test_the_experts_of_all_ranks_add_up():
@@ -139,7 +181,8 @@ class TestOnHopper:
             assert found.dtype == expected.dtype
             # Both round once to the type of the result, and may differ in the last bit.
             rounding = torch.finfo(found.dtype).eps
-            torch.testing.assert_close(found, expected, rtol=rounding, atol=4 * rounding, msg=str((layer[1].shape, options)))
+            about = str((layer[1].shape, options))
+            torch.testing.assert_close(found, expected, rtol=rounding, atol=4 * rounding, equal_nan=True, msg=about)
 
         def spy(*sizes):
             taken.append(takes(*sizes))
@@ -153,7 +196,7 @@ class TestOnHopper:
             count = 1 + (turn + 7) % 8
             hidden = drawn(tokens, 96, seed=turn).to("cuda", dtype)
             weights = torch.rand(tokens, count, generator=generator).to("cuda", [torch.float32, dtype][turn % 2])
-            # Some ids stand for no expert.
+            # Some ids are padding, and some stand for no expert.
             ids = torch.randint(-1, 7, (tokens, count), generator=generator).to("cuda", [torch.int32, torch.int64][turn // 2 % 2])
             layer = hidden, ids, weights, *matrices
             for out_dtype in (None, torch.float32, torch.float16):

@@ -1,13 +1,13 @@
 //! A layer of a mixture of experts in one call: route, gather, both products of each expert, and the weighted sum.
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, Output, OutputFormat};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
 use thiserror::Error;
 
 use crate::engine::Engine;
 use crate::error::{BuildError, RunError};
 use crate::gemm::{FloatRows, GemmOperands, TokenRows, Weights};
-use crate::memory::Disjoint;
+use crate::memory::{Disjoint, output_for};
 
 /// The weights of one expert, which computes `(silu(x·gateᵀ) ∘ (x·upᵀ))·downᵀ`.
 #[derive(Debug, Clone, Copy)]
@@ -25,14 +25,17 @@ pub struct Expert<'a> {
 pub struct TopExperts<'a> {
     /// Experts of a token.
     pub count: usize,
-    /// Numbers of experts, `[tokens, count]`.
-    pub ids: &'a [i32],
+    /// Numbers of experts, `[tokens, count]`; [`NO_EXPERT`] fills a place and adds nothing, as engines pad.
+    pub ids: &'a [i64],
     /// What each expert's result is multiplied by, `[tokens, count]`.
     pub weights: &'a [f32],
     /// Where each number's expert is among those given, or −1 if it is elsewhere and adds nothing here; without a map the
     /// numbers are places.
-    pub map: Option<&'a [i32]>,
+    pub map: Option<&'a [i64]>,
 }
+
+/// The number that stands for no expert among a token's numbers, and for an expert elsewhere among the places of a map.
+pub const NO_EXPERT: i64 = -1;
 
 /// Why a layer cannot be computed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -50,12 +53,15 @@ pub enum MoeError {
         found: usize,
     },
     /// A number that stands for no expert.
-    #[error("expert {id} of token {token}: there are {experts}; give 0 to {}", experts.saturating_sub(1))]
+    #[error(
+        "expert {id} of token {token}: there are {experts}; give 0 to {}, or -1 for none",
+        experts.saturating_sub(1)
+    )]
     Expert {
         /// The token.
         token: usize,
         /// The number.
-        id: i32,
+        id: i64,
         /// How many experts there are.
         experts: usize,
     },
@@ -65,7 +71,7 @@ pub enum MoeError {
         /// The number.
         id: usize,
         /// Its place.
-        place: i32,
+        place: i64,
         /// How many experts are given.
         experts: usize,
     },
@@ -96,7 +102,7 @@ struct Sorted {
     sizes: Vec<usize>,
     /// The token of each row.
     tokens: Vec<usize>,
-    /// The row of each token and expert; none for experts that are elsewhere.
+    /// The row of each token and expert; none for experts that are elsewhere, and for padding.
     rows: Vec<Option<usize>>,
 }
 
@@ -178,7 +184,7 @@ impl Engine {
         }
         let schedule = self.recommend(&gemm);
         let problem = Operation::GroupedGemm(gemm);
-        let mut result = Output::poisoned(&problem);
+        let mut result = output_for(&problem)?;
         self.build(&problem, &schedule)?
             .run_gemm(&operands, &mut result)?;
         Ok(result.bytes)
@@ -237,7 +243,10 @@ impl Sorted {
         }
         let places = top.map.map(|map| places(map, experts)).transpose()?;
         let there = places.as_ref().map_or(experts, Vec::len);
-        let place = |(at, &id): (usize, &i32)| {
+        let place = |(at, &id): (usize, &i64)| {
+            if id == NO_EXPERT {
+                return Ok(None);
+            }
             let number = usize::try_from(id).ok().filter(|&id| id < there);
             let number = number.ok_or(MoeError::Expert {
                 token: at / top.count.max(1),
@@ -273,11 +282,11 @@ impl Sorted {
     }
 }
 
-/// The places of a map; none for −1.
-fn places(map: &[i32], experts: usize) -> Result<Vec<Option<usize>>, MoeError> {
-    let place = |(id, &place): (usize, &i32)| match usize::try_from(place) {
+/// The places of a map; none for experts elsewhere.
+fn places(map: &[i64], experts: usize) -> Result<Vec<Option<usize>>, MoeError> {
+    let place = |(id, &place): (usize, &i64)| match usize::try_from(place) {
         Ok(found) if found < experts => Ok(Some(found)),
-        Err(_) if place == -1 => Ok(None),
+        Err(_) if place == NO_EXPERT => Ok(None),
         _ => Err(MoeError::Place { id, place, experts }),
     };
     map.iter().enumerate().map(place).collect()

@@ -6,27 +6,28 @@
 // begin, and a second pass over the slots deals out the rows. There are no atomics: only one warp changes its counts, by one
 // lane for each expert.
 //
-// An id that stands for no expert, or for one that is elsewhere, gets no row, so whatever the ids are, nothing is written
-// outside of the results.
+// The id -1, which pads, and that of an expert elsewhere get no row. Other ids that stand for no expert get none either, but are
+// told apart, so that their tokens become NaN. Whatever the ids are, nothing is written outside of the results.
 #include "mixture.cuh"
 
 constexpr u32 THREADS = 1024, WARPS = THREADS / 32, ALL = ~0u;
-constexpr u32 ELSEWHERE = 0xFFFF;
+constexpr u32 ELSEWHERE = 0xFFFF, WRONG = 0xFFFE;     // in place of an expert
 // MOST_SLOTS and MOST_EXPERTS are defined by src/plan/mixture.rs.
-static_assert(MOST_SLOTS <= ELSEWHERE && MOST_EXPERTS <= THREADS, "rows have 16 bits, and each expert a thread");
+static_assert(MOST_SLOTS <= WRONG && MOST_EXPERTS <= THREADS, "rows have 16 bits, and each expert a thread");
 
 DEVICE long long load_index(const void* from, u32 index, u32 bytes) {
     return bytes == 8 ? ((const long long*)from)[index] : ((const int*)from)[index];
 }
 
-// The place of a slot's expert among those here, or ELSEWHERE.
+// The place of a slot's expert among those here, or ELSEWHERE, also for padding, or WRONG.
 DEVICE u32 expert_of(const ArrangeParameter& parameter, u32 slot) {
     long long id = load_index(parameter.ids, slot, parameter.id_bytes);
-    if (parameter.map_bytes != 0) {
-        if (id < 0 || id >= parameter.map_size) return ELSEWHERE;
+    if (parameter.map_bytes != 0 && id != -1) {
+        if (id < 0 || id >= parameter.map_size) return WRONG;
         id = load_index(parameter.expert_map, (u32)id, parameter.map_bytes);
     }
-    return id < 0 || id >= parameter.experts ? ELSEWHERE : (u32)id;
+    if (id == -1) return ELSEWHERE;
+    return id < 0 || id >= parameter.experts ? WRONG : (u32)id;
 }
 
 // The lanes with the same value as this one, of `bits` bits.
@@ -83,8 +84,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) arrange(const __grid_co
     for (u32 first = begin; first < end; first += 32) {
         u32 slot = first + lane, expert = slot < end ? expert_of(parameter, slot) : ELSEWHERE;
         if (slot < end) slot_experts[slot] = (u16)expert;
-        u32 lanes = lanes_with(expert == ELSEWHERE ? none : expert, bits);
-        if (expert != ELSEWHERE && (lanes & before_me) == 0) own[expert] += (u16)__popc(lanes);
+        u32 lanes = lanes_with(min(expert, none), bits);
+        if (expert < experts && (lanes & before_me) == 0) own[expert] += (u16)__popc(lanes);
         __syncwarp();
     }
     __syncthreads();
@@ -106,17 +107,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) arrange(const __grid_co
 
     for (u32 first = begin; first < end; first += 32) {
         u32 slot = first + lane, expert = slot < end ? slot_experts[slot] : ELSEWHERE;
-        u32 lanes = lanes_with(expert == ELSEWHERE ? none : expert, bits);
-        u32 before = expert == ELSEWHERE ? 0 : own[expert];
+        u32 lanes = lanes_with(min(expert, none), bits);
+        u32 before = expert < experts ? own[expert] : 0;
         __syncwarp();
-        if (expert != ELSEWHERE) {
+        if (expert < experts) {
             u32 place = before + __popc(lanes & before_me);
             parameter.rows[slot] = (int)place;
             parameter.tokens[place] = (int)(slot / parameter.slots_a_token);
             parameter.row_experts[place] = (int)expert;
             if ((lanes & before_me) == 0) own[expert] = (u16)(before + __popc(lanes));
         } else if (slot < end) {
-            parameter.rows[slot] = -1;
+            parameter.rows[slot] = expert == WRONG ? ROW_OF_WRONG : ROW_OF_NONE;
         }
         __syncwarp();
     }

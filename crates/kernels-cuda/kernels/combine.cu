@@ -3,7 +3,8 @@
 //
 // Products and sums are rounded to fp32 one by one. There are four sums, of every fourth expert, which are added from the
 // first to the last: this is the order of PyTorch's sum on a GPU (its vt0 of 4, in ATen/native/cuda/Reduce.cuh), so both ways
-// of computing a layer add up alike. An expert that is elsewhere counts as a result of 0, as it does there.
+// of computing a layer add up alike. An expert that is elsewhere counts as a result of 0, as it does there; an id that stands
+// for no expert as NaN, because no error can be reported from here.
 //
 // OUTPUT is the format of the results: see results.cuh.
 #include "mixture.cuh"
@@ -34,6 +35,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) combine(const __grid_const
     u32 token = blockIdx.x / parameter.blocks_a_token, columns = parameter.columns;
     u32 column = (blockIdx.x % parameter.blocks_a_token * THREADS + threadIdx.x) * 4;
     if (column >= columns) return;
+    const float nan = __uint_as_float(0x7FFFFFFF);
     u64 first = (u64)token * parameter.slots_a_token;
     float4 sums[SUMS]{};
     for (u32 slot = 0; slot < parameter.slots_a_token; slot += SUMS) {
@@ -45,6 +47,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) combine(const __grid_const
             if (slot + i >= parameter.slots_a_token) continue;
             int row = parameter.rows[first + slot + i];
             weights[i] = load_weight(parameter, first + slot + i);
+            if (row == ROW_OF_WRONG) results[i] = make_float4(nan, nan, nan, nan);
             if (row >= 0) results[i] = *(const float4*)(parameter.results + (u64)row * columns + column);
         }
 #pragma unroll

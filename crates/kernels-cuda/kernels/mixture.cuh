@@ -3,13 +3,16 @@
 #pragma once
 #include "ptx.cuh"
 
+// In place of the row of a slot: its expert is elsewhere, or it is padding; and its id stands for no expert.
+constexpr int ROW_OF_NONE = -1, ROW_OF_WRONG = -2;
+
 struct ArrangeParameter {
     const void* ids;            // [slots], the expert of each
     const void* expert_map;     // [map_size], the place of each expert among those here
     int* ends;                  // [experts], of each expert's rows
     int* tokens;                // [slots], the token of each row, or -1 for a row without one
     int* row_experts;           // [slots], the expert of each row, or 0 for a row without one
-    int* rows;                  // [slots], the row of each slot, or -1 if its expert is not here
+    int* rows;                  // [slots], the row of each slot, or one of the two above
     u32 slots, slots_a_token;
     u32 experts;                // that are here
     u32 map_size;

@@ -29,7 +29,7 @@ class Arrangement(NamedTuple):
     experts: torch.Tensor
     """``[slots]``, int32: the expert of each row; 0 behind the last end."""
     rows: torch.Tensor
-    """``[slots]``, int32: the row of each slot; -1 if its expert is elsewhere."""
+    """``[slots]``, int32: the row of each slot; -1 if its expert is elsewhere or there is none, -2 if its id stands for no expert."""
     tokens: torch.Tensor
     """``[slots, hidden]``: the tokens by rows; not defined behind the last end."""
     sizes: tuple[int, int, int, int]

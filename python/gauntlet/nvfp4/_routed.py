@@ -10,6 +10,10 @@ from gauntlet.nvfp4._activations import Activation
 from gauntlet.nvfp4._products import grouped_mm, on_gpu, swiglu_grouped_mm
 
 
+NO_EXPERT = -1
+"""The id of no expert, with which engines pad; and the place of an expert that is elsewhere."""
+
+
 class Biases(NamedTuple):
     """What is added to the sums of each product: ``[experts, intermediate]`` twice, and ``[experts, hidden]``."""
 
@@ -33,8 +37,8 @@ def moe(
     """`nvfp4.moe` by the grouped products; nothing here waits for the device. Everything fits.
 
     The steps around the products are kernels on a Hopper GPU, and PyTorch's operators elsewhere and for sizes that the kernels do
-    not take. Both add up in the same order. Rows of experts that are elsewhere, and of ids that stand for no expert, come behind all
-    others or nowhere. The products leave them undefined, and they add nothing.
+    not take. Both add up in the same order. Rows of experts that are elsewhere, and of padding, come behind all others or nowhere.
+    The products leave them undefined, and they add nothing. Tokens with an id that stands for no expert become NaN.
     """
     experts = gate.shape[0]
     result_dtype = getattr(torch, dtype)
@@ -73,27 +77,31 @@ class _Sorted(NamedTuple):
     experts: torch.Tensor
     order: torch.Tensor
     """``[slots]``: the slot of each row."""
-    is_here: torch.Tensor
-    """``[slots]``: whether the expert of each slot is here."""
+    instead: torch.Tensor
+    """``[slots]``: 0 for slots that add nothing, NaN for ids that stand for no expert, and 1 for slots whose expert is here."""
     tokens: torch.Tensor
 
     @classmethod
     def of(cls, hidden: torch.Tensor, topk_ids: torch.Tensor, expert_map: torch.Tensor | None, experts: int) -> _Sorted:
         ids = topk_ids.reshape(-1).long()
         if expert_map is not None:
-            is_known = (ids >= 0) & (ids < expert_map.shape[0])
-            ids = torch.where(is_known, expert_map.long()[ids.clamp(0, expert_map.shape[0] - 1)], -1)
+            known = expert_map.shape[0]
+            places = expert_map.long()[ids.clamp(0, known - 1)] if known else ids
+            is_known = (ids >= 0) & (ids < known)
+            ids = torch.where(is_known, places, torch.where(ids == NO_EXPERT, NO_EXPERT, experts))
         is_here = (ids >= 0) & (ids < experts)
+        instead = torch.where(is_here, 1.0, torch.where(ids == NO_EXPERT, 0.0, torch.nan))
         ids = torch.where(is_here, ids, experts)
         order = torch.argsort(ids, stable=True)
         numbers = torch.arange(experts, device=hidden.device)
         ends = torch.searchsorted(ids[order], numbers, right=True).to(torch.int32)
         gathered = hidden[order // topk_ids.shape[1]]
-        return cls(ends, ids[order].clamp(max=experts - 1), order, is_here, gathered)
+        return cls(ends, ids[order].clamp(max=experts - 1), order, instead, gathered)
 
     def combined(self, results: torch.Tensor, weights: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         rows = torch.empty_like(self.order)
         rows[self.order] = torch.arange(self.order.shape[0], device=self.order.device)
-        own = torch.where(self.is_here[:, None], results[rows], 0.0).view(*weights.shape, results.shape[1])
+        instead = self.instead[:, None]
+        own = torch.where(instead == 1, results[rows], instead).view(*weights.shape, results.shape[1])
         sums: torch.Tensor = (own * weights.float()[:, :, None]).sum(1)
         return sums.to(dtype)

@@ -1,7 +1,7 @@
 //! A layer of a mixture of experts against its definition in f64.
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_kernels_cpu::{Expert, FloatRows, MoeError, SimdPath, TopExperts};
+use gauntlet_kernels_cpu::{Expert, FloatRows, MoeError, NO_EXPERT, SimdPath, TopExperts};
 use gauntlet_operations::{FloatTensor, OutputFormat};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -14,7 +14,7 @@ const INTERMEDIATE: usize = 48;
 struct Layer {
     experts: Vec<[Nvfp4Tensor; 3]>,
     tokens: FloatTensor,
-    ids: Vec<i32>,
+    ids: Vec<i64>,
     weights: Vec<f32>,
     count: usize,
 }
@@ -42,7 +42,7 @@ impl Layer {
         // Few experts are busy: the product of two draws prefers low numbers.
         let ids = (0..tokens * count).map(|_| {
             let draw: f64 = generator.random::<f64>() * generator.random::<f64>();
-            (draw * experts.len() as f64) as i32
+            (draw * experts.len() as f64) as i64
         });
         Self {
             ids: ids.collect(),
@@ -64,7 +64,7 @@ impl Layer {
         simd: SimdPath,
         threads: usize,
         output: OutputFormat,
-        map: Option<&[i32]>,
+        map: Option<&[i64]>,
     ) -> Result<Vec<u8>, MoeError> {
         let given = map.map_or(self.experts.len(), |map| {
             map.iter().filter(|place| **place >= 0).count()
@@ -85,7 +85,7 @@ impl Layer {
     }
 
     /// By the definition; results between the products are rounded to the tokens' type, as the layer says.
-    fn expected(&self, place: impl Fn(i32) -> Option<usize>) -> Vec<f64> {
+    fn expected(&self, place: impl Fn(i64) -> Option<usize>) -> Vec<f64> {
         let product = |weights: &Nvfp4Tensor, x: &[f64]| -> Vec<f64> {
             let values = weights.dequantise_scaled();
             let rows = values.chunks_exact(weights.columns());
@@ -187,6 +187,28 @@ fn experts_elsewhere_add_nothing() {
     assert!(nowhere.unwrap().iter().all(|byte| *byte == 0));
 }
 
+/// Engines pad a token's experts with −1.
+#[test]
+fn padding_adds_nothing() {
+    let mut layer = Layer::drawn(OutputFormat::F32, 5, 6, 3, 9);
+    for padded in [1, 6, 7, 8] {
+        layer.ids[padded] = NO_EXPERT;
+    }
+    let own = |id: i64| usize::try_from(id).ok();
+    for map in [None, Some(&[0, 1, 2, 3, 4, 5][..])] {
+        let found = layer
+            .run_mapped(SimdPath::best(), 2, OutputFormat::F32, map)
+            .unwrap();
+        let error = error(&found, &layer.expected(own));
+        assert!(error < 1e-6, "{error:e}");
+        assert!(
+            found[2 * HIDDEN * 4..3 * HIDDEN * 4]
+                .iter()
+                .all(|byte| *byte == 0)
+        );
+    }
+}
+
 #[test]
 fn layers_without_tokens_are_empty() {
     let layer = Layer::drawn(OutputFormat::Bf16, 0, 4, 2, 1);
@@ -204,11 +226,12 @@ fn what_does_not_fit_is_named() {
         run(&layer, Some(&[0, 1, 4, -1])),
         "expert 2 is mapped to 4, and 3 are given; give 0 to 2, or -1"
     );
-    layer.ids[3] = -1;
-    assert_eq!(
-        run(&layer, None),
-        "expert -1 of token 1: there are 4; give 0 to 3"
-    );
+    for wrong in [-2, 4, 1 << 32] {
+        layer.ids[3] = wrong;
+        let expected = format!("expert {wrong} of token 1: there are 4; give 0 to 3, or -1 for none");
+        assert_eq!(run(&layer, None), expected);
+        assert_eq!(run(&layer, Some(&[0, 1, 2, 3])), expected);
+    }
     layer.weights.pop();
     assert_eq!(
         run(&layer, None),

@@ -53,7 +53,8 @@ impl Queue {
     /// Puts two launches on the stream that sort the tokens of a mixture of experts by their experts, those of one expert in their
     /// order, and copy them in this order. Nothing waits for the device; the call may be captured.
     ///
-    /// Ids that stand for no expert, and those of experts that are elsewhere, get no row.
+    /// The id -1, and those of experts that are elsewhere, get no row; other ids that stand for no expert are marked among the rows,
+    /// so that [`combine`](Self::combine) makes their tokens NaN.
     ///
     /// # Errors
     /// If an address is null or not aligned, the mixture is for another GPU, or the driver reports an error.

@@ -16,6 +16,11 @@ pub const MOST_EXPERTS: usize = 1024;
 /// Most experts of a token. Up to here PyTorch adds them up in the order of `combine.cu`; beyond, its order depends on sizes.
 pub const MOST_EXPERTS_A_TOKEN: usize = 32;
 
+/// In place of the row of a slot whose expert is elsewhere, or which is padding: it adds nothing.
+pub const ROW_OF_NONE: i32 = -1;
+/// In place of the row of a slot whose id stands for no expert: its token becomes NaN.
+pub const ROW_OF_WRONG: i32 = -2;
+
 /// Threads of the kernel that sorts.
 const SORTING_THREADS: usize = 1024;
 /// Threads of the two others; each moves or makes this many bytes or columns.
@@ -83,7 +88,7 @@ pub struct ArrangeBuffers {
     pub tokens: u64,
     /// Result: the expert of each row, `i32` `[slots]`; 0 for the rows behind the last end.
     pub row_experts: u64,
-    /// Result: the row of each slot, `i32` `[slots]`; -1 if its expert is not here.
+    /// Result: the row of each slot, `i32` `[slots]`, or [`ROW_OF_NONE`] or [`ROW_OF_WRONG`].
     pub rows: u64,
     /// Result: the tokens by rows, `[slots, hidden]`; rows behind the last end are not written.
     pub gathered: u64,

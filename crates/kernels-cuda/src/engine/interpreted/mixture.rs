@@ -83,22 +83,31 @@ impl Case {
         }
     }
 
-    /// Where a slot's expert is here.
-    fn expert(&self, slot: usize) -> Option<usize> {
-        let id = usize::try_from(self.ids[slot]).ok()?;
-        let id = match &self.map {
-            Some(map) => usize::try_from(*map.get(id)?).ok()?,
-            None => id,
+    /// Where a slot's expert is here, or what its row is instead.
+    fn expert(&self, slot: usize) -> Result<usize, i32> {
+        let place = match (self.ids[slot], &self.map) {
+            (-1, _) => -1,
+            (id, None) => id,
+            (id, Some(map)) => {
+                let place = usize::try_from(id).ok().and_then(|id| map.get(id));
+                *place.ok_or(mixture::ROW_OF_WRONG)?
+            }
         };
-        (id < self.shape.experts).then_some(id)
+        match usize::try_from(place) {
+            Ok(place) if place < self.shape.experts => Ok(place),
+            _ if place == -1 => Err(mixture::ROW_OF_NONE),
+            _ => Err(mixture::ROW_OF_WRONG),
+        }
     }
 
     /// Ends, tokens and experts of rows, and rows of slots.
     fn expected(&self) -> [Vec<i32>; 4] {
         let (mut ends, mut tokens, mut experts) = (Vec::new(), Vec::new(), Vec::new());
-        let mut rows = vec![-1; self.ids.len()];
+        let mut rows: Vec<i32> = (0..self.ids.len())
+            .map(|slot| self.expert(slot).err().unwrap_or_default())
+            .collect();
         for expert in 0..self.shape.experts {
-            for slot in (0..self.ids.len()).filter(|&slot| self.expert(slot) == Some(expert)) {
+            for slot in (0..self.ids.len()).filter(|&slot| self.expert(slot) == Ok(expert)) {
                 rows[slot] = tokens.len() as i32;
                 tokens.push((slot / self.shape.experts_a_token) as i32);
                 experts.push(expert as i32);
@@ -163,7 +172,7 @@ impl Case {
 /// Ids that stand for an expert, mostly.
 fn drawn(generator: &mut ChaCha8Rng, experts: usize) -> i64 {
     match generator.random_range(0..12) {
-        0 => [-1, i64::from(i32::MIN), experts as i64, i64::from(i32::MAX)][generator.random_range(0..4)],
+        0 => [-1, -2, i64::from(i32::MIN), experts as i64, i64::from(i32::MAX)][generator.random_range(0..5)],
         _ => generator.random_range(0..experts as i64),
     }
 }
@@ -308,7 +317,7 @@ fn results_are_added_up_in_their_order() {
                 .map(|_| rounded(generator.random_range(-1.0..1.0), weight_format))
                 .collect();
             let rows: Vec<i32> = (0..slots)
-                .map(|_| generator.random_range(-1..slots as i32))
+                .map(|_| generator.random_range(mixture::ROW_OF_WRONG..slots as i32))
                 .collect();
             let mut memory = Memory::new();
             let buffers = CombineBuffers {
@@ -325,16 +334,28 @@ fn results_are_added_up_in_their_order() {
                     .map(|index| at / hidden * experts_a_token + index)
                     .map(|slot| match usize::try_from(rows[slot]) {
                         Ok(row) => (weights[slot], results[row * hidden + at % hidden]),
+                        Err(_) if rows[slot] == mixture::ROW_OF_WRONG => (weights[slot], f32::NAN),
                         Err(_) => (weights[slot], 0.0),
                     })
                     .collect();
                 summed(&terms)
             };
             let sums: Vec<f32> = (0..tokens * hidden).map(sum).collect();
-            assert!(
-                memory.contents(buffers.output).unwrap() == encode(&sums, output),
-                "{shape:?} in {output}, weights in {weight_format}"
+            let of = |bytes: &[u8]| FloatTensor {
+                bytes: bytes.to_vec(),
+                ..FloatTensor::round(output, 1, sums.len(), &sums)
+            };
+            let (found, expected) = (
+                of(memory.contents(buffers.output).unwrap()),
+                of(&encode(&sums, output)),
             );
+            for at in 0..sums.len() {
+                let [found, expected] = [found.get(at), expected.get(at)];
+                assert!(
+                    found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan(),
+                    "{found} instead of {expected} at {at} of {shape:?} in {output}, weights in {weight_format}"
+                );
+            }
         }
     }
 }
