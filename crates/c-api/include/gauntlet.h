@@ -4,6 +4,9 @@
  * Every object is created, used and destroyed by the functions below. A function that can fail returns a
  * gauntlet_status; gauntlet_error() then says in words what is wrong and what to do. Nothing here aborts the process.
  *
+ * After fork(), the child may use engines, matrices and plans of the CPU that the parent made, but no plan that another
+ * thread of the parent was running. What belongs to a GPU is for the process that made it alone.
+ *
  * An NVFP4 matrix has e2m1 values, two a byte, low nibble first, [rows, columns / 2]; one e4m3 scale for each 16 values
  * along a row, [rows, columns / 16]; and one float scale for the whole matrix.
  */

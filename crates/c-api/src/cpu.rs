@@ -5,15 +5,15 @@ use std::ffi::c_void;
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_kernels_cpu::{
     BuildError, Engine, EngineError, EngineOptions, FloatRows, GemmOperands, Kernel, RunError, TokenRows,
-    Weights,
+    Weights, output_for,
 };
 use gauntlet_operations::{
     Attention, AttentionInputs, GemmShape, GroupedGemm, HeadTensor, Inputs, Operation, Output, Scaling,
-    Sequence, TokenFormat,
+    Sequence, TokenFormat, check_heads,
 };
 
 use crate::matrix::Matrix;
-use crate::status::{Failure, Status, destroy, elements, guarded, hand_over, null, product, reference};
+use crate::status::{Failure, Status, destroy, elements, guarded, hand_over, null, reference};
 use crate::words;
 
 /// `gauntlet_plan`.
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn gauntlet_plan_attention(
         let engine = unsafe { reference(engine, "engine") }?;
         // SAFETY: the caller promises sizes.
         let sizes = unsafe { reference(sizes, "attention") }?;
-        product(&[sizes.batch, sizes.heads.max(sizes.kv_heads)])?;
+        check_heads(sizes.batch, sizes.heads).map_err(Failure::argument)?;
         let attention = Attention {
             sequences: vec![
                 Sequence {
@@ -320,10 +320,11 @@ unsafe fn run_gemm(
             b2: second.as_ref().map(|second| Weights::Tensor(second[group])),
         })
         .collect();
-    let mut result = Output::poisoned(&plan.operation);
+    let mut result = result_for(&plan.operation, output, output_bytes)?;
     plan.kernel.run_gemm(&operands, &mut result).map_err(failed)?;
     // SAFETY: the caller promises `output_bytes` of writable memory.
-    unsafe { write(&result, output, output_bytes) }
+    unsafe { write(&result, output) };
+    Ok(())
 }
 
 /// # Safety
@@ -372,10 +373,11 @@ pub unsafe extern "C" fn gauntlet_run_attention(
             })
         };
         inputs.validate(&plan.operation).map_err(Failure::argument)?;
-        let mut result = Output::poisoned(&plan.operation);
+        let mut result = result_for(&plan.operation, output, output_bytes)?;
         plan.kernel.run(&inputs, &mut result).map_err(failed)?;
         // SAFETY: the caller promises `output_bytes` of writable memory.
-        unsafe { write(&result, output, output_bytes) }
+        unsafe { write(&result, output) };
+        Ok(())
     })
 }
 
@@ -422,16 +424,17 @@ unsafe fn heads(
 
 fn failed(error: RunError) -> Failure {
     match error {
-        RunError::OutOfMemory(_) => Failure(Status::OutOfMemory, error.to_string()),
+        RunError::OutOfMemory(_) | RunError::Result { .. } | RunError::Spawn { .. } => {
+            Failure(Status::OutOfMemory, error.to_string())
+        }
         RunError::Plan(error) => refused(error),
         error @ RunError::Mismatch { .. } => Failure::argument(error),
     }
 }
 
-/// # Safety
-/// `place` must be null or point to `bytes` bytes of writable memory.
-unsafe fn write(result: &Output, place: *mut c_void, bytes: usize) -> Result<(), Failure> {
-    let needed = result.bytes.len();
+/// Memory for a plan's result, once its place in the caller's memory is checked.
+fn result_for(operation: &Operation, place: *mut c_void, bytes: usize) -> Result<Output, Failure> {
+    let needed = operation.output_bytes();
     if bytes != needed {
         return Err(Failure::argument(format!(
             "output_bytes = {bytes}: the result takes {needed}; gauntlet_plan_output_bytes says so"
@@ -440,9 +443,14 @@ unsafe fn write(result: &Output, place: *mut c_void, bytes: usize) -> Result<(),
     if needed > 0 && place.is_null() {
         return Err(null("output"));
     }
-    if needed > 0 {
+    output_for(operation).map_err(failed)
+}
+
+/// # Safety
+/// `place` must be the one that [`result_for`] checked, of as many writable bytes as it got.
+unsafe fn write(result: &Output, place: *mut c_void) {
+    if !result.bytes.is_empty() {
         // SAFETY: it is not null, the caller promises that many writable bytes, and the result is memory of its own.
-        unsafe { std::ptr::copy_nonoverlapping(result.bytes.as_ptr(), place.cast(), needed) };
+        unsafe { std::ptr::copy_nonoverlapping(result.bytes.as_ptr(), place.cast(), result.bytes.len()) };
     }
-    Ok(())
 }

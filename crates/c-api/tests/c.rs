@@ -53,7 +53,7 @@ fn compiled(language: &[&str], source: &Path, program: &Path) -> Option<bool> {
     let mut compiler = Command::new("cc");
     compiler
         .args(language)
-        .args(["-Wall", "-Wextra", "-Werror", "-pedantic"]);
+        .args(["-Wall", "-Wextra", "-Werror", "-pedantic", "-pthread"]);
     compiler.arg("-I").arg(crate_folder.join("include")).arg(source);
     compiler.arg("-L").arg(&libraries).args(["-lgauntlet", "-ldl"]);
     compiler
@@ -68,7 +68,9 @@ fn ran(name: &str) -> Option<Output> {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
-    let Some(is_compiled) = compiled(&["-std=c11"], &source, &program) else {
+    // The interface is plain C11; the programs also use POSIX.
+    let language = ["-std=c11", "-D_POSIX_C_SOURCE=200809L"];
+    let Some(is_compiled) = compiled(&language, &source, &program) else {
         println!("skipped: there is no `cc`");
         return None;
     };
@@ -85,6 +87,31 @@ fn a_c_program_uses_the_kernels() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(String::from_utf8(output.stdout).unwrap(), EXPECTED);
+}
+
+const LIMITS: &str = "\
+1 2147483648 sequences of 1 heads are more than 1048576 heads in all; split the problem
+1 18446744073709551615 sequences of 1 heads are more than 1048576 heads in all; split the problem
+1 2147483648 sequences of 0 heads are more than 1048576 heads in all; split the problem
+1 1 sequences of 4611686018427387904 heads are more than 1048576 heads in all; split the problem
+0 \n\
+1 of 274877906944 bytes
+3 the result has 274877906944 byte
+fork: exit 0
+fork beside a call: exit 0
+fork beside a call: exit 0
+fork beside a call: exit 0
+fork beside a call: exit 0
+fork beside a call: exit 0
+parent 0
+";
+
+#[test]
+fn nothing_that_a_program_passes_ends_it_and_forked_children_compute() {
+    let Some(output) = ran("limits") else { return };
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), LIMITS, "{said}");
+    assert!(output.status.success(), "{said}");
 }
 
 #[test]

@@ -14,11 +14,6 @@ use crate::prepared::Builder;
 use crate::recommend;
 use crate::simd::{Instructions, SimdPath};
 
-/// An upper limit on the threads; no machine has this many processors. Each thread needs several memory mappings. Near
-/// the system's limit a thread can get its stack but not its signal stack, and then aborts the process instead of
-/// returning an error.
-const MOST_THREADS: usize = 4096;
-
 /// The threads and instructions that an engine uses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EngineOptions {
@@ -38,6 +33,13 @@ pub struct Engine {
     instructions: Instructions,
 }
 
+impl EngineOptions {
+    /// An upper limit on the threads; no machine has this many processors. Each thread needs several memory mappings. Near
+    /// the system's limit a thread can get its stack but not its signal stack, and then aborts the process instead of
+    /// returning an error.
+    pub const MOST_THREADS: usize = 4096;
+}
+
 impl Engine {
     /// Starts the threads.
     ///
@@ -48,16 +50,15 @@ impl Engine {
         let instructions = Instructions::detect(options.simd.unwrap_or_else(SimdPath::best))?;
         let threads = match options.threads {
             Some(0) => return Err(EngineError::NoThreads),
-            Some(threads @ ..=MOST_THREADS) => threads,
+            Some(threads @ ..=EngineOptions::MOST_THREADS) => threads,
             Some(threads) => {
                 return Err(EngineError::TooManyThreads {
                     threads,
-                    most: MOST_THREADS,
+                    most: EngineOptions::MOST_THREADS,
                 });
             }
-            None => {
-                std::thread::available_parallelism().map_or(1, |there| usize::from(there).min(MOST_THREADS))
-            }
+            None => std::thread::available_parallelism()
+                .map_or(1, |there| usize::from(there).min(EngineOptions::MOST_THREADS)),
         };
         let processors = options.pinned.then(|| Processors::allowed(threads)).flatten();
         let pool = Pool::new(threads, processors.as_ref())

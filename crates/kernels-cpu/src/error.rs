@@ -127,6 +127,18 @@ pub enum RunError {
     /// The workspace of this call cannot be allocated.
     #[error(transparent)]
     OutOfMemory(#[from] OutOfMemory),
+    /// There is no memory for the result.
+    #[error("the result has {bytes} bytes, for which there is no memory; use smaller sizes")]
+    Result {
+        /// Its size.
+        bytes: usize,
+    },
+    /// This process was forked, and the threads that it has to start again cannot be started.
+    #[error("cannot start the {threads} threads of the engine again after a fork; make an engine with fewer")]
+    Spawn {
+        /// Threads of the engine.
+        threads: usize,
+    },
 }
 
 /// The operands belong to the other kernel family.

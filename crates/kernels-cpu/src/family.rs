@@ -65,6 +65,14 @@ pub(crate) trait Plan: Sized {
     }
 }
 
+/// The last of the parts that begins at or before a tile, which is the one that holds it: a part without tiles begins where the
+/// next one does. The first begins at 0.
+pub(crate) fn last_begun<P>(parts: &[P], first_tile: impl Fn(&P) -> usize, tile: usize) -> usize {
+    parts
+        .partition_point(|part| first_tile(part) <= tile)
+        .saturating_sub(1)
+}
+
 /// Refuses more tiles than the tables may hold.
 pub(crate) fn limit_tiles(tiles: usize) -> Result<(), BuildError> {
     if tiles > TILE_LIMIT {

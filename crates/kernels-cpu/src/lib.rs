@@ -55,7 +55,7 @@
 //! | epilogue | direct: each row of a register block is scaled, rounded and stored to its row of the output. Staged: the tile is finished in a buffer, then whole rows are written by non-temporal stores (plain copies on the portable path) |
 //! | roles | unified: every thread packs and multiplies. Specialised: a quarter of the threads, at least one, only packs the streamed operand; the others only multiply. Needs two threads |
 //! | order | per-tile: one pass, ended by a barrier, for each wave of as many tiles as there are multiplying threads. Static: one pass, in which each thread takes a contiguous share. Sorted: the most expensive tile first, to the thread with the least work. Dynamic: from a shared counter |
-//! | lookup | how the number of a tile is converted to group and position: linear walks the groups, precomputed reads a table |
+//! | lookup | how the number of a tile is converted to group and position: linear searches the groups, precomputed reads a table |
 //! | setup | per-call: plan, tables and buffers are made and freed in each call. Once: when the kernel is built |
 //! | swap-ab | the weights (attention: the keys) become the rows of tile and register block, the tokens (queries) the columns; the result is transposed back. With AMX, weights as rows need no transposition while they are packed |
 //! | split-k | splits the steps along K (keys) into that many contiguous parts, which are computed as tiles of their own and reduced in order in a separate pass |
@@ -77,6 +77,7 @@ mod engine;
 mod epilogue;
 mod error;
 mod family;
+mod fork;
 mod futex;
 mod gemm;
 mod kernel;
@@ -92,9 +93,10 @@ mod simd;
 pub use calibration::{CalibrationError, CalibrationFigure};
 pub use engine::{Engine, EngineOptions};
 pub use error::{BuildError, EngineError, RunError};
+pub use fork::PerProcess;
 pub use gemm::{FloatRows, GemmOperands, PackedWeights, TokenRows, Weights};
 pub use kernel::Kernel;
-pub use memory::{OutOfMemory, available_bytes};
-pub use moe::{Expert, MoeError, TopExperts};
+pub use memory::{OutOfMemory, available_bytes, output_for};
+pub use moe::{Expert, MoeError, NO_EXPERT, TopExperts};
 pub use prepared::{Phases, Resources, RunTimes};
 pub use simd::{SimdError, SimdPath};

@@ -3,8 +3,11 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use gauntlet_operations::{Operation, Output};
 use sysinfo::{MemoryRefreshKind, System};
 use thiserror::Error;
+
+use crate::error::RunError;
 
 /// The size of a cache line, and of the widest vector.
 const ALIGNMENT: usize = 64;
@@ -40,6 +43,22 @@ pub fn available_bytes() -> usize {
         .map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
     let available = system.available_memory().min(container);
     usize::try_from(available / 10 * 9).unwrap_or(usize::MAX)
+}
+
+/// Results up to this size are not compared with the free memory, which takes longer than the smallest calls.
+const SMALL_RESULT: usize = 64 << 20;
+
+/// A result to be computed, in which every element is NaN.
+///
+/// # Errors
+/// If there is no memory for it.
+pub fn output_for(problem: &Operation) -> Result<Output, RunError> {
+    let bytes = problem.output_bytes();
+    let refused = RunError::Result { bytes };
+    if bytes > SMALL_RESULT && bytes > available_bytes() {
+        return Err(refused);
+    }
+    Output::try_poisoned(problem).map_err(|_| refused)
 }
 
 /// f32 values, aligned to a cache line and initialised to zero.
@@ -137,6 +156,8 @@ impl<'a, T> Disjoint<'a, T> {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_operations::{Form, GroupedGemm};
+
     use super::*;
 
     #[test]
@@ -146,6 +167,24 @@ mod tests {
             assert_eq!(buffer.values().len(), length);
             assert_eq!(buffer.values_mut().as_ptr().align_offset(ALIGNMENT), 0);
             assert!(buffer.values().iter().all(|value| *value == 0.0));
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the system")]
+    fn results_without_memory_are_refused() {
+        let problem = |m, n| Operation::GroupedGemm(GroupedGemm::new(Form::Plain, [[m, n, 16]]));
+        assert_eq!(
+            output_for(&problem(3, 5)).unwrap(),
+            Output::poisoned(&problem(3, 5))
+        );
+        // More than there is, and more than can be addressed.
+        for rows in [1 << 46, 1 << 54] {
+            let bytes = rows * 2;
+            assert_eq!(
+                output_for(&problem(rows, 1)).unwrap_err(),
+                RunError::Result { bytes }
+            );
         }
     }
 

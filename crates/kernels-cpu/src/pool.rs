@@ -13,13 +13,24 @@ use std::time::Duration;
 
 use crate::affinity::{self, Processors};
 use crate::barrier::{Aborted, Barrier, Signal};
+use crate::fork::PerProcess;
 
 /// How long a thread spins before it sleeps: about the time that waking it takes.
 const AWAKE: Duration = Duration::from_micros(50);
 
-/// Persistent threads that run one job at a time; the caller is thread 0.
+/// Persistent threads that run one job at a time; the caller is thread 0. A forked child starts threads of its own.
 #[derive(Debug)]
 pub(crate) struct Pool {
+    threads: usize,
+    processors: Option<Processors>,
+    /// How long a thread spins before it sleeps.
+    awake: Duration,
+    crew: PerProcess<Crew>,
+}
+
+/// The threads of one process.
+#[derive(Debug)]
+struct Crew {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
     /// Held during a launch, so that launches from several callers queue up.
@@ -66,43 +77,29 @@ impl Pool {
     }
 
     fn awake_for(threads: usize, processors: Option<&Processors>, awake: Duration) -> std::io::Result<Self> {
-        let count = u32::try_from(threads).map_err(std::io::Error::other)?;
-        let shared = Arc::new(Shared {
-            start: Signal::default(),
-            job: AtomicPtr::default(),
-            barrier: Barrier::new(count, awake),
-            running: AtomicU32::new(0),
-            done: Signal::default(),
-            panic: Mutex::new(None),
-            closing: AtomicBool::new(false),
-            caller: AtomicUsize::new(NOWHERE),
-        });
-        let mut pool = Self {
-            shared,
-            workers: Vec::new(),
-            launch: Mutex::new(()),
+        let pool = Self {
+            threads,
+            processors: processors.cloned(),
+            awake,
+            crew: PerProcess::new(),
         };
-        for thread in 1..threads {
-            let shared = Arc::clone(&pool.shared);
-            let processors = processors.cloned();
-            let work = move || {
-                if let Some(processors) = processors {
-                    // Pinning is an optimisation: an unpinned thread computes the same results.
-                    let _ = processors.pin(thread);
-                }
-                shared.serve(thread);
-            };
-            let worker = std::thread::Builder::new()
-                .name(format!("gauntlet-cpu-{thread}"))
-                .spawn(work)?;
-            pool.workers.push(worker);
-        }
+        pool.start()?;
         Ok(pool)
+    }
+
+    /// Starts the threads, unless they run already.
+    pub fn start(&self) -> std::io::Result<()> {
+        self.crew().map(drop)
+    }
+
+    fn crew(&self) -> std::io::Result<&Crew> {
+        self.crew
+            .get(|| Crew::new(self.threads, self.processors.as_ref(), self.awake))
     }
 
     /// Threads, the caller included.
     pub fn threads(&self) -> usize {
-        self.workers.len() + 1
+        self.threads
     }
 
     /// Runs `job` once on each thread, with the thread's number, and returns when all are done. If a thread panics, the
@@ -116,7 +113,67 @@ impl Pool {
 
     /// Like [`run`](Self::run), for a job of several passes: between passes each thread waits at the given barrier, and
     /// returns if the barrier is aborted.
+    ///
+    /// # Panics
+    /// If the threads of a forked child cannot be started; [`start`](Self::start) returns that as an error.
+    #[expect(
+        clippy::panic,
+        reason = "it is documented, and `start` comes before on all paths of a caller"
+    )]
     pub fn run_in_passes(&self, job: &(dyn Fn(usize, &Barrier) -> Result<(), Aborted> + Sync)) {
+        match self.crew() {
+            Ok(crew) => crew.run(job),
+            Err(error) => panic!("cannot start {} threads after a fork: {error}", self.threads),
+        }
+    }
+
+    /// Makes the threads sleep now instead of spinning for the next launch; that launch has to wake them.
+    pub fn rest(&self) {
+        self.run_in_passes(&|_, barrier| {
+            barrier.sleep_at_once();
+            Ok(())
+        });
+    }
+}
+
+impl Crew {
+    /// Starts `threads − 1` threads.
+    fn new(threads: usize, processors: Option<&Processors>, awake: Duration) -> std::io::Result<Self> {
+        let count = u32::try_from(threads).map_err(std::io::Error::other)?;
+        let shared = Arc::new(Shared {
+            start: Signal::default(),
+            job: AtomicPtr::default(),
+            barrier: Barrier::new(count, awake),
+            running: AtomicU32::new(0),
+            done: Signal::default(),
+            panic: Mutex::new(None),
+            closing: AtomicBool::new(false),
+            caller: AtomicUsize::new(NOWHERE),
+        });
+        let mut crew = Self {
+            shared,
+            workers: Vec::new(),
+            launch: Mutex::new(()),
+        };
+        for thread in 1..threads {
+            let shared = Arc::clone(&crew.shared);
+            let processors = processors.cloned();
+            let work = move || {
+                if let Some(processors) = processors {
+                    // Pinning is an optimisation: an unpinned thread computes the same results.
+                    let _ = processors.pin(thread);
+                }
+                shared.serve(thread);
+            };
+            let worker = std::thread::Builder::new()
+                .name(format!("gauntlet-cpu-{thread}"))
+                .spawn(work)?;
+            crew.workers.push(worker);
+        }
+        Ok(crew)
+    }
+
+    fn run(&self, job: &(dyn Fn(usize, &Barrier) -> Result<(), Aborted> + Sync)) {
         let _launch = lock(&self.launch);
         let shared = &*self.shared;
         let job = Job(job);
@@ -141,17 +198,9 @@ impl Pool {
             resume_unwind(payload);
         }
     }
-
-    /// Makes the threads sleep now instead of spinning for the next launch; that launch has to wake them.
-    pub fn rest(&self) {
-        self.run_in_passes(&|_, barrier| {
-            barrier.sleep_at_once();
-            Ok(())
-        });
-    }
 }
 
-impl Drop for Pool {
+impl Drop for Crew {
     fn drop(&mut self) {
         self.shared.closing.store(true, Ordering::Relaxed);
         self.shared.start.raise();
@@ -172,7 +221,7 @@ impl Shared {
             if self.closing.load(Ordering::Relaxed) {
                 return;
             }
-            // SAFETY: the pointer was stored before the launch was raised. `Pool::run_in_passes` keeps the job alive
+            // SAFETY: the pointer was stored before the launch was raised. `Crew::run` keeps the job alive
             // until this thread has decremented `running` below: it cannot unwind earlier, because panics of its own
             // share are caught too. The closure is `Sync`.
             let job = unsafe { &*self.job.load(Ordering::Relaxed) };
@@ -333,7 +382,7 @@ mod tests {
         for _ in 0..3 {
             pool.run(&|_| {});
             pool.rest();
-            while pool.shared.start.sleepers() < 2 {
+            while pool.crew().unwrap().shared.start.sleepers() < 2 {
                 std::thread::yield_now();
             }
         }

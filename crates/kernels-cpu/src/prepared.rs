@@ -141,6 +141,10 @@ impl<P: Plan> Prepared<P> {
         output: &mut Output,
     ) -> Result<RunTimes, RunError> {
         let start = Instant::now();
+        let pool = &self.builder.pool;
+        pool.start().map_err(|_| RunError::Spawn {
+            threads: pool.threads(),
+        })?;
         let mut fresh;
         let ready = match &mut self.ready {
             Some(ready) => ready,

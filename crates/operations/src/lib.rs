@@ -31,7 +31,7 @@ pub use output::{Output, OutputError};
 pub use schedule::Schedule;
 pub use storage::StorageError;
 pub use tokens::{FloatTensor, Tokens};
-pub use validate::{MAX_HEAD_SIZE, OperationError};
+pub use validate::{MAX_HEAD_SIZE, OperationError, check_heads};
 pub use words::{
     Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Maps, Order, Packing, Roles, Scores, Setup,
     Tile, Values,

@@ -1,5 +1,7 @@
 //! The result of a problem, as the bytes a kernel wrote.
 
+use std::collections::TryReserveError;
+
 use half::{bf16, f16};
 use thiserror::Error;
 
@@ -53,6 +55,18 @@ impl Output {
         // 0xFF in every byte is a NaN in all three formats.
         let bytes = vec![0xFF; problem.output_bytes()];
         Self { format, parts, bytes }
+    }
+
+    /// As [`poisoned`](Self::poisoned), for problems that may have no place in memory.
+    ///
+    /// # Errors
+    /// If the elements cannot be allocated.
+    pub fn try_poisoned(problem: &Operation) -> Result<Self, TryReserveError> {
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(problem.output_bytes())?;
+        bytes.resize(problem.output_bytes(), 0xFF);
+        let (parts, format) = (problem.parts(), problem.output_format());
+        Ok(Self { format, parts, bytes })
     }
 
     /// Makes every element NaN again.

@@ -99,6 +99,17 @@ impl Operation {
     }
 }
 
+/// Whether attention may have so many sequences of so many query heads: to be asked before a list of them is made.
+///
+/// # Errors
+/// If they are too many.
+pub fn check_heads(sequences: usize, heads: usize) -> Result<(), OperationError> {
+    match sequences.saturating_mul(heads.max(1)) {
+        0..=MAX_HEADS => Ok(()),
+        _ => Err(OperationError::TooManyHeads { sequences, heads }),
+    }
+}
+
 fn validate_gemm(gemm: &GroupedGemm) -> Result<(), OperationError> {
     if gemm.groups.is_empty() {
         return Err(OperationError::NoGroups);
@@ -114,7 +125,7 @@ fn validate_gemm(gemm: &GroupedGemm) -> Result<(), OperationError> {
         // One row at least, so that B alone is counted where there are none.
         total += count(|| format!("group {group}"), &[m.max(1), n, k, 4])?;
     }
-    within("all groups together".into(), total).map(drop)
+    within(|| "all groups together".into(), total).map(drop)
 }
 
 fn validate_attention(attention: &Attention) -> Result<(), OperationError> {
@@ -132,10 +143,7 @@ fn validate_attention(attention: &Attention) -> Result<(), OperationError> {
     if heads == 0 || kv_heads == 0 || !heads.is_multiple_of(kv_heads) {
         return Err(OperationError::Heads { heads, kv_heads });
     }
-    let sequences = attention.sequences.len();
-    if sequences.saturating_mul(heads) > MAX_HEADS {
-        return Err(OperationError::TooManyHeads { sequences, heads });
-    }
+    check_heads(attention.sequences.len(), heads)?;
     if head_size == 0 || head_size > MAX_HEAD_SIZE {
         return Err(OperationError::HeadSize { head_size });
     }
@@ -150,19 +158,19 @@ fn validate_attention(attention: &Attention) -> Result<(), OperationError> {
         let factors = [lengths.queries.max(1), lengths.keys, heads, head_size, 4];
         total += count(|| format!("sequence {sequence}"), &factors)?;
     }
-    within("all sequences together".into(), total).map(drop)
+    within(|| "all sequences together".into(), total).map(drop)
 }
 
 /// The approximate product of sizes, if it is within the limit.
 fn count(place: impl Fn() -> String, factors: &[usize]) -> Result<f64, OperationError> {
-    within(place(), factors.iter().map(|&factor| factor as f64).product())
+    within(place, factors.iter().map(|&factor| factor as f64).product())
 }
 
-fn within(place: String, count: f64) -> Result<f64, OperationError> {
+fn within(place: impl Fn() -> String, count: f64) -> Result<f64, OperationError> {
     if count <= MAX_COUNT {
         Ok(count)
     } else {
-        Err(OperationError::TooLarge { place })
+        Err(OperationError::TooLarge { place: place() })
     }
 }
 

@@ -1,7 +1,9 @@
 //! Attention on the CPU.
 
+use gauntlet_kernels_cpu::output_for;
 use gauntlet_operations::{
-    Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Operation, Output, Scaling, Sequence,
+    Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Operation, Scaling, Sequence,
+    check_heads,
 };
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -24,6 +26,7 @@ pub fn attention<'py>(
     causal: bool,
 ) -> PyResult<Bound<'py, PyArray1<u8>>> {
     let (batch, heads, kv_heads, queries, keys, head_size) = sizes;
+    check_heads(batch, heads).map_err(error::value)?;
     let format = operand_format(&words.0)?;
     let attention = Attention {
         sequences: vec![Sequence { queries, keys }; batch],
@@ -55,7 +58,7 @@ pub fn attention<'py>(
             operation.clone(),
             |engine| engine.recommend_attention(&attention),
             |kernel| {
-                let mut output = Output::poisoned(&operation);
+                let mut output = output_for(&operation).map_err(error::run)?;
                 kernel.run(&inputs, &mut output).map_err(error::run)?;
                 Ok(output.bytes)
             },

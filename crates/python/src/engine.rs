@@ -1,11 +1,14 @@
 //! The process's one engine: threads, and the kernels that were built last.
 
+use std::convert::Infallible;
 use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use gauntlet_kernels_cpu::{Engine, EngineOptions, Kernel};
+use gauntlet_kernels_cpu::{Engine, EngineOptions, Kernel, PerProcess};
 use gauntlet_operations::{Operation, Schedule};
 use lru::LruCache;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 
 use crate::error;
@@ -13,11 +16,13 @@ use crate::error;
 /// Kernels that stay ready, each with its workspace.
 const KERNELS: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
 
-static RUNNING: Mutex<Option<Running>> = Mutex::new(None);
+/// A forked child has one of its own: another thread of its parent's may have held the lock.
+static RUNNING: PerProcess<Mutex<Option<Running>>> = PerProcess::new();
+
+/// The threads that were asked for; 0 for one on each processor.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 struct Running {
-    /// The process whose threads these are: a forked child inherits the memory but not the threads.
-    process: u32,
     engine: Engine,
     kernels: LruCache<Operation, Kernel>,
 }
@@ -49,15 +54,13 @@ pub fn with_engine<T>(work: impl FnOnce(&Engine) -> PyResult<T>) -> PyResult<T> 
 }
 
 fn with_running<T>(work: impl FnOnce(&mut Running) -> PyResult<T>) -> PyResult<T> {
-    let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
-    let process = std::process::id();
-    if let Some(other) = running.take_if(|running| running.process != process) {
-        // Dropping it would wait for threads that this process does not have.
-        std::mem::forget(other);
-    }
+    let Ok(running) = RUNNING.get(|| Ok::<_, Infallible>(Mutex::default()));
+    let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
     match &mut *running {
         Some(running) => work(running),
-        none => work(none.insert(start(None)?)),
+        none => work(none.insert(start(
+            Some(THREADS.load(Ordering::Relaxed)).filter(|&threads| threads > 0),
+        )?)),
     }
 }
 
@@ -67,7 +70,6 @@ fn start(threads: Option<usize>) -> PyResult<Running> {
         ..EngineOptions::default()
     };
     Ok(Running {
-        process: std::process::id(),
         engine: Engine::new(options).map_err(error::engine)?,
         kernels: LruCache::new(KERNELS),
     })
@@ -81,10 +83,20 @@ pub fn threads(py: Python<'_>) -> PyResult<usize> {
 
 /// Sets the number of threads of the CPU kernels.
 #[pyfunction]
-pub fn set_threads(py: Python<'_>, threads: usize) -> PyResult<()> {
+pub fn set_threads(py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
+    let threads = match threads.extract::<usize>() {
+        Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
+            let most = EngineOptions::MOST_THREADS;
+            return Err(error::value(format!(
+                "threads: it is {threads}; give 1 to {most}"
+            )));
+        }
+        threads => threads?,
+    };
     error::detached(py, || {
         with_running(|running| {
             *running = start(Some(threads))?;
+            THREADS.store(threads, Ordering::Relaxed);
             Ok(())
         })
     })

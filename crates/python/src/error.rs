@@ -19,7 +19,10 @@ pub fn runtime(error: impl Display) -> PyErr {
 }
 
 pub fn engine(error: EngineError) -> PyErr {
-    runtime(error)
+    match error {
+        EngineError::NoThreads | EngineError::TooManyThreads { .. } => value(error),
+        error => runtime(error),
+    }
 }
 
 pub fn build(error: BuildError) -> PyErr {
@@ -34,7 +37,8 @@ pub fn build(error: BuildError) -> PyErr {
 pub fn run(error: RunError) -> PyErr {
     match error {
         RunError::Plan(error) => build(error),
-        RunError::OutOfMemory(_) => PyMemoryError::new_err(error.to_string()),
+        RunError::OutOfMemory(_) | RunError::Result { .. } => PyMemoryError::new_err(error.to_string()),
+        RunError::Spawn { .. } => runtime(error),
         error @ RunError::Mismatch { .. } => value(error),
     }
 }

@@ -1,8 +1,8 @@
 //! Grouped GEMM on the CPU.
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_kernels_cpu::{Expert, FloatRows, GemmOperands, TokenRows, TopExperts, Weights};
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, Output, OutputFormat, TokenFormat};
+use gauntlet_kernels_cpu::{Expert, FloatRows, GemmOperands, TokenRows, TopExperts, Weights, output_for};
+use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
@@ -144,7 +144,7 @@ fn product(
         operation.clone(),
         |engine| engine.recommend(&gemm),
         |kernel| {
-            let mut output = Output::poisoned(&operation);
+            let mut output = output_for(&operation).map_err(error::run)?;
             kernel.run_gemm(&operands, &mut output).map_err(error::run)?;
             Ok(output.bytes)
         },
@@ -171,11 +171,8 @@ pub fn moe<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u8>>> {
     let (format, output) = (float("hidden", dtypes.0)?, float("out_dtype", dtypes.1)?);
     let (elements, weights) = (elements.as_slice()?, weights.as_slice()?);
-    let ids = numbers(ids.as_slice()?);
-    let map = expert_map
-        .as_ref()
-        .map(|map| map.as_slice().map(numbers))
-        .transpose()?;
+    let ids = ids.as_slice()?;
+    let map = expert_map.as_ref().map(|map| map.as_slice()).transpose()?;
     let experts = [&*experts.0, &*experts.1, &*experts.2].map(|matrices| matrices.0.as_slice());
     let bytes = error::detached(py, || {
         let [gate, up, down] = experts;
@@ -188,19 +185,13 @@ pub fn moe<'py>(
         let tokens = FloatRows::new(format, [sizes.0, sizes.1], elements).map_err(error::run)?;
         let top = TopExperts {
             count: sizes.2,
-            ids: &ids,
+            ids,
             weights,
-            map: map.as_deref(),
+            map,
         };
         engine::with_engine(|engine| engine.moe(&tokens, &top, &experts, output).map_err(error::moe))
     })?;
     Ok(bytes.into_pyarray(py))
-}
-
-/// As 32-bit numbers; those that do not fit stand for no expert either way.
-fn numbers(numbers: &[i64]) -> Vec<i32> {
-    let number = |number: &i64| i32::try_from(*number).unwrap_or(i32::MIN);
-    numbers.iter().map(number).collect()
 }
 
 /// The format of a result by the name of its type.

@@ -10,7 +10,7 @@ use crate::attention::tiles;
 use crate::attention::work::{AttentionState, AttentionWork};
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
-use crate::family::{Operands, Plan, Setting, limit_tiles, share};
+use crate::family::{Operands, Plan, Setting, last_begun, limit_tiles, share};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
 use crate::simd::{Instructions, SIDE, Tiles};
 
@@ -42,7 +42,8 @@ pub(crate) struct AttentionPlan {
 #[derive(Debug)]
 struct Place {
     lengths: Sequence,
-    tiles: usize,
+    /// Tiles before this sequence.
+    first_tile: usize,
     blocks: usize,
     /// Query rows of all heads before this sequence.
     query_rows: usize,
@@ -133,7 +134,7 @@ impl AttentionPlan {
             let tiles = blocks.saturating_mul(problem.heads).saturating_mul(plan.split);
             plan.sequences.push(Place {
                 lengths: *lengths,
-                tiles,
+                first_tile: plan.tiles,
                 blocks,
                 query_rows,
                 key_rows,
@@ -144,25 +145,22 @@ impl AttentionPlan {
             limit_tiles(plan.tiles)?;
         }
         if schedule.lookup == Lookup::Precomputed {
-            plan.table = Some((0..plan.tiles).map(|index| plan.walk(index)).collect());
+            plan.table = Some((0..plan.tiles).map(|index| plan.search(index)).collect());
         }
         Ok(plan)
     }
 
-    /// Finds a tile: in the table, or by walking the sequences.
+    /// Finds a tile: in the table, or by a search among the sequences.
     pub fn find(&self, index: usize) -> AttentionTile {
         match &self.table {
             Some(table) => table[index],
-            None => self.walk(index),
+            None => self.search(index),
         }
     }
 
-    fn walk(&self, index: usize) -> AttentionTile {
-        let (mut sequence, mut within) = (0, index);
-        while within >= self.sequences[sequence].tiles {
-            within -= self.sequences[sequence].tiles;
-            sequence += 1;
-        }
+    fn search(&self, index: usize) -> AttentionTile {
+        let sequence = last_begun(&self.sequences, |place| place.first_tile, index);
+        let within = index - self.sequences[sequence].first_tile;
         let (block, slice) = (within / self.split, within % self.split);
         let blocks = self.sequences[sequence].blocks;
         AttentionTile {

@@ -11,7 +11,7 @@ use gauntlet_operations::{Form, GemmShape, GroupedGemm, Output, OutputFormat, To
 pub(crate) use self::side::Side;
 use crate::epilogue::Writer;
 use crate::error::{BuildError, RunError, expect_equal, wrong_family};
-use crate::family::{Operands, Plan, Setting, limit_tiles, share};
+use crate::family::{Operands, Plan, Setting, last_begun, limit_tiles, share};
 use crate::gemm::operands::{GemmOperands, Weights};
 use crate::gemm::work::{GemmState, GemmWork};
 use crate::memory::{AlignedBuffer, Disjoint, OutOfMemory};
@@ -52,7 +52,8 @@ pub(crate) struct GemmPlan {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub shape: GemmShape,
-    tiles: usize,
+    /// Tiles before this group.
+    first_tile: usize,
     token_blocks: usize,
     /// Steps along K.
     pub steps: usize,
@@ -154,7 +155,7 @@ impl GemmPlan {
             plan.add(shape)?;
         }
         if schedule.lookup == Lookup::Precomputed {
-            plan.table = Some((0..plan.tiles).map(|index| plan.walk(index)).collect());
+            plan.table = Some((0..plan.tiles).map(|index| plan.search(index)).collect());
         }
         Ok(plan)
     }
@@ -175,7 +176,7 @@ impl GemmPlan {
         let token_panel = self.blocks.panel_words(self.tokens.operand, chunks);
         self.groups.push(Group {
             shape: *shape,
-            tiles,
+            first_tile: self.tiles,
             token_blocks,
             steps,
             token_panel,
@@ -233,20 +234,17 @@ impl GemmPlan {
         group.resident + token_block * self.tokens.panels(self.tokens.extent) * group.token_panel
     }
 
-    /// Finds a tile: in the table, or by walking the groups.
+    /// Finds a tile: in the table, or by a search among the groups.
     pub fn find(&self, index: usize) -> GemmTile {
         match &self.table {
             Some(table) => table[index],
-            None => self.walk(index),
+            None => self.search(index),
         }
     }
 
-    fn walk(&self, index: usize) -> GemmTile {
-        let (mut group, mut within) = (0, index);
-        while within >= self.groups[group].tiles {
-            within -= self.groups[group].tiles;
-            group += 1;
-        }
+    fn search(&self, index: usize) -> GemmTile {
+        let group = last_begun(&self.groups, |group| group.first_tile, index);
+        let within = index - self.groups[group].first_tile;
         let (block, slice) = (within / self.split, within % self.split);
         let token_blocks = self.groups[group].token_blocks;
         GemmTile {
