@@ -162,6 +162,9 @@ def renamed(tensors, settings):
     (lambda tensors, settings: settings.update(quant_algo="FP8"),
      ["config.json: `quantization_config.quant_algo` is 'FP8'", "'NVFP4'", "quantise the model again"]),
     (lambda tensors, settings: settings.update(quant_method="gptq"), ["`quantization_config.quant_method` is 'gptq'"]),
+    (lambda tensors, settings: settings.update(quant_algo="NVFP4_AWQ"), ["`quantization_config.quant_algo` is 'NVFP4_AWQ'"]),
+    (exchanged(f"{UP}.weight_scale", lambda scale: torch.full_like(scale.view(torch.uint8), 0x7F).view(scale.dtype)),
+     [f"`{UP}`", "row 0, block 0", "NaN"]),
     (lambda tensors, settings: settings.update(group_size=32), ["`quantization_config.group_size` is 32", "16"]),
     (lambda tensors, settings: settings["ignore"].append(UP), [f"`{UP}` is quantised, and the configuration excludes it", "`ignore`"]),
 ])
@@ -173,6 +176,39 @@ def test_what_is_wrong_with_a_checkpoint_is_named(change, words, tmp_path):
     assert str(tmp_path) in said
     for word in words:
         assert word in said, said
+
+
+@pytest.mark.filterwarnings("error")
+def test_scales_of_the_other_layout_are_one_warning(tmp_path):
+    def change(tensors, settings):
+        for name in tensors:
+            if name.endswith("weight_scale_2"):
+                tensors[name] = 1 / tensors[name]
+
+    checkpoint("llama", "modelopt", tmp_path, change)
+    with pytest.warns(UserWarning, match=r"weights are as large as .* in model.layers.0.mlp.down_proj, .* 1 / found.tensor_scale.*`fill`") as warned:
+        nvfp4.load_checkpoint(model("llama"), tmp_path)
+    assert len(warned) == 1
+
+
+def test_nan_scales_of_zeros_can_be_read_as_zero(tmp_path):
+    def change(tensors, settings):
+        tensors[f"{UP}.weight"][3, :8] = 0
+        tensors[f"{UP}.weight_scale"].view(torch.uint8)[3, 0] = 0x7F
+
+    checkpoint("llama", "modelopt", tmp_path, change)
+    with pytest.raises(ValueError, match="`nan_scales_of_zeros` reads it as 0"):
+        nvfp4.load_checkpoint(model("llama"), tmp_path)
+    found = nvfp4.load_checkpoint(model("llama"), tmp_path, nan_scales_of_zeros=True).get_submodule(UP)
+    assert found.weight_scale.view(torch.uint8)[3, 0] == 0
+
+
+def test_a_layer_of_the_model_with_something_of_its_own_is_named(tmp_path):
+    checkpoint("llama", "modelopt", tmp_path)
+    other = model("llama")
+    other.get_submodule(UP).register_buffer("pre_quant_scale", torch.ones(256))
+    with pytest.raises(ValueError, match=f"model: `{UP}`: Linear has the tensor `pre_quant_scale`, which would be lost"):
+        nvfp4.load_checkpoint(other, tmp_path)
 
 
 def test_a_checkpoint_of_another_model_is_refused(tmp_path):

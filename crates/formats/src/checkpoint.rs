@@ -8,8 +8,9 @@
 //! | ModelOpt | `weight` | `weight_scale` | `weight_scale_2` | e2m1 × e4m3 × `weight_scale_2` |
 //! | compressed-tensors | `weight_packed` | `weight_scale` | `weight_global_scale` | e2m1 × e4m3 / `weight_global_scale` |
 //!
-//! The names of a layer's tensors decide its layout. A layer that lacks one of the three tensors, or that has tensors
-//! of both layouts, is an error: a wrong scale gives plausible shapes and wrong results.
+//! The names of a layer's tensors decide its layout. A layer that lacks one of the three tensors, that has tensors of both
+//! layouts, or that has another tensor, such as AWQ's `pre_quant_scale`, is an error: without it, or with a wrong scale, shapes are
+//! plausible and results wrong. Scales of activations, and of the cache of keys and values, are not read: both stay in 16 bits.
 //!
 //! ```
 //! use gauntlet_formats::checkpoint;
@@ -38,7 +39,7 @@ use layout::BLOCK_SCALES;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
-use crate::{BLOCK, Nvfp4Tensor};
+use crate::{BLOCK, FormatError, Nvfp4Tensor, e4m3};
 
 pub use error::CheckpointError;
 pub use layout::Layout;
@@ -52,11 +53,31 @@ pub struct Layer {
     pub weight: Nvfp4Tensor,
 }
 
+/// What is read in spite of a fault.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Allowances {
+    /// A block scale that is NaN counts as 0 where all 16 codes are 0. Some published checkpoints have such scales, because
+    /// their quantiser divided 0 by 0.
+    pub nan_scales_of_zeros: bool,
+}
+
 /// Reads the weight of the layer with the tensors `{layer}.weight…`.
 ///
 /// # Errors
 /// [`CheckpointError`] names the missing or wrong tensor, or the tensors found if they match no known layout.
 pub fn read(tensors: &SafeTensors, layer: &str) -> Result<Layer, CheckpointError> {
+    read_with(tensors, layer, Allowances::default())
+}
+
+/// As [`read`], with allowances.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_with(
+    tensors: &SafeTensors,
+    layer: &str,
+    allowances: Allowances,
+) -> Result<Layer, CheckpointError> {
     let layout = Layout::of_layer(tensors, layer)?;
     let source = Source {
         tensors,
@@ -71,14 +92,38 @@ pub fn read(tensors: &SafeTensors, layer: &str) -> Result<Layer, CheckpointError
         return Err(source.unexpected(BLOCK_SCALES, &scales, &format!("F8_E4M3 {expected:?}")));
     }
     let factor = layout.factor(source.scale()?);
-    let weight = Nvfp4Tensor::new(n, k, codes.data().to_vec(), scales.data().to_vec(), factor);
-    match weight {
+    let mut scales = scales.data().to_vec();
+    if allowances.nan_scales_of_zeros {
+        for (scale, block) in scales.iter_mut().zip(codes.data().chunks_exact(BLOCK / 2)) {
+            if e4m3::is_nan(*scale) && is_zero(block) {
+                *scale = 0;
+            }
+        }
+    }
+    let block_codes = |row: usize, block: usize| {
+        let at = row * (k / BLOCK) + block;
+        codes.data().chunks_exact(BLOCK / 2).nth(at).unwrap_or_default()
+    };
+    match Nvfp4Tensor::new(n, k, codes.data().to_vec(), scales, factor) {
         Ok(weight) => Ok(Layer { layout, weight }),
+        Err(FormatError::NanScale { row, block, code }) if is_zero(block_codes(row, block)) => {
+            Err(CheckpointError::NanScaleOfZeros {
+                tensor: source.full(BLOCK_SCALES),
+                row,
+                block,
+                code,
+            })
+        }
         Err(source) => Err(CheckpointError::Format {
             layer: layer.to_owned(),
             source,
         }),
     }
+}
+
+/// Whether all codes are 0 or -0, which differ in the sign alone.
+fn is_zero(codes: &[u8]) -> bool {
+    codes.iter().all(|pair| pair & 0x77 == 0)
 }
 
 /// The layers of a file that have block scales, in order.
@@ -159,7 +204,6 @@ impl<'a> Source<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::e4m3;
 
     const N: usize = 3;
     const K: usize = 48;
@@ -290,6 +334,97 @@ mod tests {
         assert!(
             said.contains("has `weight`, which is no known NVFP4 layout"),
             "{said}"
+        );
+    }
+
+    #[test]
+    fn a_tensor_that_changes_what_the_layer_computes_is_refused_by_name() {
+        let with = |suffix: &str| {
+            let bytes = file("weight", Some(("weight_scale_2", 1.0)));
+            let file = SafeTensors::deserialize(&bytes).unwrap();
+            let own = (
+                format!("model.layer.{suffix}"),
+                TensorView::new(Dtype::U8, vec![1], &[0]).unwrap(),
+            );
+            // The tensors of a layer whose name begins alike are its own.
+            let other = ("model.layer2.pre_quant_scale".to_owned(), own.1.clone());
+            let tensors = file.tensors().into_iter().chain([own, other]);
+            read_layer(&safetensors::serialize(tensors, None).unwrap(), "model.layer")
+        };
+        for changing in [
+            "pre_quant_scale",
+            "weight_zero_point",
+            "weight_g_idx",
+            "svdquant_lora_a",
+            "lora.weight",
+        ] {
+            let said = with(changing).unwrap_err().to_string();
+            assert!(
+                said.starts_with(&format!(
+                    "`model.layer.{changing}` changes what the layer computes"
+                )),
+                "{said}"
+            );
+        }
+        for harmless in ["bias", "input_scale", "input_global_scale", "k_scale", "v_scale"] {
+            assert!(with(harmless).is_ok(), "{harmless}");
+        }
+    }
+
+    /// A row of two blocks: the first with codes and a scale that are given, the second of ones.
+    fn with_block(code: u8, scale: u8, allowances: Allowances) -> Result<Layer, CheckpointError> {
+        let codes: Vec<u8> = [[code; 8], [0x22; 8]].concat();
+        let tensors = [
+            (
+                "layer.weight",
+                TensorView::new(Dtype::U8, vec![1, 16], &codes).unwrap(),
+            ),
+            (
+                "layer.weight_scale",
+                TensorView::new(Dtype::F8_E4M3, vec![1, 2], &[scale, 0x38]).unwrap(),
+            ),
+            (
+                "layer.weight_scale_2",
+                TensorView::new(Dtype::F32, vec![], &[0, 0, 0x80, 0x3F]).unwrap(),
+            ),
+        ];
+        let file = safetensors::serialize(tensors, None).unwrap();
+        read_with(&SafeTensors::deserialize(&file).unwrap(), "layer", allowances)
+    }
+
+    #[test]
+    fn a_nan_scale_of_zeros_counts_as_zero_where_that_is_allowed() {
+        let allowed = Allowances {
+            nan_scales_of_zeros: true,
+        };
+        for nan in [0x7F, 0xFF] {
+            for zeros in [0x00, 0x80, 0x08, 0x88] {
+                let said = with_block(zeros, nan, Allowances::default())
+                    .unwrap_err()
+                    .to_string();
+                assert!(
+                    said.starts_with("`layer.weight_scale` is NaN in row 0, block 0"),
+                    "{said}"
+                );
+                assert!(
+                    said.contains("all 16 codes there are 0") && said.contains("`nan_scales_of_zeros`"),
+                    "{said}"
+                );
+                let weight = with_block(zeros, nan, allowed).unwrap().weight;
+                assert_eq!(weight.dequantise_scaled(), [[0.0; 16], [1.0; 16]].concat());
+            }
+            // One code that is not 0 needs its scale.
+            for allowances in [allowed, Allowances::default()] {
+                let said = with_block(0x10, nan, allowances).unwrap_err().to_string();
+                assert!(
+                    said.contains("row 0, block 0") && !said.contains("nan_scales_of_zeros"),
+                    "{said}"
+                );
+            }
+        }
+        assert_eq!(
+            with_block(0x44, 0x38, allowed).unwrap(),
+            with_block(0x44, 0x38, Allowances::default()).unwrap()
         );
     }
 

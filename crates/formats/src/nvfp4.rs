@@ -142,6 +142,13 @@ impl Nvfp4Tensor {
     pub fn tensor_scale(&self) -> f32 {
         self.tensor_scale
     }
+
+    /// What no element's magnitude exceeds: the largest code, 6, times the largest block scale and the tensor scale.
+    pub fn magnitude_bound(&self) -> f64 {
+        // Magnitudes grow with their codes.
+        let code = self.scales.iter().map(|code| code & 0x7F).max().unwrap_or(0);
+        6.0 * f64::from(e4m3::decode(code)) * f64::from(self.tensor_scale).abs()
+    }
 }
 
 /// The number of elements of a tensor with whole blocks in each row.
@@ -268,6 +275,15 @@ mod tests {
             let result = Nvfp4Tensor::new(1, 16, vec![0; 8], vec![0], scale);
             assert!(matches!(result, Err(FormatError::TensorScale { .. })));
         }
+    }
+
+    #[test]
+    fn no_magnitude_exceeds_the_bound() {
+        // 6 × 448 × 2, by a negative scale, which is exact here; and nothing.
+        let tensor = Nvfp4Tensor::new(1, 32, vec![0x77; 16], vec![0x38, 0xFE], -2.0).unwrap();
+        assert_eq!(tensor.magnitude_bound(), 5376.0);
+        assert_eq!(tensor.dequantise_scaled()[31], 5376.0);
+        assert_eq!(build(0, 0, vec![]).unwrap().magnitude_bound(), 0.0);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! NVFP4 weights in safetensors files.
 
-use gauntlet_formats::checkpoint;
+use gauntlet_formats::checkpoint::{self, Allowances};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use safetensors::SafeTensors;
@@ -8,11 +8,12 @@ use safetensors::SafeTensors;
 use crate::error;
 use crate::tensor::parts;
 
-/// The layout of a layer, its rows and columns, and its parts.
+/// The layout of a layer, its rows and columns, its parts, and what no element's magnitude exceeds.
 type Layer<'py> = (
     String,
     (usize, usize),
     (Bound<'py, PyArray1<u8>>, Bound<'py, PyArray1<u8>>, f32),
+    f64,
 );
 
 /// The layers with block scales of a file's bytes.
@@ -28,20 +29,23 @@ pub fn read_layer<'py>(
     py: Python<'py>,
     files: Vec<PyReadonlyArray1<'py, u8>>,
     layer: &str,
+    nan_scales_of_zeros: bool,
 ) -> PyResult<Layer<'py>> {
+    let allowances = Allowances { nan_scales_of_zeros };
     let slices: Vec<&[u8]> = files
         .iter()
         .map(|file| file.as_slice())
         .collect::<Result<_, _>>()?;
     let read = error::detached(py, || match slices[..] {
-        [file] => checkpoint::read(&opened(file)?, layer).map_err(error::value),
+        [file] => checkpoint::read_with(&opened(file)?, layer, allowances).map_err(error::value),
         _ => {
             let joined = joined(&slices, layer)?;
-            checkpoint::read(&opened(&joined)?, layer).map_err(error::value)
+            checkpoint::read_with(&opened(&joined)?, layer, allowances).map_err(error::value)
         }
     })?;
     let shape = (read.weight.rows(), read.weight.columns());
-    Ok((read.layout.to_string(), shape, parts(py, &read.weight)))
+    let bound = read.weight.magnitude_bound();
+    Ok((read.layout.to_string(), shape, parts(py, &read.weight), bound))
 }
 
 fn opened(file: &[u8]) -> PyResult<SafeTensors<'_>> {

@@ -136,10 +136,10 @@ def flat_bytes(array: Any) -> np.ndarray[Any, np.dtype[np.uint8]]:
 
 
 def flat_floats(array: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """The elements of a floating array on the CPU as float32, exact: without a copy if they are."""
+    """The elements of a floating array on the CPU as float32, exact: without a copy if they are, and are aligned."""
     if is_torch(array):
         return array.detach().float().reshape(-1).numpy()  # type: ignore[no-any-return]
-    return np.ascontiguousarray(array, np.float32).reshape(-1)
+    return np.require(array, np.float32, ("C", "A")).reshape(-1)
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
 from gauntlet import _native
+from gauntlet.nvfp4 import _configuration
 from gauntlet.nvfp4._tensor import Tensor, from_parts
 
-SUFFIX = ".weight_scale"
+HUGE = 1e4
+"""Weights are hardly ever above 100. A scale that was stored for the other layout is the reciprocal of the right one, and gives
+weights of 70,000 or more for all whose largest is between 0.01 and 100."""
+
+OTHER_SCALE = "found = nvfp4.load(path, layer); nvfp4.Tensor(found.values, found.scales, 1 / found.tensor_scale)"
+"""How to take a scale the other way."""
+
+
+class Layer(NamedTuple):
+    """A layer as it was read."""
+
+    layout: str
+    tensor: Tensor
+    bound: float
+    """No weight's magnitude exceeds it, and the largest is not far below."""
 
 
 class Checkpoint(Mapping[str, Tensor]):
@@ -22,12 +38,18 @@ class Checkpoint(Mapping[str, Tensor]):
     The names of a layer's tensors decide its layout, and with it whether the stored scale multiplies or divides:
     ModelOpt stores `weight`, `weight_scale` and `weight_scale_2`, which multiplies; compressed-tensors stores
     `weight_packed`, `weight_scale` and `weight_global_scale`, which divides.
+
+    Args:
+        path: As in `load`.
+        nan_scales_of_zeros: As in `load`.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], *, nan_scales_of_zeros: bool = False) -> None:
         self.path = Path(path)
         self.files, self._index = _shards(self.path)
+        self.excluded = _configuration.excluded(self.path if self.path.is_dir() else self.path.parent)
         self._layers: list[str] | None = None
+        self._nan_scales_of_zeros = nan_scales_of_zeros
 
     def __getitem__(self, layer: str) -> Tensor:
         """Reads a layer.
@@ -38,11 +60,18 @@ class Checkpoint(Mapping[str, Tensor]):
         """
         if layer not in self.names:
             raise KeyError(f"{self.path} has no NVFP4 layer {layer!r}; it has {_listed(self.names)}")
-        return self.read(layer)[1]
+        found = self.read(layer)
+        if found.bound > HUGE:
+            warnings.warn(
+                f"{self.path}: weights of `{layer}` are as large as {found.bound:.0e}. Its scale seems to be stored the other way: in "
+                f"the layout {found.layout} it {'multiplies' if found.layout == 'ModelOpt' else 'divides'}. If so: {OTHER_SCALE}",
+                stacklevel=3,
+            )
+        return found.tensor
 
     def layout(self, layer: str) -> str:
         """`ModelOpt` or `compressed-tensors`."""
-        return self.read(layer)[0]
+        return self.read(layer).layout
 
     @property
     def names(self) -> list[str]:
@@ -64,33 +93,42 @@ class Checkpoint(Mapping[str, Tensor]):
     def __repr__(self) -> str:
         return f"nvfp4.Checkpoint({str(self.path)!r}, {len(self)} layers)"
 
-    def read(self, layer: str) -> tuple[str, Tensor]:
-        """Reads a layer and its layout, whether or not it has block scales.
+    def read(self, layer: str) -> Layer:
+        """Reads a layer, whether or not it has block scales.
 
         Raises:
-            ValueError: A tensor of the layer is missing or wrong; the message names it.
+            ValueError: A tensor of the layer is missing or wrong, or changes what it computes; the message names it.
         """
         files = self.files
         if self._index is not None:
             own = {file for name, file in self._index.items() if name.startswith(f"{layer}.")}
             files = [file for file in self.files if file.name in own] or files
         try:
-            layout, shape, parts = _native.read_layer([_mapped(file) for file in files], layer)
+            layout, shape, parts, bound = _native.read_layer(
+                [_mapped(file) for file in files], layer, self._nan_scales_of_zeros
+            )
         except ValueError as error:
             raise ValueError(f"{files[0] if len(files) == 1 else self.path}: {error}") from None
-        return layout, from_parts(shape, parts, like=parts[0])
+        return Layer(layout, from_parts(shape, parts, like=parts[0]), bound)
 
 
 @overload
-def load(path: str | PathLike[str], layer: None = None) -> Checkpoint: ...
+def load(path: str | PathLike[str], layer: None = None, *, nan_scales_of_zeros: bool = False) -> Checkpoint: ...
 @overload
-def load(path: str | PathLike[str], layer: str) -> Tensor: ...
-def load(path: str | PathLike[str], layer: str | None = None) -> Checkpoint | Tensor:
+def load(path: str | PathLike[str], layer: str, *, nan_scales_of_zeros: bool = False) -> Tensor: ...
+def load(
+    path: str | PathLike[str], layer: str | None = None, *, nan_scales_of_zeros: bool = False
+) -> Checkpoint | Tensor:
     """Opens a checkpoint, or reads one layer of it.
+
+    Scales of activations and of the cache of keys and values are not used: both stay in 16 bits. A scale that seems to be stored for
+    the other layout, so that weights are above 10,000, is a warning.
 
     Args:
         path: A safetensors file, or a folder with `model.safetensors.index.json` or with such files.
         layer: The name of a layer, such as `model.layers.0.mlp.up_proj`.
+        nan_scales_of_zeros: A block scale that is NaN counts as 0 where all 16 codes are 0, as in some published checkpoints.
+            Elsewhere it stays an error.
 
     Returns:
         A mapping of layers, read when they are asked for; or the layer, ``[n, k]``, as numpy arrays. Its tensor scale
@@ -99,9 +137,11 @@ def load(path: str | PathLike[str], layer: str | None = None) -> Checkpoint | Te
     Raises:
         FileNotFoundError: There is no such file.
         KeyError: The checkpoint has no such layer.
-        ValueError: It is not a safetensors file, or a tensor of the layer is missing or wrong.
+        ValueError: It is not a safetensors file, or a tensor of the layer is missing or wrong; or the layer has a tensor, or
+            the checkpoint a configuration (`config.json` or `hf_quant_config.json` beside it), of something that is not
+            computed here, such as AWQ. The message names file and tensor or key.
     """
-    checkpoint = Checkpoint(path)
+    checkpoint = Checkpoint(path, nan_scales_of_zeros=nan_scales_of_zeros)
     return checkpoint if layer is None else checkpoint[layer]
 
 
@@ -113,7 +153,7 @@ def _shards(path: Path) -> tuple[list[Path], dict[str, str] | None]:
         return [path], None
     table = path / "model.safetensors.index.json"
     if table.exists():
-        index: dict[str, str] = json.loads(table.read_text())["weight_map"]
+        index = _table(table)
         return [path / name for name in sorted(set(index.values()))], index
     files = sorted(path.glob("*.safetensors"))
     if not files:
@@ -121,11 +161,30 @@ def _shards(path: Path) -> tuple[list[Path], dict[str, str] | None]:
     return files, None
 
 
+def _table(path: Path) -> dict[str, str]:
+    """The file of each tensor, by an index."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError):
+        raise ValueError(f"{path}: it is not JSON; fetch it again") from None
+    table = found.get("weight_map") if isinstance(found, dict) else None
+    if not isinstance(table, dict) or not table or not all(isinstance(file, str) and file for file in table.values()):
+        raise ValueError(f"{path}: it has no `weight_map` from tensors to the names of files; fetch it again")
+    return table
+
+
 def _mapped(file: Path) -> np.ndarray[Any, np.dtype[np.uint8]]:
     """The bytes of a file, read when they are used."""
+    if not file.is_file():
+        raise missing(file)
     if file.stat().st_size == 0:
         raise ValueError(f"{file.name} is empty; fetch it again")
     return np.memmap(file, np.uint8, "r")
+
+
+def missing(file: Path) -> FileNotFoundError:
+    """The error of a file that is only named."""
+    return FileNotFoundError(f"{file} does not exist, and the checkpoint's index names it; fetch it")
 
 
 def _listed(names: list[str]) -> str:

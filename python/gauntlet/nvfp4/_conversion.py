@@ -80,8 +80,25 @@ def is_fused(module: torch.nn.Module) -> bool:
     return all(isinstance(matrix, torch.nn.Parameter) and matrix.ndim == 3 for matrix in matrices)
 
 
+def _check_has_nothing_else(module: Any, *known: str) -> None:
+    """Raises ValueError if a module computes more than its class does, which its replacement would leave out."""
+    own = {name for name, _ in (*module.named_parameters(), *module.named_buffers())}
+    others = sorted(f"the tensor `{name}`" for name in own - {*known})
+    if "forward" in vars(module):
+        others.append("a `forward` of its own")
+    if module._forward_pre_hooks or module._forward_hooks:
+        others.append("a hook")
+    if others:
+        raise ValueError(f"{type(module).__name__} has {others[0]}, which would be lost with what it changes; remove it")
+
+
 def empty_linear(module: Any) -> Linear:
-    """An NVFP4 module of the sizes of a linear layer, with its bias."""
+    """An NVFP4 module of the sizes of a linear layer, with its bias.
+
+    Raises:
+        ValueError: The layer computes something else too.
+    """
+    _check_has_nothing_else(module, "weight", "bias")
     made = Linear(module.in_features, module.out_features, module.bias, _device(module.weight))
     made.train(module.training)
     return made
@@ -91,8 +108,9 @@ def empty_experts(module: Any) -> Experts:
     """An NVFP4 module of the sizes of fused experts.
 
     Raises:
-        ValueError: They are not silu-gated matrices in the layout that is known.
+        ValueError: They are not silu-gated matrices in the layout that is known, or compute something else too.
     """
+    _check_has_nothing_else(module, "gate_up_proj", "down_proj")
     for name, wanted in LAYOUT.items():
         # transformers 5.17 says nothing of the norm behind experts, and has none.
         found = getattr(module, name, False if name == "has_post_expert_norm" else None)

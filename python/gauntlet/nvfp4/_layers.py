@@ -74,7 +74,9 @@ def moe(
 
     Args:
         hidden: ``[tokens, hidden]``, bfloat16 or float16, on the CPU also float32.
-        topk_ids: ``[tokens, k]``, int32 or int64: the experts of each token.
+        topk_ids: ``[tokens, k]``, int32 or int64: the experts of each token. -1 stands for no expert and adds nothing. Any other
+            number that stands for none is an error on the CPU; a GPU cannot raise one without a wait, and the results of that
+            token are NaN.
         topk_weights: ``[tokens, k]``, float32, bfloat16 or float16.
         gate: ``[experts, intermediate, hidden]``: the weights under `silu`.
         up: ``[experts, intermediate, hidden]``.
@@ -88,7 +90,8 @@ def moe(
         up_bias: As `gate_bias`, for `up`.
         down_bias: ``[experts, hidden]``, added to each expert's result before it is weighted.
         expert_map: ``[all experts]``, int32 or int64, if only some experts are here: the place of each expert in `gate`, `up`
-            and `down`, or -1. Those elsewhere add nothing, so the results of all ranks add up to the layer's.
+            and `down`, or -1. Those elsewhere add nothing, so the results of all ranks add up to the layer's. Other places are an
+            error as in `topk_ids`.
         out_dtype: float16, bfloat16 or float32; by default the type of `hidden`.
 
     Returns:
@@ -96,7 +99,7 @@ def moe(
 
     Raises:
         TypeError: An argument is of another type.
-        ValueError: Shapes or devices do not fit; on the CPU also, an id stands for no expert.
+        ValueError: Shapes or devices do not fit; on the CPU also, an id other than -1 stands for no expert.
         MemoryError: There is no memory for the call.
     """
     check_floats("hidden", hidden)
@@ -148,10 +151,11 @@ def moe(
 def _check_ids(topk_ids: Any, expert_map: Any, experts: int) -> None:
     """What the native layer checks on the CPU: every id stands for an expert, and every place for one that is given, or is -1."""
     known = experts if expert_map is None else int(expert_map.shape[0])
-    wrong = ((topk_ids < 0) | (topk_ids >= known)).nonzero()
+    wrong = ((topk_ids < -1) | (topk_ids >= known)).nonzero()
     if len(wrong):
         token, at = wrong[0].tolist()
-        raise ValueError(f"topk_ids: {int(topk_ids[token, at])} of token {token}: there are {known} experts; give 0 to {known - 1}")
+        number = int(topk_ids[token, at])
+        raise ValueError(f"topk_ids: {number} of token {token}: there are {known} experts; give 0 to {known - 1}, or -1 for none")
     if expert_map is not None:
         strays = ((expert_map < -1) | (expert_map >= experts)).nonzero()
         if len(strays):
@@ -178,4 +182,4 @@ def _check_experts(width: int, gate: Any, up: Any, down: Any) -> None:
 def _numbers(array: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Integers on the CPU, flat."""
     flat = array.detach().reshape(-1).numpy() if _arrays.is_torch(array) else array.reshape(-1)
-    return np.ascontiguousarray(flat, np.int64)
+    return np.require(flat, np.int64, ("C", "A"))

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import Any, TypeVar
 
 import torch
 
 from gauntlet.nvfp4 import _exclusions
+from gauntlet.nvfp4._checkpoint import OTHER_SCALE
 from gauntlet.nvfp4._conversion import check_is_module, empty_experts, empty_linear, is_fused, layers, replaced
 from gauntlet.nvfp4._stored import Stored
 from gauntlet.nvfp4.modules import Experts, Linear, PackedWeights
 
 Model = TypeVar("Model")
+Module = TypeVar("Module", Linear, Experts)
 
 MATRICES = ("gate_proj", "up_proj", "down_proj")
 
 
-def load_checkpoint(model: Model, path: str | PathLike[str]) -> Model:
+def load_checkpoint(model: Model, path: str | PathLike[str], nan_scales_of_zeros: bool) -> Model:
     """See `nvfp4.load_checkpoint`."""
     check_is_module("nvfp4.load_checkpoint", model)
-    stored = Stored(path)
-    excluded = _exclusions.of_checkpoint(stored.folder())
+    stored = Stored(path, nan_scales_of_zeros)
+    excluded = stored.checkpoint.excluded
     replacements: dict[int, torch.nn.Module] = {}
     filled: set[str] = set()
     made: torch.nn.Module | None
@@ -40,6 +42,13 @@ def load_checkpoint(model: Model, path: str | PathLike[str]) -> Model:
     _plain(stored, model, filled)
     if stored.unused:
         warnings.warn(f"{stored.path}: the model has no place for {_listed(stored.unused)}", stacklevel=3)
+    if stored.huge:
+        warnings.warn(
+            f"{stored.path}: weights are as large as {max(stored.huge.values()):.0e} in {_listed(set(stored.huge))}. The scales of these "
+            f"layers seem to be stored the other way, as for the other layout. If so, fill each module again: {OTHER_SCALE}, which its "
+            "method `fill` takes",
+            stacklevel=3,
+        )
     return model
 
 
@@ -48,7 +57,7 @@ def _linear(stored: Stored, name: str, module: Any, excluded: Sequence[str]) -> 
     if not _is_packed(stored, name, excluded):
         _check_is_plain(stored, name, module)
         return None
-    made = module if isinstance(module, Linear) else empty_linear(module)
+    made = module if isinstance(module, Linear) else _replacement(name, module, empty_linear)
     made.fill(stored.packed(name, made.shape))
     return made
 
@@ -81,12 +90,20 @@ def _experts(stored: Stored, name: str, module: Any, excluded: Sequence[str], fi
                 f"{stored.path}: `{layer}` is not stored in NVFP4, and `{packed[0]}` is; NVFP4 experts are all of one kind, so "
                 "quantise the model again with all experts of a layer or none"
             )
-    made = module if isinstance(module, Experts) else empty_experts(module)
+    made = module if isinstance(module, Experts) else _replacement(name, module, empty_experts)
     for expert, (gate, up, last) in enumerate(names):
         made.gate_proj.fill(stored.packed(gate, (between, width)), expert)
         made.up_proj.fill(stored.packed(up, (between, width)), expert)
         made.down_proj.fill(stored.packed(last, (width, between)), expert)
     return made
+
+
+def _replacement(name: str, module: Any, empty: Callable[[Any], Module]) -> Module:
+    """An NVFP4 module of a module's sizes; the error names it."""
+    try:
+        return empty(module)
+    except ValueError as error:
+        raise ValueError(f"model: `{name}`: {error}") from None
 
 
 def _sizes(module: Any) -> tuple[int, int, int]:

@@ -38,7 +38,8 @@ def convert(model: Model, *, exclude: Sequence[str] = UNQUANTIZED) -> Model:
     Raises:
         ImportError: PyTorch is not installed.
         TypeError: It is not a `torch.nn.Module`.
-        ValueError: A layer cannot be replaced, or there is none; the message names it.
+        ValueError: A layer cannot be replaced, or there is none; or a layer has tensors, hooks or a `forward` of its own that would
+            be lost. The message names it.
     """
     needed("nvfp4.convert", "torch")
     from gauntlet.nvfp4 import _conversion
@@ -46,18 +47,20 @@ def convert(model: Model, *, exclude: Sequence[str] = UNQUANTIZED) -> Model:
     return _conversion.convert(model, exclude)
 
 
-def load_checkpoint(model: Model, path: str | PathLike[str]) -> Model:
+def load_checkpoint(model: Model, path: str | PathLike[str], *, nan_scales_of_zeros: bool = False) -> Model:
     """Fills a model from an NVFP4 checkpoint, as ModelOpt or compressed-tensors writes it, in place.
 
     The tensors of the checkpoint decide: a linear layer or an expert that it stores in NVFP4 becomes an NVFP4 module as by
     `convert`, whether or not `convert` was called before, and everything else is copied into the parameters and buffers of
     the model and takes their type. So modules that the checkpoint leaves out of quantisation (its `ignore` or
-    `exclude_modules`, lm_head) stay as they are. Scales of activations and of the cache of keys and values are not used.
+    `exclude_modules`, lm_head) stay as they are. Scales of activations and of the cache of keys and values are not used. Scales of
+    weights that seem to be stored for the other layout, so that weights are above 10,000, are a warning.
 
     Args:
         model: A `torch.nn.Module` whose names are those of the checkpoint. Its parameters may be on the device ``meta``;
             they are then made on the CPU.
         path: A folder with safetensors files, and `config.json` or `hf_quant_config.json` beside them; or one such file.
+        nan_scales_of_zeros: As in `load`.
 
     Returns:
         The model; if it is a linear layer itself, its replacement. It is partly filled if there is an error.
@@ -73,7 +76,7 @@ def load_checkpoint(model: Model, path: str | PathLike[str]) -> Model:
     needed("nvfp4.load_checkpoint", "torch", "safetensors")
     from gauntlet.nvfp4 import _loading
 
-    return _loading.load_checkpoint(model, path)
+    return _loading.load_checkpoint(model, path, nan_scales_of_zeros)
 
 
 def repack(model: Model, tokens: Any = "bfloat16") -> Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
@@ -279,7 +280,10 @@ def checked_sizes(
         return [tokens.shape[0]]
     if hasattr(sizes, "tolist"):
         sizes = sizes.tolist()
-    counts = [int(size) for size in sizes]
+    try:
+        counts = [operator.index(size) for size in sizes]
+    except TypeError:
+        raise TypeError(f"sizes: {sizes!r} are not whole numbers; give the number of tokens of each group") from None
     if len(counts) != groups:
         raise ValueError(f"sizes: {len(counts)} sizes for weights of {groups} groups; give one for each")
     negative = [count for count in counts if count < 0]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from safetensors import SafetensorError, safe_open
 
-from gauntlet.nvfp4._checkpoint import Checkpoint
+from gauntlet.nvfp4._checkpoint import HUGE, Checkpoint, missing
 from gauntlet.nvfp4._tensor import Tensor
 
 REMEDY = "export the checkpoint again, or fetch it again"
@@ -20,9 +20,6 @@ MARKS = ("weight_packed", "weight_scale", "weight_scale_2", "weight_global_scale
 
 UNUSED = re.compile(r"\.(input_scale|input_global_scale|(k_proj\.|v_proj\.|q_proj\.)?[qkv]_scale)$")
 """Scales of activations, and of the cache of keys and values: both stay in 16 bits here."""
-
-LAYER = (*MARKS, "weight", "bias", "input_scale", "input_global_scale", "q_scale", "k_scale", "v_scale", "output_scale")
-"""Tensors that a layer may have. Others, such as AWQ's `pre_quant_scale`, change what it computes."""
 
 
 class Entry(NamedTuple):
@@ -41,8 +38,9 @@ class Stored:
         ValueError: A file is not a safetensors file.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
-        self.checkpoint = Checkpoint(path)
+    def __init__(self, path: str | PathLike[str], nan_scales_of_zeros: bool) -> None:
+        self._options = {"nan_scales_of_zeros": nan_scales_of_zeros}
+        self.checkpoint = Checkpoint(path, **self._options)
         self.path = self.checkpoint.path
         self.entries: dict[str, Entry] = {}
         self._suffixes: dict[str, list[str]] = {}
@@ -55,10 +53,8 @@ class Stored:
                 layer, _, suffix = name.rpartition(".")
                 self._suffixes.setdefault(layer, []).append(suffix)
         self.unused = {name for name in self.entries if not UNUSED.search(name)}
-
-    def folder(self) -> Path:
-        """Where the configuration of the checkpoint is."""
-        return self.path if self.path.is_dir() else self.path.parent
+        self.huge: dict[str, float] = {}
+        """The layers whose weights are too large to be believed, and how large they are."""
 
     def is_packed(self, layer: str) -> bool:
         """Whether a layer is stored in a quantised form."""
@@ -75,16 +71,12 @@ class Stored:
         suffixes = self._suffixes[layer]
         files = {self.entries[f"{layer}.{suffix}"].file for suffix in suffixes}
         where = files.pop() if len(files) == 1 else self.path
-        for suffix in suffixes:
-            if suffix not in LAYER:
-                raise ValueError(
-                    f"{where}: `{layer}.{suffix}` changes what the layer computes, in a way that is not computed here; "
-                    "quantise the model again without it (without AWQ, for example)"
-                )
         try:
-            _, found = (Checkpoint(where) if where != self.path else self.checkpoint).read(layer)
+            _, found, bound = (Checkpoint(where, **self._options) if where != self.path else self.checkpoint).read(layer)
         except ValueError as error:
             raise ValueError(f"{error}; {REMEDY}") from None
+        if bound > HUGE:
+            self.huge[layer] = bound
         if found.shape != shape:
             raise ValueError(
                 f"{where}: `{layer}` has a weight of shape {found.shape}, and the model's is {shape}; build the model from "
@@ -119,6 +111,6 @@ def _opened(file: Path) -> Any:
     try:
         return safe_open(file, framework="pt")
     except FileNotFoundError:
-        raise FileNotFoundError(f"{file} does not exist, and the checkpoint's index names it; fetch it") from None
+        raise missing(file) from None
     except SafetensorError as error:
         raise ValueError(f"{file}: it is not a safetensors file: {error}; it may be cut short, fetch it again") from None

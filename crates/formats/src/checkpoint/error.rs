@@ -44,6 +44,30 @@ pub enum CheckpointError {
         /// The layout, from the other tensors.
         layout: Layout,
     },
+    /// A tensor that no layout has.
+    #[error(
+        "`{tensor}` changes what the layer computes, in a way that is not computed here; quantise the model again without it \
+         (without AWQ, for example)"
+    )]
+    Foreign {
+        /// The full name of the tensor.
+        tensor: String,
+    },
+    /// A block scale is NaN and its block is zero, which [`Allowances`](super::Allowances) can have read.
+    #[error(
+        "`{tensor}` is NaN in row {row}, block {block} ({code:#04x}); all 16 codes there are 0, so the option \
+         `nan_scales_of_zeros` reads it as 0"
+    )]
+    NanScaleOfZeros {
+        /// The full name of the tensor of block scales.
+        tensor: String,
+        /// Row of the scale.
+        row: usize,
+        /// Block in the row.
+        block: usize,
+        /// The code found: 0x7F or 0xFF.
+        code: u8,
+    },
     /// A tensor's type or shape differs from its layout's.
     #[error("`{tensor}` is {found}; the layout {layout} has {expected} there")]
     Shape {

@@ -9,6 +9,18 @@ use super::{CheckpointError, layers};
 /// The suffix of the tensor with the block scales, the same in all layouts.
 pub(super) const BLOCK_SCALES: &str = "weight_scale";
 
+/// What a layer may have beside its weight: a bias, and scales of its inputs and outputs and of the cache of keys and values,
+/// which stay in 16 bits. Anything else changes what the layer computes.
+const BESIDE: [&str; 7] = [
+    "bias",
+    "input_scale",
+    "input_global_scale",
+    "output_scale",
+    "q_scale",
+    "k_scale",
+    "v_scale",
+];
+
 /// How a quantiser stores an NVFP4 weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
@@ -71,13 +83,27 @@ impl Layout {
         match told[..] {
             // A plain bf16 weight is also named `weight`, so that name alone does not decide.
             [layout] if has(BLOCK_SCALES) || has(layout.scale()) || layout == Self::CompressedTensors => {
-                Ok(layout)
+                layout.check_others(layer, &found).map(|()| layout)
             }
             _ => Err(CheckpointError::UnknownLayout {
                 layer: layer.to_owned(),
                 found,
             }),
         }
+    }
+
+    /// The tensors of a layer, by their suffixes, are those of the layout and others that change nothing.
+    fn check_others(self, layer: &str, found: &[String]) -> Result<(), CheckpointError> {
+        let own = [self.codes(), BLOCK_SCALES, self.scale()];
+        let foreign = found.iter().find(|name| {
+            let name = name.as_str();
+            !own.contains(&name) && !BESIDE.contains(&name)
+        });
+        foreign.map_or(Ok(()), |suffix| {
+            Err(CheckpointError::Foreign {
+                tensor: format!("{layer}.{suffix}"),
+            })
+        })
     }
 
     /// All layouts with the names of their tensors, for messages.
