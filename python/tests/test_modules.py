@@ -44,6 +44,20 @@ def made(kind):
     return converted, dequantised(plain, converted)
 
 
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda layer: layer.register_buffer("pre_quant_scale", torch.ones(64)), "the tensor `pre_quant_scale`"),
+    (lambda layer: layer.register_forward_pre_hook(lambda module, inputs: (inputs[0] * 2,)), "a hook"),
+    (lambda layer: layer.register_forward_hook(lambda module, inputs, output: output * 2), "a hook"),
+    (lambda layer: setattr(layer, "forward", lambda x: x), "a `forward` of its own"),
+])
+def test_a_layer_that_computes_more_is_not_replaced_without_a_word(change, words):
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.Linear(32, 16))
+    change(model[0])
+    with pytest.raises(ValueError, match=rf"^0: Linear has {words}, which would be lost .* exclude=\['0', …\]"):
+        nvfp4.convert(model, exclude=[])
+    assert isinstance(nvfp4.convert(model, exclude=["0"])[1], modules.Linear)
+
+
 def test_the_layers_are_replaced_and_nothing_else():
     for kind, dense, mixtures in (("llama", 14, 0), ("qwen3_moe", 8, 2)):
         converted, _ = made(kind)

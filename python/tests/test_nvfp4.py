@@ -1,5 +1,9 @@
 """NVFP4 tensors and products on numpy arrays, held against definitions written here."""
 
+import os
+import signal
+import threading
+
 import numpy as np
 import pytest
 from messages import error
@@ -297,7 +301,11 @@ def test_wrong_arguments_are_named_with_value_and_remedy():
         error(lambda: nvfp4.grouped_mm(tensor, tensor, [3]), ValueError),
         error(lambda: nvfp4.grouped_mm(tensor, tensor, [-1]), ValueError),
         error(lambda: nvfp4.grouped_mm(tensor, tensor, [2, 2]), ValueError),
-        error(lambda: nvfp4.set_num_threads(0), RuntimeError),
+        error(lambda: nvfp4.grouped_mm(tensor, tensor, [3.9]), TypeError),
+        error(lambda: nvfp4.grouped_mm(tensor, tensor, np.array([4.0])), TypeError),
+        error(lambda: nvfp4.set_num_threads(0), ValueError),
+        error(lambda: nvfp4.set_num_threads(-1), ValueError),
+        error(lambda: nvfp4.set_num_threads(2**70), ValueError),
     ]
     assert said == [
         "values: it is a list; give a numpy array or a PyTorch tensor",
@@ -317,8 +325,42 @@ def test_wrong_arguments_are_named_with_value_and_remedy():
         "sizes: they add up to 3, and tokens has 4 rows",
         "sizes: -1 is negative; give the number of tokens, 0 for none",
         "sizes: 2 sizes for weights of 1 groups; give one for each",
+        "sizes: [3.9] are not whole numbers; give the number of tokens of each group",
+        "sizes: [4.0] are not whole numbers; give the number of tokens of each group",
         "threads = 0: an engine needs at least 1 thread",
+        "threads: it is -1; give 1 to 4096",
+        "threads: it is 1180591620717411303424; give 1 to 4096",
     ]
+
+
+def test_arrays_may_begin_at_any_byte():
+    def moved(array):
+        bytes_ = np.empty(array.nbytes + 1, np.uint8)
+        other = bytes_[1:].view(array.dtype).reshape(array.shape)
+        other[...] = array
+        assert not other.flags.aligned
+        return other
+
+    values = drawn(4, 32, 1)
+    expected, found = nvfp4.quantize(values), nvfp4.quantize(moved(values))
+    np.testing.assert_array_equal(found.values, expected.values)
+    square = nvfp4.stack([nvfp4.quantize(drawn(32, 32, 2))] * 2)
+    ids, weights = np.array([[0], [1], [1], [0]]), drawn(4, 1, 3)
+    layer = values, ids, weights, square, square, square
+    np.testing.assert_array_equal(nvfp4.moe(*map(moved, layer[:3]), *layer[3:]), nvfp4.moe(*layer))
+
+
+def test_attention_of_more_sequences_than_a_list_holds_is_refused():
+    # Without elements the arrays take no memory, whatever their batch is.
+    many = np.empty((2**31, 1, 0, 64), np.float16)
+    said = error(lambda: nvfp4.attention(many, many, many), ValueError)
+    assert "2147483648 sequences of 1 heads are more than 1048576 heads in all" in said, said
+
+
+def test_attention_of_many_sequences_is_planned_in_time():
+    """If each sequence were searched for from the first one, this would take minutes."""
+    query = np.ones((300_000, 1, 1, 8), np.float16)
+    assert (nvfp4.attention(query, query, query) == 1).all()
 
 
 def test_a_nan_scale_is_refused():
@@ -327,12 +369,41 @@ def test_a_nan_scale_is_refused():
     assert "is 0x7f, which is NaN in e4m3" in error(lambda: nvfp4.grouped_mm(tensor, tensor), ValueError)
 
 
-def test_a_forked_process_computes_too():
-    import os
-
-    tensor = nvfp4.quantize(drawn(4, 32, 1))
-    expected = nvfp4.grouped_mm(tensor, tensor)
+def in_child(work):
+    """Whether it is true in a forked child, which ends by itself if it hangs."""
     child = os.fork()
     if child == 0:
-        os._exit(0 if np.array_equal(nvfp4.grouped_mm(tensor, tensor), expected) else 1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        signal.alarm(120)
+        try:
+            os._exit(0 if work() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_forked_process_computes_too():
+    tensor = nvfp4.quantize(drawn(4, 32, 1))
+    expected = nvfp4.grouped_mm(tensor, tensor)
+    before = nvfp4.get_num_threads()
+    nvfp4.set_num_threads(3)
+    try:
+        works = lambda: np.array_equal(nvfp4.grouped_mm(tensor, tensor), expected)  # noqa: E731
+        assert in_child(lambda: works() and nvfp4.get_num_threads() == 3)
+        # Another thread is in a call.
+        is_over = threading.Event()
+
+        def busy():
+            large = nvfp4.quantize(drawn(256, 1024, 2))
+            while not is_over.is_set():
+                nvfp4.grouped_mm(large, large)
+
+        thread = threading.Thread(target=busy)
+        thread.start()
+        try:
+            assert all(in_child(works) for _ in range(5))
+        finally:
+            is_over.set()
+            thread.join()
+    finally:
+        nvfp4.set_num_threads(before)
