@@ -65,7 +65,7 @@ class Checkpoint(Mapping[str, Tensor]):
             warnings.warn(
                 f"{self.path}: weights of `{layer}` are as large as {found.bound:.0e}. Its scale seems to be stored the other way: in "
                 f"the layout {found.layout} it {'multiplies' if found.layout == 'ModelOpt' else 'divides'}. If so: {OTHER_SCALE}",
-                stacklevel=3,
+                stacklevel=2,
             )
         return found.tensor
 
