@@ -21,6 +21,7 @@ mod rules;
 mod sizes;
 mod suite;
 mod task;
+mod unwritten;
 mod violation;
 pub mod words;
 
@@ -31,10 +32,11 @@ pub use dispatch::{
 pub use distance::nrmse_between;
 pub use expected::{Expected, ExpectedPart, Grid, pieces};
 pub use generate::{InputKind, normal, outliers, stream};
-pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst, unwritten_between};
+pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst};
 pub use output::Output;
-pub use rules::{Rightness, Rules};
-pub use sizes::{DEEP, InputTensors, Inputs, SMALLEST, Sizes, TaskSizes};
+pub use rules::{Limits, Rightness, Rules};
+pub use sizes::{DEEP, InputTensors, Inputs, Remark, SMALLEST, Sizes, TaskSizes};
 pub use suite::{Case, Fault, SpeedOfLight, Suite, SuiteError, WrittenSizes};
 pub use task::Task;
+pub use unwritten::{holds, unwritten_between};
 pub use violation::{Remedy, Violation};

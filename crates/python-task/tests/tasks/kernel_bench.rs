@@ -2,7 +2,7 @@
 
 use gauntlet_task::{Coverage, InputKind};
 
-use super::{Files, computed, fault, has};
+use super::{Files, computed, fault, has, limits};
 
 const LINEAR: &str = r#"
 import torch
@@ -44,10 +44,13 @@ fn a_model_is_a_task() {
         told["init"],
         serde_json::json!({ "tuple": [{ "value": 16 }, { "value": 4 }] })
     );
-    let rules = sizes.rules(&gauntlet_task::Rules::default());
-    assert_eq!((rules.tolerance.relative, rules.tolerance.absolute), (1e-4, 1e-4));
 
     let (inputs, output) = computed(sizes, 1);
+    let limits = limits(sizes, &*inputs)[0];
+    assert_eq!(
+        (limits.tolerance.relative, limits.tolerance.absolute),
+        (1e-4, 1e-4)
+    );
     assert_eq!(fault(sizes, &*inputs, &output), None);
     let other = sizes.generate(InputKind::Wide, 2).unwrap();
     assert!(
@@ -57,7 +60,7 @@ fn a_model_is_a_task() {
     let again = sizes.expected(&*inputs, Coverage::Full).unwrap();
     assert_eq!(
         again,
-        gauntlet_task::Expected::of(&output).within([rules.tolerance]),
+        gauntlet_task::Expected::of(&output).within([limits]),
         "the weights do not"
     );
 }
