@@ -117,6 +117,11 @@ class Verdict:
         return self.speedup.lower if self.speedup and not self.is_wrong and not self.is_void else None
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What is special about the task, was not honoured of it, or makes the verdict weaker."""
+        return tuple(self.record.get("notes", ()))
+
+    @property
     def regime(self) -> str | None:
         """In which state of the device calls were timed: isolated or sustained; none if nothing was timed."""
         return (self.record.get("comparison") or {}).get("regime")
@@ -156,7 +161,7 @@ class Verdict:
         """The verdict as plain data, without the samples and the record."""
         own = {
             name: getattr(self, name)
-            for name in ("verdict", "reason", "baseline", "candidate", "about", "trials", "score", "regime", "scope")
+            for name in ("verdict", "reason", "notes", "baseline", "candidate", "about", "trials", "score", "regime", "scope")
         }
         speedup = asdict(self.speedup) if self.speedup else None
         return {**own, "text": str(self), "speedup": speedup, "cases": [asdict(case) for case in self.cases]}
@@ -178,7 +183,8 @@ class Verdict:
         """The verdict as a fragment of HTML with a picture of the intervals."""
         from gauntlet._picture import picture
 
-        return f"<div><p><strong>{html.escape(str(self))}</strong></p>{picture(self)}</div>"
+        notes = "".join(f"<p>note: {html.escape(note)}</p>" for note in self.notes)
+        return f"<div><p><strong>{html.escape(str(self))}</strong></p>{notes}{picture(self)}</div>"
 
     def _repr_html_(self) -> str:
         return self.to_html()

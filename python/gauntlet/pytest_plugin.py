@@ -82,3 +82,5 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.section("gauntlet")
         for test, verdict in verdicts:
             terminalreporter.write_line(f"{test}: {verdict}")
+            for note in verdict.notes:
+                terminalreporter.write_line(f"  note: {note}")

@@ -86,6 +86,13 @@ def test_a_verdict_says_its_regime_and_scope_where_they_are_known():
     assert read(FASTER).regime is None and read(WRONG).regime is None
 
 
+def test_what_is_noted_of_the_task_is_in_every_form():
+    noted = read({**FASTER, "notes": ["<the> result was the same"]})
+    assert noted.notes == ("<the> result was the same",) and read(WRONG).notes == ()
+    assert json.loads(json.dumps(noted.to_dict()))["notes"] == ["<the> result was the same"]
+    assert "note: &lt;the&gt; result was the same" in noted.to_html()
+
+
 def test_a_verdict_is_plain_data_and_a_page():
     verdict = read(FASTER)
     plain = json.loads(json.dumps(verdict.to_dict()))

@@ -31,10 +31,12 @@ mod description;
 mod error;
 mod interpreter;
 mod memory;
+mod noticed;
 mod process;
 mod protocol;
 mod results;
 mod rules;
+mod second_look;
 mod sizes;
 mod task;
 

@@ -103,6 +103,11 @@ impl Reference {
         })
     }
 
+    /// The file or folder of the task.
+    pub(crate) fn task(&self) -> &Path {
+        &self.task
+    }
+
     /// What the task answers to being opened.
     pub(crate) fn opened<T: DeserializeOwned>(&self) -> Result<T, TaskError> {
         self.locked(|running| self.exchange(running, &self.open))

@@ -54,15 +54,15 @@ pub(crate) struct CaseTensors {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum StatedTolerance {
     /// One table for all outputs.
-    All(Limits),
+    All(StatedLimits),
     /// A table for each output named.
-    Outputs(BTreeMap<String, Limits>),
+    Outputs(BTreeMap<String, StatedLimits>),
 }
 
 /// A table of limits. A limit that is null is none at all.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Limits {
+pub(crate) struct StatedLimits {
     #[serde(deserialize_with = "limit")]
     pub(crate) rtol: Option<f64>,
     #[serde(deserialize_with = "limit")]
@@ -87,6 +87,12 @@ fn limit<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<f64
 pub(crate) struct Work {
     pub(crate) flops: Option<f64>,
     pub(crate) bytes: Option<f64>,
+}
+
+/// Whether the reference takes inputs in f64.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct InDouble {
+    pub(crate) done: bool,
 }
 
 /// The answer of the task's own check.

@@ -4,18 +4,22 @@ use std::any::Any;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use gauntlet_device::Device;
-use gauntlet_formats::{DataType, Tensor, TensorSpec};
+use gauntlet_formats::{Tensor, TensorSpec};
 use gauntlet_parameters::Parameters;
 use gauntlet_task::{
-    Coverage, ErrorMeasures, Expected, Grid, InputKind, InputTensors, Inputs, Output, Remedy, Rules, Task,
-    TaskSizes, Violation,
+    Coverage, ErrorMeasures, Expected, Grid, InputKind, InputTensors, Inputs, Limits, Output, Remark, Remedy,
+    Rightness, Rules, Task, TaskSizes, Violation, words::counted,
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::TaskError;
 use crate::memory::{MemoryFile, without_room};
+use crate::noticed::Noticed;
 use crate::protocol::{CaseTensors, Checked};
 use crate::results::digest;
 use crate::rules;
@@ -27,6 +31,9 @@ const FULL_BELOW: usize = 1 << 20;
 /// Rows that such a look compares of larger outputs.
 const SPOT_ROWS: usize = 64;
 
+/// How long a reference may take to be called twice on each case, and not only on the first that is computed.
+const QUICK: Duration = Duration::from_secs(2);
+
 /// One case. Its tensors are found out by a first call of the task's generator and reference, when they are first asked
 /// for; [`open`](crate::open) does that for the cases that are wanted, and reports an error.
 #[derive(Debug)]
@@ -36,6 +43,9 @@ pub struct PythonSizes {
     /// The parameters in words.
     shown: String,
     tensors: OnceLock<Result<CaseTensors, TaskError>>,
+    /// Whether the reference was called twice on the same inputs.
+    repeated: AtomicBool,
+    noticed: Noticed,
 }
 
 impl PythonSizes {
@@ -45,7 +55,30 @@ impl PythonSizes {
             parameters,
             shown,
             tensors: OnceLock::new(),
+            repeated: AtomicBool::new(false),
+            noticed: Noticed::default(),
         }
+    }
+
+    pub(crate) fn task(&self) -> &PythonTask {
+        &self.task
+    }
+
+    pub(crate) fn parameters(&self) -> &Value {
+        &self.parameters
+    }
+
+    pub(crate) fn noticed(&self) -> &Noticed {
+        &self.noticed
+    }
+
+    pub(crate) fn digest(&self, inputs: &InputTensors) -> blake3::Hash {
+        digest(&self.parameters, &inputs.0)
+    }
+
+    /// Sends a request to the reference process and waits for its answer.
+    pub(crate) fn ask<T: DeserializeOwned>(&self, request: &Value) -> Result<T, TaskError> {
+        self.task.reference().ask(request)
     }
 
     /// Its tensors and rules.
@@ -54,69 +87,155 @@ impl PythonSizes {
         found.as_ref().map_err(TaskError::clone)
     }
 
-    fn request(&self, call: &str, more: Value) -> Value {
-        let mut request = json!({ "call": call, "parameters": self.parameters });
-        if let (Some(request), Value::Object(more)) = (request.as_object_mut(), more) {
-            request.extend(more);
-        }
-        request
+    /// Which case it is, at the beginning of a sentence.
+    fn on(&self) -> String {
+        format!("on {self}")
     }
 
-    fn generated(&self, seed: u64) -> Result<InputTensors, TaskError> {
+    pub(crate) fn generated(&self, seed: u64) -> Result<InputTensors, TaskError> {
         let file = MemoryFile::new()?;
         // The seeders of numpy's older generators take 32 bits.
         let seed = seed % (1 << 31);
         let request = self.request("generate", json!({ "seed": seed, "path": file.path() }));
-        self.task.reference().ask::<Value>(&request)?;
-        InputTensors::load(file.path(), &self.tensors()?.inputs).map_err(|error| without_room(&error))
+        self.ask::<Value>(&request)?;
+        let inputs = InputTensors::load(file.path(), &self.tensors()?.inputs);
+        let inputs = inputs.map_err(|error| without_room(&error))?;
+        self.noticed.drawn(&inputs.0);
+        Ok(inputs)
     }
 
-    fn computed(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
-        self.task.results().of(digest(&self.parameters, &inputs.0), || {
-            let (given, made) = (MemoryFile::of(&inputs.0)?, MemoryFile::new()?);
-            let request = self.request("expected", json!({ "inputs": given.path(), "path": made.path() }));
-            self.task.reference().ask::<Value>(&request)?;
-            Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| without_room(&error))
-        })
+    pub(crate) fn computed(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
+        let key = self.digest(inputs);
+        let output = self.task.results().of(key, || self.computed_anew(inputs))?;
+        if self.noticed.is_new(key) {
+            let limits = self.limits(&output)?;
+            let is_refused = |other: &Output| !matches!(self.own_check(inputs, other, &output), Ok(None));
+            self.noticed.expected(&output, &limits, is_refused);
+        }
+        Ok(output)
     }
 
-    /// The task's own check of a result.
+    fn computed_anew(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
+        let start = Instant::now();
+        let output = self.referred(inputs)?;
+        if self.task.opened().check_is_the_rule {
+            return Ok(output);
+        }
+        self.refuse_nan(&output)?;
+        let is_quick = start.elapsed() <= QUICK || !self.task.was_repeated();
+        if is_quick && !self.repeated.load(Ordering::Relaxed) {
+            let again = self.referred(inputs)?;
+            self.refuse_another(&output, &again)?;
+            self.repeated.store(true, Ordering::Relaxed);
+            self.task.note_repeated();
+        }
+        Ok(output)
+    }
+
+    /// Calls the reference.
+    fn referred(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
+        let (given, made) = (MemoryFile::of(&inputs.0)?, MemoryFile::new()?);
+        let request = self.request("expected", json!({ "inputs": given.path(), "path": made.path() }));
+        self.ask::<Value>(&request)?;
+        Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| without_room(&error))
+    }
+
+    /// An output that is NaN everywhere would be right without being written.
+    fn refuse_nan(&self, output: &Output) -> Result<(), TaskError> {
+        let is_nan = |tensor: &&Tensor| {
+            let mut elements = 0..tensor.len();
+            !tensor.is_empty() && elements.all(|index| tensor.get(index).is_nan())
+        };
+        match output.0.iter().find(is_nan) {
+            None => Ok(()),
+            Some(tensor) => Err(self.at_fault(
+                format!(
+                    "the reference is NaN in all elements of `{}`, {}, so nothing can be compared",
+                    tensor.spec.name,
+                    self.on()
+                ),
+                "correct the reference or the inputs",
+            )),
+        }
+    }
+
+    /// A reference that answers otherwise each time makes every kernel wrong; differences of rounding stay within the limits.
+    fn refuse_another(&self, output: &Output, again: &Output) -> Result<(), TaskError> {
+        let limits = self.limits(output)?;
+        let expected = Expected::of(output).within(limits);
+        let rules = Rules::default();
+        let errors = ErrorMeasures::between(again, &expected, rules.tolerance);
+        match rules.fault(&errors, Rightness::default()) {
+            None => Ok(()),
+            Some(fault) => Err(self.at_fault(
+                format!(
+                    "the reference gives two results for the same inputs, {}, which are farther apart than a kernel's may be: {fault}",
+                    self.on()
+                ),
+                "let it compute the same each time: switch off dropout and other random draws (`eval()` for a model), and keep nothing \
+                 from call to call; a task with several right results writes `tolerance = \"check\"` and a `check`",
+            )),
+        }
+    }
+
+    fn at_fault(&self, message: String, remedy: &str) -> TaskError {
+        TaskError::new(message, remedy).in_file(self.task.path())
+    }
+
+    /// The limits of each output, given the expected result.
+    fn limits(&self, expected: &Output) -> Result<Vec<Limits>, TaskError> {
+        let stated = rules::limits(self.tensors()?).into_iter().zip(&expected.0);
+        let limits = stated.map(|(limits, tensor)| {
+            let mut elements = 0..tensor.len();
+            let has_a_size = elements.any(|index| tensor.get(index) != 0.0);
+            if has_a_size {
+                limits
+            } else {
+                rules::by_tolerance(limits)
+            }
+        });
+        Ok(limits.collect())
+    }
+
+    /// The task's own check of a result, and that of integers that f64 cannot tell apart.
     fn checked(&self, inputs: &InputTensors, output: &Output) -> Result<Option<String>, TaskError> {
         let opened = self.task.opened();
         let exact = if opened.check_is_the_rule {
             Vec::new()
         } else {
-            exact_integers(output, &rules::tolerances(self.tensors()?))
+            let limits = rules::limits(self.tensors()?);
+            let tensors = output.0.iter().zip(limits).enumerate();
+            let exact = tensors.filter(|(_, (found, limits))| rules::is_exact(&found.spec, limits));
+            exact.map(|(index, _)| index).collect()
         };
         // Finding the expected result takes a digest of the inputs and a copy of the result.
         if exact.is_empty() && !opened.has_check {
             return Ok(None);
         }
         let expected = self.computed(inputs)?;
-        if let Some(different) = unequal_integers(output, &expected, &exact) {
-            return Ok(Some(different));
+        match unequal_integers(output, &expected, &exact) {
+            Some(different) => Ok(Some(different)),
+            None => self.own_check(inputs, output, &expected),
         }
-        if !opened.has_check {
+    }
+
+    fn own_check(
+        &self,
+        inputs: &InputTensors,
+        output: &Output,
+        expected: &Output,
+    ) -> Result<Option<String>, TaskError> {
+        if !self.task.opened().has_check {
             return Ok(None);
         }
         let (given, found) = (MemoryFile::of(&inputs.0)?, MemoryFile::of(&output.0)?);
         let wanted = MemoryFile::of(&expected.0)?;
         let paths = json!({ "inputs": given.path(), "output": found.path(), "expected": wanted.path() });
-        let checked: Checked = self.task.reference().ask(&self.request("check", paths))?;
+        let checked: Checked = self.ask(&self.request("check", paths))?;
         Ok(checked
             .fault
             .map(|fault| format!("the task's own check: {fault}")))
     }
-}
-
-/// The outputs of 64-bit integers, which f64 cannot tell apart beyond 2⁵³, that have to be equal.
-fn exact_integers(output: &Output, tolerances: &[gauntlet_task::Tolerance]) -> Vec<usize> {
-    let tensors = output.0.iter().zip(tolerances).enumerate();
-    let exact = tensors.filter(|(_, (found, tolerance))| {
-        let is_long = matches!(found.spec.data_type, DataType::I64 | DataType::U64);
-        is_long && tolerance.relative == 0.0 && tolerance.absolute == 0.0
-    });
-    exact.map(|(index, _)| index).collect()
 }
 
 /// Differences of these outputs of 64-bit integers.
@@ -125,12 +244,9 @@ fn unequal_integers(output: &Output, expected: &Output, exact: &[usize]) -> Opti
     let mut unequal = tensors.filter_map(|(found, wanted)| {
         let pairs = found.bytes.chunks_exact(8).zip(wanted.bytes.chunks_exact(8));
         let count = pairs.filter(|(found, wanted)| found != wanted).count();
-        (count > 0).then(|| {
-            format!(
-                "{count} elements of `{}` differ from the reference",
-                found.spec.name
-            )
-        })
+        let differ = counted(count, "element of", "elements of");
+        let verb = if count == 1 { "differs" } else { "differ" };
+        (count > 0).then(|| format!("{differ} `{}` {verb} from the reference", found.spec.name))
     });
     unequal.next()
 }
@@ -253,7 +369,8 @@ impl TaskSizes for PythonSizes {
         if self.task.opened().check_is_the_rule {
             return Ok(expected);
         }
-        Ok(expected.within(rules::tolerances(tensors)))
+        let limits = self.limits(&output).map_err(|error| error.whole())?;
+        Ok(expected.within(limits))
     }
 
     fn spot(&self, seed: u64) -> Coverage {
@@ -269,10 +386,37 @@ impl TaskSizes for PythonSizes {
     }
 
     fn rules(&self, general: &Rules) -> Rules {
-        match self.tensors() {
-            Ok(tensors) => rules::rules(tensors, general, self.task.opened().check_is_the_rule),
-            Err(_) => general.clone(),
+        rules::rules(general, self.task.opened().check_is_the_rule)
+    }
+
+    fn reconsider(
+        &self,
+        inputs: &dyn Inputs,
+        output: &Output,
+        errors: &ErrorMeasures,
+        fault: String,
+    ) -> Option<String> {
+        let Ok(inputs) = tensors_of(inputs) else {
+            return Some(fault);
+        };
+        // A look that fails changes nothing.
+        self.looked_at_again(inputs, output, errors, fault.clone())
+            .unwrap_or(Some(fault))
+    }
+
+    fn remarks(&self) -> Vec<Remark> {
+        let Ok(tensors) = self.tensors() else {
+            return Vec::new();
+        };
+        let draw = || self.generated(self.noticed.next_seed());
+        // An error of the task has been told where it stopped the judge; a remark is no place for it.
+        while self.noticed.lacks_results() {
+            if draw().and_then(|inputs| self.computed(&inputs)).is_err() {
+                break;
+            }
         }
+        while self.noticed.lacks_inputs(tensors) && draw().is_ok() {}
+        self.noticed.remarks(&self.on(), tensors)
     }
 
     fn check(&self, inputs: &dyn Inputs, output: &Output, _errors: &ErrorMeasures) -> Option<String> {

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gauntlet_parameters::Table;
@@ -47,6 +48,10 @@ struct Shared {
     table: Table,
     reference: Reference,
     results: Results,
+    /// Results for inputs in f64.
+    exact: Results,
+    /// Whether the reference was called twice on the same inputs of a case.
+    repeated: AtomicBool,
 }
 
 /// Opens the task at a path: a Python file, a folder with task.py, task.yml or definition.json, or one of these files.
@@ -80,6 +85,8 @@ pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
         work: work.map(|work| (file.with_file_name("task.toml"), work)),
         reference,
         results: Results::default(),
+        exact: Results::default(),
+        repeated: AtomicBool::new(false),
     }));
     let suite = task.suite(notes)?;
     let is_wanted = |case: &Case| options.cases.is_empty() || options.cases.contains(&case.name);
@@ -140,6 +147,26 @@ impl PythonTask {
     /// The expected results that were computed last.
     pub(crate) fn results(&self) -> &Results {
         &self.0.results
+    }
+
+    /// The results for inputs in f64 that were computed last.
+    pub(crate) fn exact(&self) -> &Results {
+        &self.0.exact
+    }
+
+    /// The file or folder of the task.
+    pub(crate) fn path(&self) -> &Path {
+        self.0.reference.task()
+    }
+
+    /// Whether the reference was called twice on the same inputs of a case.
+    pub(crate) fn was_repeated(&self) -> bool {
+        self.0.repeated.load(Ordering::Relaxed)
+    }
+
+    /// Notes that it was.
+    pub(crate) fn note_repeated(&self) {
+        self.0.repeated.store(true, Ordering::Relaxed);
     }
 
     /// What the task said of itself.

@@ -25,6 +25,9 @@ pub struct UnwritableXml(#[from] SerializeError);
 pub fn comparison(report: &ComparisonReport) -> Result<String, UnwritableXml> {
     let mut suite = TestSuite::new(report.task.clone());
     properties(&mut suite, &report.version, &report.environment);
+    for note in &report.notes {
+        suite.add_property(Property::new("note", note));
+    }
     let class = &report.subject().text;
     suite.add_test_cases(report.findings.iter().map(|finding| of_finding(class, finding)));
     if let Some(comparison) = report.believed() {

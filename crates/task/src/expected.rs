@@ -4,7 +4,7 @@
 
 use gauntlet_formats::{Tensor, TensorSpec};
 
-use crate::{Coverage, Output, Tolerance};
+use crate::{Coverage, Limits, Output};
 
 /// The part of a result that the reference computed.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,14 +19,16 @@ pub struct Expected {
 /// by all others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExpectedPart {
+    /// The tensor's name.
+    pub name: String,
     /// Rows.
     pub rows: usize,
     /// Columns.
     pub columns: usize,
     /// The elements computed; grids do not overlap.
     pub grids: Vec<Grid>,
-    /// How far its elements may be off, where that differs from the rules for the whole result.
-    pub tolerance: Option<Tolerance>,
+    /// How far this output may be off by itself; none where the limits of the rules hold for all outputs together.
+    pub limits: Option<Limits>,
 }
 
 /// The elements of one part at the intersections of some rows and some columns.
@@ -60,10 +62,11 @@ impl Expected {
     /// The expected result made of the grids of each output tensor.
     pub fn new(coverage: Coverage, outputs: &[TensorSpec], grids: Vec<Vec<Grid>>) -> Self {
         let part = |(spec, grids): (&TensorSpec, Vec<Grid>)| ExpectedPart {
+            name: spec.name.clone(),
             rows: spec.rows(),
             columns: spec.columns(),
             grids,
-            tolerance: None,
+            limits: None,
         };
         Self {
             coverage,
@@ -74,6 +77,7 @@ impl Expected {
     /// Whole output tensors, each with its values in memory order.
     pub fn whole<'s>(tensors: impl IntoIterator<Item = (&'s TensorSpec, Vec<f64>)>) -> Self {
         let part = |(spec, values): (&TensorSpec, Vec<f64>)| ExpectedPart {
+            name: spec.name.clone(),
             rows: spec.rows(),
             columns: spec.columns(),
             grids: vec![Grid {
@@ -81,7 +85,7 @@ impl Expected {
                 columns: (0..spec.columns()).collect(),
                 values,
             }],
-            tolerance: None,
+            limits: None,
         };
         Self {
             coverage: Coverage::Full,
@@ -89,13 +93,19 @@ impl Expected {
         }
     }
 
-    /// The same result, each output tensor with a tolerance of its own.
+    /// The same result, each output tensor with limits of its own.
     #[must_use]
-    pub fn within(mut self, tolerances: impl IntoIterator<Item = Tolerance>) -> Self {
-        for (part, tolerance) in self.parts.iter_mut().zip(tolerances) {
-            part.tolerance = Some(tolerance);
+    pub fn within(mut self, limits: impl IntoIterator<Item = Limits>) -> Self {
+        for (part, limits) in self.parts.iter_mut().zip(limits) {
+            part.limits = Some(limits);
         }
         self
+    }
+
+    /// Whether NaN is expected anywhere.
+    pub fn has_nan(&self) -> bool {
+        let mut grids = self.parts.iter().flat_map(|part| &part.grids);
+        grids.any(|grid| grid.values.iter().any(|value| value.is_nan()))
     }
 
     /// Another kernel's result in place of the reference: every element, with that kernel's rounding.

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use gauntlet_formats::Tensor;
 
 use crate::differences::Differences;
-use crate::{Coverage, Expected, ExpectedPart, Grid, Output};
+use crate::unwritten::Nans;
+use crate::{Coverage, Expected, ExpectedPart, Grid, Limits, Output};
 
 /// How far an element may be off: `|found − expected| ≤ absolute + relative · |expected|`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,7 +33,7 @@ pub struct ErrorMeasures {
     /// Elements of the whole output.
     pub elements: usize,
     /// Elements of the whole output that are NaN where the reference is not: never written, or computed as NaN. Always 0
-    /// for element types without NaN; see [`unwritten_between`].
+    /// for element types without NaN; see [`unwritten_between`](crate::unwritten_between).
     pub unwritten: usize,
     /// Elements compared.
     pub compared: usize,
@@ -67,11 +68,20 @@ pub struct ErrorMeasures {
     pub parts: Vec<PartMeasures>,
 }
 
-/// The measures of one part.
+/// The measures of one part: one output tensor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PartMeasures {
-    /// NaN elements of the whole part.
+    /// The output's name; empty in older records.
+    #[serde(default)]
+    pub name: String,
+    /// NaN elements of the whole part where the reference is not NaN.
     pub unwritten: usize,
+    /// Those of them that hold the bytes with which outputs are filled before a call.
+    #[serde(default)]
+    pub poisoned: usize,
+    /// Row and column of the first of them, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_unwritten: Option<[usize; 2]>,
     /// Elements compared.
     pub compared: usize,
     /// As [`ErrorMeasures::nrmse`].
@@ -94,6 +104,12 @@ pub struct PartMeasures {
     pub mismatches: usize,
     /// Elements that differ from the rounded reference.
     pub unequal: usize,
+    /// The element farthest off, relative to its tolerance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst: Option<Worst>,
+    /// The limits of this output alone; none where those of the rules hold for all outputs together.
+    #[serde(skip)]
+    pub limits: Option<Limits>,
 }
 
 /// The element farthest off.
@@ -124,11 +140,16 @@ impl ErrorMeasures {
             .zip(&output.0)
             .enumerate()
             .map(|(part, (expected, tensor))| {
-                Sums::of(tensor, part, expected, expected.tolerance.unwrap_or(tolerance))
+                let own = expected.limits.map(|limits| limits.tolerance);
+                Sums::of(tensor, part, expected, own.unwrap_or(tolerance))
             })
             .collect();
-        let parts = sums.iter().map(Sums::measures).collect();
-        let all = sums.into_iter().fold(Sums::default(), Sums::and);
+        let part = |(sums, expected): (&Sums, &ExpectedPart)| PartMeasures {
+            name: expected.name.clone(),
+            limits: expected.limits,
+            ..sums.measures()
+        };
+        let parts = sums.iter().zip(&expected.parts).map(part).collect();
         let PartMeasures {
             unwritten,
             compared,
@@ -138,7 +159,9 @@ impl ErrorMeasures {
             bias_by_chance,
             mismatches,
             unequal,
-        } = all.measures();
+            worst,
+            ..
+        } = sums.into_iter().fold(Sums::default(), Sums::and).measures();
         Self {
             coverage: expected.coverage,
             elements: output.elements(),
@@ -150,35 +173,33 @@ impl ErrorMeasures {
             bias_by_chance,
             mismatches,
             unequal,
-            worst: all.worst.map(|(_, worst)| worst),
+            worst,
             parts,
         }
     }
 }
 
-/// Counts the elements that hold the bytes of both poisons. The two results have the same operands, and their outputs
-/// were filled with different bytes beforehand, so an element that was written is equal in both. This finds unwritten
-/// elements of types without NaN, where a single poison cannot be distinguished from a result.
-pub fn unwritten_between(one: &Output, other: &Output, poisons: [u8; 2]) -> usize {
-    let of = |(one, other): (&Tensor, &Tensor)| {
-        let bytes = one.spec.data_type.bytes();
-        let elements = one.bytes.chunks_exact(bytes).zip(other.bytes.chunks_exact(bytes));
-        let is_poison = |element: &[u8], poison: u8| element.iter().all(|byte| *byte == poison);
-        elements
-            .filter(|(one, other)| is_poison(one, poisons[0]) && is_poison(other, poisons[1]))
-            .count()
-    };
-    let tensors = one.0.iter().zip(&other.0);
-    tensors
-        .filter(|(tensor, _)| !tensor.spec.data_type.has_nan())
-        .map(of)
-        .sum()
+impl ErrorMeasures {
+    /// The largest NRMSE and the largest bias that were judged: those of the outputs with limits of their own, or those of all
+    /// together.
+    pub fn judged(&self) -> [f64; 2] {
+        let own = self.parts.iter().filter_map(|part| Some((part, part.limits?)));
+        let own: Vec<_> = own.collect();
+        if own.is_empty() {
+            return [self.nrmse, self.mean_signed.abs()];
+        }
+        let limited = own.iter().filter(|(_, limits)| limits.nrmse < f64::INFINITY);
+        limited.fold([0.0; 2], |[nrmse, bias], (part, _)| {
+            [nrmse.max(part.nrmse), bias.max(part.mean_signed.abs())]
+        })
+    }
 }
 
 /// Sums over elements and over parts.
 #[derive(Default)]
 struct Sums {
-    unwritten: usize,
+    /// The elements of the tensors that are NaN, compared or not.
+    nans: Nans,
     /// NaN where the reference is NaN too.
     nan_in_both: usize,
     compared: usize,
@@ -202,9 +223,6 @@ struct Sums {
 const PIECE: usize = 1 << 19;
 const PIECES: usize = 16;
 
-/// Elements that are read at once to count those that are NaN.
-const RUN: usize = 1 << 16;
-
 /// The rows of a grid, and their values.
 type Rows<'e> = (&'e Grid, &'e [usize], &'e [f64]);
 
@@ -215,16 +233,6 @@ fn in_pieces(grid: &Grid, piece: usize) -> impl Iterator<Item = Rows<'_>> {
     let values = grid.values.chunks(most * columns);
     let rows = grid.rows.chunks(most);
     rows.zip(values).map(move |(rows, values)| (grid, rows, values))
-}
-
-/// How many elements are NaN.
-fn count_nan(tensor: &Tensor) -> usize {
-    let of = |first: usize| {
-        let mut values = vec![0.0; RUN.min(tensor.len() - first)];
-        tensor.get_all(first, &mut values);
-        values.iter().filter(|value| value.is_nan()).count()
-    };
-    (0..tensor.len()).into_par_iter().step_by(RUN).map(of).sum()
 }
 
 impl Sums {
@@ -242,7 +250,7 @@ impl Sums {
             .collect();
         let mut sums = pieces.into_iter().fold(Self::default(), Self::and);
         if tensor.spec.data_type.has_nan() {
-            sums.unwritten = count_nan(tensor).saturating_sub(sums.nan_in_both);
+            sums.nans = Nans::of(tensor);
         }
         sums
     }
@@ -332,7 +340,7 @@ impl Sums {
             (first, second) => first.or(second),
         };
         Self {
-            unwritten: self.unwritten + other.unwritten,
+            nans: self.nans.and(other.nans),
             nan_in_both: self.nan_in_both + other.nan_in_both,
             compared: self.compared + other.compared,
             mismatches: self.mismatches + other.mismatches,
@@ -352,8 +360,19 @@ impl Sums {
         let finite = self.finite.max(1) as f64;
         let reference = (self.squared_reference / finite).sqrt();
         let rms = (self.squared_error / finite).sqrt();
+        let unwritten = self.nans.count.saturating_sub(self.nan_in_both);
+        let worst = self.worst.map(|(_, worst)| worst);
+        // Where NaN is expected elsewhere, the first NaN need not be wrong; the worst element is the first that is.
+        let first_wrong = worst.filter(|worst| worst.found.is_nan());
+        let first_unwritten = match self.nan_in_both {
+            0 => self.nans.first,
+            _ => first_wrong.map(|worst| [worst.row, worst.column]),
+        };
         PartMeasures {
-            unwritten: self.unwritten,
+            name: String::new(),
+            unwritten,
+            poisoned: self.nans.poisoned.min(unwritten),
+            first_unwritten: first_unwritten.filter(|_| unwritten > 0),
             compared: self.compared,
             nrmse: if self.broken > 0 {
                 f64::INFINITY
@@ -365,6 +384,8 @@ impl Sums {
             bias_by_chance: normalise(self.differences.deviation() / finite, reference),
             mismatches: self.mismatches,
             unequal: self.unequal,
+            worst,
+            limits: None,
         }
     }
 }
@@ -374,13 +395,43 @@ fn normalise(error: f64, reference: f64) -> f64 {
     if error == 0.0 { 0.0 } else { error / reference }
 }
 
-impl fmt::Display for ErrorMeasures {
+/// An error and what is known of it, in words.
+struct Described<'m> {
+    nrmse: f64,
+    bias: [f64; 2],
+    mismatches: usize,
+    compared: usize,
+    unequal: usize,
+    worst: Option<(Worst, &'m str)>,
+}
+
+impl fmt::Display for Described<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [signed, outward] = self.bias;
         write!(
             formatter,
-            "NRMSE {:.2e}, bias {:+.1e} and {:+.1e} outward, {} of {} compared out of tolerance, {} not bit-equal",
-            self.nrmse, self.mean_signed, self.mean_outward, self.mismatches, self.compared, self.unequal
+            "NRMSE {:.2e}, bias {signed:+.1e} and {outward:+.1e} outward, {} of {} compared out of tolerance, {} not bit-equal",
+            self.nrmse, self.mismatches, self.compared, self.unequal
         )?;
+        match self.worst {
+            Some((worst, name)) => write!(formatter, ", worst at `{name}`, {worst}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for ErrorMeasures {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |worst: &Worst| self.parts.get(worst.part).map_or("", |part| part.name.as_str());
+        let described = Described {
+            nrmse: self.nrmse,
+            bias: [self.mean_signed, self.mean_outward],
+            mismatches: self.mismatches,
+            compared: self.compared,
+            unequal: self.unequal,
+            worst: self.worst.as_ref().map(|worst| (*worst, name(worst))),
+        };
+        write!(formatter, "{described}")?;
         if self.unwritten > 0 {
             write!(
                 formatter,
@@ -388,25 +439,36 @@ impl fmt::Display for ErrorMeasures {
                 self.unwritten, self.elements
             )?;
         }
-        if let Some(worst) = &self.worst {
-            write!(formatter, ", worst at {worst}")?;
-        }
         write!(formatter, " (oracle: {})", self.coverage)
+    }
+}
+
+impl fmt::Display for PartMeasures {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let described = Described {
+            nrmse: self.nrmse,
+            bias: [self.mean_signed, self.mean_outward],
+            mismatches: self.mismatches,
+            compared: self.compared,
+            unequal: self.unequal,
+            worst: self.worst.map(|worst| (worst, self.name.as_str())),
+        };
+        described.fmt(formatter)
     }
 }
 
 impl fmt::Display for Worst {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            part,
             row,
             column,
             found,
             expected,
+            ..
         } = self;
         write!(
             formatter,
-            "part {part}, row {row}, column {column}: {found} instead of {expected}"
+            "row {row}, column {column}: {found} instead of {expected}"
         )
     }
 }

@@ -4,7 +4,8 @@ use gauntlet_formats::{DataType, TensorSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ErrorMeasures, InputKind, Tolerance};
+use crate::words::counted;
+use crate::{ErrorMeasures, InputKind, PartMeasures, Tolerance};
 
 /// The rules for a correct result, compared with the reference.
 ///
@@ -22,6 +23,19 @@ pub struct Rules {
     pub bias: f64,
     /// The share of elements that may be outside the tolerance: none unless a task says otherwise.
     #[serde(skip_serializing_if = "is_zero")]
+    pub allowed_share: f64,
+}
+
+/// How far one output may be off, judged by itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// As [`Rules::tolerance`].
+    pub tolerance: Tolerance,
+    /// As [`Rules::nrmse`].
+    pub nrmse: f64,
+    /// As [`Rules::bias`].
+    pub bias: f64,
+    /// As [`Rules::allowed_share`].
     pub allowed_share: f64,
 }
 
@@ -76,6 +90,10 @@ impl Default for Rightness {
 /// value, the mean strays further, by [`ErrorMeasures::bias_by_chance`]; the larger of the two counts.
 const CHANCE_DEVIATIONS: f64 = 5.0;
 
+/// The allowed NRMSE of a single output tensor of a built-in task, as a multiple of the allowed NRMSE of all: a few elements may
+/// all be rounded the worst way.
+const NRMSE_OF_PART: f64 = 4.0;
+
 /// The limit under which a bias is ignored.
 struct BiasLimit {
     /// The rules' limit.
@@ -121,6 +139,17 @@ fn unit_roundoff(data_type: DataType) -> Option<f64> {
 }
 
 impl Rules {
+    /// The limits, as those of one output.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits {
+            tolerance: self.tolerance,
+            nrmse: self.nrmse,
+            bias: self.bias,
+            allowed_share: self.allowed_share,
+        }
+    }
+
     /// The rules for results of these types. The error of a correct result is mostly that of its one rounding, which
     /// grows with the unit roundoff of its type: 2⁻¹¹ for f16, 2⁻⁸ for bf16. So the relative tolerance and the limits
     /// of NRMSE and bias are multiplied by the ratio of the unit roundoff of the coarsest floating-point output to that
@@ -143,13 +172,10 @@ impl Rules {
         }
     }
 
-    /// The error of a result, worst first; none if it is correct.
+    /// The error of a result, worst first; none if it is correct. Outputs with limits of their own are judged one by one.
     pub fn fault(&self, errors: &ErrorMeasures, rightness: Rightness) -> Option<String> {
-        if errors.unwritten > 0 {
-            return Some(format!(
-                "{} elements are NaN or were never written",
-                errors.unwritten
-            ));
+        if let Some(fault) = nan_fault(errors) {
+            return Some(fault);
         }
         if errors.unequal == 0 {
             // Every compared element equals the rounded reference. If results are so small that the format has few bits
@@ -157,10 +183,18 @@ impl Rules {
             return None;
         }
         if rightness.is_exact {
+            let differ = counted(errors.unequal, "element differs", "elements differ");
             return Some(format!(
-                "{} elements differ from the oracle, though every order of summation is exact on these values; {}",
-                errors.unequal, errors
+                "{differ} from the oracle, though every order of summation is exact on these values; {errors}"
             ));
+        }
+        let mut with_own = errors
+            .parts
+            .iter()
+            .filter(|part| part.limits.is_some())
+            .peekable();
+        if with_own.peek().is_some() {
+            return with_own.find_map(|part| part.fault_within(&part.limits?, errors));
         }
         if errors.nrmse > self.nrmse {
             return Some(format!(
@@ -168,8 +202,24 @@ impl Rules {
                 errors.nrmse, self.nrmse
             ));
         }
-        self.bias_fault(errors, rightness)
-            .or_else(|| self.tolerance_fault(errors))
+        self.nrmse_fault_of_part(errors, rightness)
+            .or_else(|| self.bias_fault(errors, rightness))
+            .or_else(|| {
+                tolerance_fault([errors.mismatches, errors.compared], self.allowed_share)
+                    .map(|fault| format!("{fault}; {errors}"))
+            })
+    }
+
+    /// A small part may be wrong as a whole while the error of all parts together is small.
+    fn nrmse_fault_of_part(&self, errors: &ErrorMeasures, rightness: Rightness) -> Option<String> {
+        let limit = self.nrmse * NRMSE_OF_PART.max(rightness.bias_of_part);
+        let parts = errors.parts.iter().filter(|part| part.unequal > 0);
+        let mut wrong = parts.filter(|part| part.nrmse > limit);
+        let part = wrong.next()?;
+        Some(format!(
+            "`{}`: NRMSE {:.2e} is over {limit:.2e}; {errors}",
+            part.name, part.nrmse
+        ))
     }
 
     fn bias_fault(&self, errors: &ErrorMeasures, rightness: Rightness) -> Option<String> {
@@ -187,28 +237,84 @@ impl Rules {
             allowed: self.bias * rightness.bias_of_part,
             tried: errors.parts.len(),
         };
-        let parts = errors.parts.iter().enumerate();
-        parts
-            .filter(|(_, part)| part.unequal > 0)
-            .find_map(|(index, part)| {
-                let own = [part.mean_signed, part.mean_outward];
-                let independent = (part.compared / rightness.dependent.max(1)).max(1) as f64;
-                let bias = limit.exceeded(own, (part.nrmse / independent.sqrt()).max(part.bias_by_chance))?;
-                Some(format!("part {index}: {bias}; {errors}"))
-            })
-    }
-
-    fn tolerance_fault(&self, errors: &ErrorMeasures) -> Option<String> {
-        // The share is a quotient, rounded once: 29 of 100 elements are the share 0.29, whereas 0.29 · 100 is less than
-        // 29.
-        let share = errors.mismatches as f64 / errors.compared.max(1) as f64;
-        (share > self.allowed_share).then(|| {
-            format!(
-                "{} elements are outside the tolerance; {errors}",
-                errors.mismatches
-            )
+        let mut parts = errors.parts.iter();
+        parts.find_map(|part| {
+            let bias = part.bias_fault(&limit, rightness.dependent)?;
+            Some(format!("`{}`: {bias}; {errors}", part.name))
         })
     }
+}
+
+impl PartMeasures {
+    /// The error of this output by limits of its own; none if it is correct. The limits on NRMSE and bias take its own root mean
+    /// square.
+    fn fault_within(&self, limits: &Limits, all: &ErrorMeasures) -> Option<String> {
+        let told = self.error_within(limits, all.parts.len())?;
+        let named = if all.parts.len() > 1 {
+            format!("`{}`: ", self.name)
+        } else {
+            String::new()
+        };
+        Some(format!("{named}{told}; {self}"))
+    }
+
+    fn error_within(&self, limits: &Limits, outputs: usize) -> Option<String> {
+        if self.unequal == 0 {
+            return None;
+        }
+        if self.nrmse > limits.nrmse {
+            return Some(format!("NRMSE {:.2e} is over {:.2e}", self.nrmse, limits.nrmse));
+        }
+        let bias = BiasLimit {
+            allowed: limits.bias,
+            tried: outputs,
+        };
+        self.bias_fault(&bias, 1)
+            .or_else(|| tolerance_fault([self.mismatches, self.compared], limits.allowed_share))
+    }
+
+    /// Whether it keeps these limits and has no NaN that is not expected.
+    #[must_use]
+    pub fn keeps(&self, limits: &Limits) -> bool {
+        self.unwritten == 0 && self.error_within(limits, 1).is_none()
+    }
+
+    fn bias_fault(&self, limit: &BiasLimit, dependent: usize) -> Option<String> {
+        if self.unequal == 0 {
+            return None;
+        }
+        let independent = (self.compared / dependent.max(1)).max(1) as f64;
+        let deviation = (self.nrmse / independent.sqrt()).max(self.bias_by_chance);
+        limit.exceeded([self.mean_signed, self.mean_outward], deviation)
+    }
+}
+
+/// NaN where the reference is not.
+fn nan_fault(errors: &ErrorMeasures) -> Option<String> {
+    let of = |part: &PartMeasures| {
+        let all = counted(part.unwritten, "element", "elements");
+        let is = if part.unwritten == 1 { "is" } else { "are" };
+        let what = match part.poisoned {
+            0 => "NaN",
+            _ => "NaN or never written",
+        };
+        let first = match part.first_unwritten {
+            Some([row, column]) => format!(", the first at row {row}, column {column}"),
+            None => String::new(),
+        };
+        format!("{all} of `{}` {is} {what}{first}", part.name)
+    };
+    let parts = errors.parts.iter().filter(|part| part.unwritten > 0);
+    let told: Vec<String> = parts.map(of).collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+fn tolerance_fault([mismatches, compared]: [usize; 2], allowed: f64) -> Option<String> {
+    // The share is a quotient, rounded once: 29 of 100 elements are the share 0.29, whereas 0.29 · 100 is less than
+    // 29.
+    let share = mismatches as f64 / compared.max(1) as f64;
+    let are = |count| counted(count, "element is", "elements are");
+    (share > allowed).then(|| format!("{} outside the tolerance", are(mismatches)))
 }
 
 #[cfg(test)]
@@ -243,10 +349,8 @@ mod tests {
             let wrong = percent as usize;
             assert_eq!(said(&rules, wrong), None, "{percent} %");
             let told = said(&rules, wrong + 1).unwrap();
-            assert!(
-                told.starts_with(&format!("{} elements are outside", wrong + 1)),
-                "{told}"
-            );
+            let starts = counted(wrong + 1, "element is outside", "elements are outside");
+            assert!(told.starts_with(&starts), "{told}");
         }
     }
 

@@ -151,6 +151,24 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         None
     }
 
+    /// Another look at a result that the rules call wrong: the fault with what is known of its cause, or none if it is the
+    /// rules that do not fit.
+    fn reconsider(
+        &self,
+        _inputs: &dyn Inputs,
+        _output: &Output,
+        _errors: &ErrorMeasures,
+        fault: String,
+    ) -> Option<String> {
+        Some(fault)
+    }
+
+    /// What was noticed of the task while it was used that makes its verdicts weaker. The first time this may take a few more
+    /// draws of the inputs.
+    fn remarks(&self) -> Vec<Remark> {
+        Vec::new()
+    }
+
     /// Floating-point operations of a call, if known.
     fn flops(&self) -> Option<u64> {
         None
@@ -200,6 +218,15 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     }
 }
 
+/// What is known of a task that makes its verdicts weaker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// A sentence that says so, with the remedy.
+    pub text: String,
+    /// Whether a kernel that computes nothing would pass, so that none is adopted.
+    pub tests_nothing: bool,
+}
+
 /// One set of sizes of a task, shared.
 #[derive(Clone)]
 pub struct Sizes(Arc<dyn TaskSizes>);
@@ -213,6 +240,23 @@ impl Sizes {
     /// The sizes as the type of their task; none if they belong to another task.
     pub fn downcast<T: TaskSizes>(&self) -> Option<&T> {
         self.0.as_any().downcast_ref()
+    }
+
+    /// Compares a result with the expected one: the measures, and the error by these rules of the case or by the task's own check.
+    /// Operands from a file have no kind.
+    pub fn examine(
+        &self,
+        rules: &Rules,
+        kind: Option<InputKind>,
+        (inputs, output): (&dyn Inputs, &Output),
+        expected: &Expected,
+    ) -> (ErrorMeasures, Option<String>) {
+        let errors = ErrorMeasures::between(output, expected, rules.tolerance);
+        let fault = rules
+            .fault(&errors, self.rightness(kind))
+            .and_then(|fault| self.reconsider(inputs, output, &errors, fault));
+        let fault = fault.or_else(|| self.check(inputs, output, &errors));
+        (errors, fault)
     }
 
     /// The sizes with the name of their task, under `family`, as records and the worker protocol carry them.

@@ -1,4 +1,9 @@
-//! Sizes given in words on the command line.
+//! Sizes given in words on the command line, and numbers with what they count.
+
+/// A number with what it counts, in the singular or the plural.
+pub fn counted(count: usize, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
 
 /// Words as an inline table of TOML.
 pub fn inline_table(words: &[(String, String)]) -> String {

@@ -8,6 +8,7 @@ reads one JSON object a line from standard input and answers each with one line 
     case      the tensors of one case, and the sizes that a worker is told
     generate  writes the inputs drawn from a seed to a file
     expected  writes the expected result for a file of inputs to a file
+    in_double writes the reference's result for the same inputs in f64, if it takes them
     check     the task's own check of a result: a message, or null
 
 Tensors travel in safetensors files. An error has a message, a remedy, and the file and line of the user's code.
@@ -139,6 +140,9 @@ class Server:
     def expected(self, parameters, inputs, path):
         self._case(parameters).expected(inputs, path)
         return {}
+
+    def in_double(self, parameters, inputs, path):
+        return {"done": self._case(parameters).in_double(inputs, path)}
 
     def check(self, parameters, inputs, output, expected):
         return {"fault": self._case(parameters).check(inputs, output, expected)}

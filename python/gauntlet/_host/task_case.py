@@ -2,6 +2,7 @@
 
 import functools
 import numbers
+import time
 
 import tensors
 from task_faults import TaskFault, brief, told
@@ -17,6 +18,8 @@ _SEED = 1
 
 # Element types that a result may have in place of the reference's, if inputs have them and the task's own check accepts them.
 _ALIKE = ("f64", "f32", "f16", "bf16")
+# Seconds that a reference may take to be computed with inputs in f64 too.
+_MOST_SECONDS = 2.0
 
 
 class Case:
@@ -94,7 +97,10 @@ class Case:
 
     def _computed(self, stored):
         arguments = self._planted(stored)
-        return self._told("in the reference", lambda: self.task.reference(self.parameters, arguments))
+        start = time.monotonic()
+        result = self._told("in the reference", lambda: self.task.reference(self.parameters, arguments))
+        self.seconds = time.monotonic() - start
+        return result
 
     def _described(self, result):
         names = [self.task.outputs] if isinstance(self.task.outputs, str) else self.task.outputs
@@ -228,6 +234,25 @@ class Case:
             )
         tensors.write_file(path, found)
 
+    def in_double(self, inputs, path):
+        """Writes the reference's result for a file of inputs in f64; false if it takes long, or does not take them."""
+        if self.seconds > _MOST_SECONDS:
+            return False
+        arguments = _in_double(self._planted(tensors.read_file(inputs)))
+        try:
+            result = self._told("in the reference", lambda: self.task.in_double(self.parameters, arguments))
+            found = {name: _in_double(tensor) for name, tensor in self._described(result)[1].items()}
+        except TaskFault:
+            return False
+
+        def wide(spec):
+            return {**spec, "data_type": "f64"} if spec["data_type"] in tensors.FLOATS else spec
+
+        if _specs(found) != [wide(spec) for spec in self.output_specs]:
+            return False
+        tensors.write_file(path, found)
+        return True
+
     def check(self, inputs, output, expected):
         """The error of a result by the task's own check."""
         return self._checked(
@@ -277,6 +302,15 @@ def _specs(found):
         pairs = [2] if carried and carried.startswith("complex") else []
         specs.append({"name": name, "data_type": data_type, "shape": [*tensor.shape, *pairs]})
     return specs
+
+
+def _in_double(value):
+    """A tree of values with its real and complex tensors in f64."""
+    if isinstance(value, dict):
+        return {key: _in_double(branch) for key, branch in value.items()}
+    if isinstance(value, (tuple, list)):
+        return type(value)(_in_double(branch) for branch in value)
+    return tensors.in_double(value) if tensors.is_tensor(value) else value
 
 
 def _leaves(value):

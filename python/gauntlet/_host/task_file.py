@@ -120,6 +120,10 @@ class Task:
         """The expected result for these arguments."""
         raise NotImplementedError
 
+    def in_double(self, parameters, arguments):
+        """The result for arguments in f64; an exception if the reference does not take them."""
+        return self.reference(parameters, arguments)
+
     def check(self, parameters, arguments, output, expected):
         """The error of a result by the task's own check; None if it has none."""
         return None

@@ -2,6 +2,7 @@
 a ``class ModelNew`` whose weights are drawn from the same seed."""
 
 import inspect
+import itertools
 
 from task_faults import TaskFault, fault_at
 from task_file import Task, first_line, seed_everything
@@ -31,6 +32,7 @@ class KernelBenchTask(Task):
         if not callable(module.get_inputs):
             raise TaskFault("`get_inputs` is not a function", "write `def get_inputs(): return […]`", path, 1)
         self.get_init_inputs = getattr(module, "get_init_inputs", list)
+        self.calls = itertools.count(WEIGHTS_SEED + 1)
         self.summary = first_line(module.__doc__ or module.Model.__doc__)
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         if self.device == "cpu":
@@ -63,6 +65,12 @@ class KernelBenchTask(Task):
         return tuple(placed(value) for value in values)
 
     def reference(self, parameters, arguments):
+        return self._result(self._model(parameters), arguments)
+
+    def in_double(self, parameters, arguments):
+        return self._result(self._model(parameters).double(), arguments)
+
+    def _model(self, parameters):
         inits, seed = self.initial(parameters)
         seed_everything(seed)
         try:
@@ -70,6 +78,10 @@ class KernelBenchTask(Task):
         except TypeError as error:
             message = f"`Model` cannot be made from what `get_init_inputs` returns: {error}"
             raise fault_at(self.module.Model.__init__, message, "let the two agree") from None
-        model = self.module.Model(*inits).to(self.device)
+        return self.module.Model(*inits).to(self.device)
+
+    def _result(self, model, arguments):
+        # A kernel is called at another time than the model is made: what the model draws then must not look as if it were fixed.
+        seed_everything(next(self.calls))
         with self.torch.no_grad():
             return model(*arguments)

@@ -64,6 +64,9 @@ _CARRIED = {
     "complex128": "f64",
 }
 
+# The protocol's names of the floating-point types.
+FLOATS = ("f64", "f32", "f16", "bf16", "f8e4m3", "f8e5m2")
+
 # The longest header that is read, as in safetensors itself.
 _MOST_HEADER_BYTES = 100_000_000
 
@@ -315,6 +318,19 @@ def _last(shape, strides):
 def strides_of(tensor) -> "list[int]":
     """The strides, counted in elements."""
     return list(tensor.stride()) if is_torch(tensor) else [step // tensor.itemsize for step in tensor.strides]
+
+
+def in_double(tensor):
+    """A tensor of the same library in f64, or in pairs of f64 where it is complex; integers, and bytes that hold packed numbers, stay
+    as they are."""
+    data_type, carried = types_of(tensor)
+    if carried is None:
+        kind = "float64" if data_type in FLOATS else None
+    else:
+        kind = "complex128" if carried.startswith("complex") else None
+    if kind is None:
+        return tensor
+    return tensor.to(getattr(import_torch(), kind)) if is_torch(tensor) else tensor.astype(kind)
 
 
 def is_row_major(tensor) -> bool:

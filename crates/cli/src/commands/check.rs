@@ -174,6 +174,9 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
         sink::print(report.text(Detail::Outcome, terminal_width()))?;
     }
     for report in &checked.suites {
+        for note in &report.notes {
+            sink::print(format_args!("note: {note}"))?;
+        }
         // Each fault is told once, below the table: many cases fail for the same reason, and a compiler's errors are long.
         let mut told: Vec<&Fault> = Vec::new();
         let mut rows = Vec::new();

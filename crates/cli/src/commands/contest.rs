@@ -217,13 +217,16 @@ impl<'a> Contest<'a> {
     fn report(&self, found: Found) -> ComparisonReport {
         let [baseline_name, candidate_name] = kernel_text::short_names(&self.texts[0], &self.texts[1]);
         let batches = found.observations.as_ref().and_then(more::batches);
+        // Without times nothing was claimed that a remark could weaken.
+        let remarks = found.comparison.iter().flat_map(|_| self.suite.remarks());
+        let notes = self.notes.iter().cloned().chain(remarks).chain(batches).collect();
         let kept = found.observations.map(|observations| Kept {
             conditions: self.conditions.clone(),
             observations,
         });
         ComparisonReport {
             task: self.suite.name.clone(),
-            notes: self.notes.clone().into_iter().chain(batches).collect(),
+            notes,
             baseline: self.kernel(0, baseline_name),
             candidate: self.kernel(1, candidate_name),
             criteria: self.setting.criteria.clone(),

@@ -154,7 +154,7 @@ fn a_wrong_result_and_one_that_is_not_written_stop_a_kernel() {
     place.write("largest.py", &TASK.replace("x.argmax(1)", "np.full(len(x), -1)"));
     let ran = compare(&place, ["unwritten", "unwritten"]);
     assert!(
-        ran.out.contains("3 elements were never written"),
+        ran.out.contains("3 elements of `place` were never written"),
         "{} {}",
         ran.out,
         ran.err

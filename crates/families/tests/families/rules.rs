@@ -92,7 +92,7 @@ fn an_element_never_written_is_told() {
     assert!(
         fault
             .unwrap()
-            .starts_with("1 elements are NaN or were never written")
+            .starts_with("1 element of `0.c` is NaN, the first at row 0, column 5")
     );
 }
 
@@ -101,7 +101,7 @@ fn the_last_bit_counts_where_every_order_of_summation_is_exact() {
     let fault = said(InputKind::Competition, |index, value| {
         if index == 5 { value + 0.25 } else { value }
     });
-    assert!(fault.unwrap().starts_with("1 elements differ from the oracle"));
+    assert!(fault.unwrap().starts_with("1 element differs from the oracle"));
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn a_bias_of_one_group_is_told_though_it_is_lost_in_the_whole() {
     };
     assert_eq!(said(8), None);
     let told = said(5).unwrap();
-    assert!(told.starts_with("part 5: bias toward zero"), "{told}");
+    assert!(told.starts_with("`5.c`: bias toward zero"), "{told}");
 }
 
 /// One head of eight that is off by 4e-4 is reported; heads that are off by 2e-4, half of them up and half down, are
@@ -195,7 +195,7 @@ fn a_head_may_be_off_by_more_than_all_heads() {
     let either = |head: usize| if head.is_multiple_of(2) { 2e-4 } else { -2e-4 };
     assert_eq!(said(either), None);
     let told = said(|head| if head == 5 { 4e-4 } else { 0.0 }).unwrap();
-    assert!(told.starts_with("part 5: bias +4"), "{told}");
+    assert!(told.starts_with("`5.c`: bias +4"), "{told}");
 }
 
 /// The element nearest to zero, which has the smallest tolerance relative to the other elements: its index, and a value
@@ -220,7 +220,7 @@ fn one_element_far_off_is_told_though_the_mean_square_is_small() {
         InputKind::Wide,
         |index, value| if index == least { off } else { value },
     );
-    assert!(fault.unwrap().contains("1 elements are outside the tolerance"));
+    assert!(fault.unwrap().contains("1 element is outside the tolerance"));
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_share_of_elements_may_be_outside_the_tolerance_where_the_rules_allow_it() {
     let told = rules
         .fault(&errors, sizes.rightness(Some(InputKind::Wide)))
         .unwrap();
-    assert!(told.starts_with("1 elements are NaN"), "{told}");
+    assert!(told.starts_with("1 element of `0.c` is NaN"), "{told}");
 }
 
 #[test]

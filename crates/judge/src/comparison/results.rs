@@ -1,14 +1,16 @@
 //! Checks of results that are asked for after timed calls.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use gauntlet_stats::Arm;
-use gauntlet_task::{Case, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes, nrmse_between};
+use gauntlet_task::{Case, Coverage, ErrorMeasures, Expected, Inputs, Output, Rules, Sizes, nrmse_between};
 use gauntlet_worker::Operand;
+use gauntlet_worker::protocol::POISON;
 
 use super::side::{Purpose, Side};
 use crate::evidence::JudgeError;
-use crate::runner::{ExaminationFailure, Operands, Workshop, fetch, sets};
+use crate::runner::{ExaminationFailure, Operands, Workshop, fetch, poison_for, sets};
 
 /// Two correct results may differ by twice the error limit of one.
 const TWO_ERRORS: f64 = 2.0;
@@ -116,27 +118,56 @@ impl<'a> Checker<'a> {
                 sizes.expected(inputs, spot).map_err(JudgeError::Inputs)?
             }
         };
-        let errors = ErrorMeasures::between(output, &expected, self.rules.tolerance);
         let kind = self.case.data.is_none().then_some(self.case.inputs);
-        let fault = self.rules.fault(&errors, sizes.rightness(kind));
-        let fault = fault.or_else(|| sizes.check(inputs, output, &errors));
+        let (_, fault) = sizes.examine(&self.rules, kind, (inputs, output), &expected);
         self.expected[set] = Some(expected);
         Ok(fault)
     }
 
+    /// The byte that fills outputs before a call, as far as results are known.
+    pub fn poison(&self) -> u8 {
+        let mut known = self.expected.iter().flatten().map(poison_for);
+        known.find(|poison| *poison != POISON).unwrap_or(POISON)
+    }
+
     /// Compares all elements of the two sides' results of the same call, so that a candidate gains nothing by guessing
-    /// which elements the oracle is asked for.
+    /// which elements the oracle is asked for. Outputs with limits of their own are compared one by one.
     pub fn compare(&self, baseline: &Output, candidate: &Output) -> Result<(), ExaminationFailure> {
-        let limit = TWO_ERRORS * self.rules.nrmse;
-        if nrmse_between(candidate, baseline) > limit {
-            let errors = ErrorMeasures::between(candidate, &Expected::of(baseline), self.rules.tolerance);
-            let fault = format!(
-                "it is not the baseline's result: NRMSE {:.2e} is over {limit:.2e}; {errors}",
-                errors.nrmse
-            );
-            return Err(self.wrong(Arm::Candidate, &fault));
+        let known = self.expected.iter().flatten().next();
+        if known.is_some_and(|expected| expected.coverage == Coverage::Full) {
+            // The whole result of either side was compared with the oracle.
+            return Ok(());
+        }
+        for (of, nrmse, outputs) in self.allowed(known) {
+            let limit = TWO_ERRORS * nrmse;
+            let found = nrmse_between(&candidate.0[outputs.clone()], &baseline.0[outputs]);
+            if found > limit {
+                let errors = ErrorMeasures::between(candidate, &Expected::of(baseline), self.rules.tolerance);
+                let fault = format!(
+                    "it is not the baseline's result: NRMSE{of} {found:.2e} is over {limit:.2e}; {errors}"
+                );
+                return Err(self.wrong(Arm::Candidate, &fault));
+            }
         }
         Ok(())
+    }
+
+    /// The allowed NRMSE of each output with limits of its own, or of all together, and which outputs these are.
+    fn allowed(&self, known: Option<&Expected>) -> Vec<(String, f64, Range<usize>)> {
+        let parts = known.into_iter().flat_map(|expected| &expected.parts);
+        let own = parts.enumerate().filter_map(|(output, part)| {
+            let nrmse = part.limits?.nrmse;
+            Some((format!(" of `{}`", part.name), nrmse, output..output + 1))
+        });
+        let own: Vec<_> = own.collect();
+        if own.is_empty() {
+            return vec![(
+                String::new(),
+                self.rules.nrmse,
+                0..self.case.sizes.outputs().len(),
+            )];
+        }
+        own
     }
 
     /// Fails if a worker has changed a file of operands.

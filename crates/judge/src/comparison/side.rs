@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use gauntlet_stats::Arm;
 use gauntlet_task::Output;
-use gauntlet_worker::protocol::{Failure, FailureKind, POISON};
+use gauntlet_worker::protocol::{Failure, FailureKind};
 use gauntlet_worker::{Call, Heat, WorkerError, WorkerProcess};
 
 use super::placement::PlacementWatch;
@@ -184,9 +184,9 @@ impl Side {
             }),
         };
         let calls: Vec<Call> = request.copies.iter().enumerate().map(call).collect();
-        let outputs = checker.sizes().outputs();
+        let (outputs, poison) = (checker.sizes().outputs(), checker.poison());
         let (stepped, effort) = self.ask(Purpose::Time, calls.len(), |worker| {
-            worker.step(&calls, &outputs, POISON)
+            worker.step(&calls, &outputs, poison)
         })?;
         let slot = Slot::stepped(&stepped, effort)?;
         Ok((slot, stepped.results.into_iter().map(Output).collect()))

@@ -4,7 +4,7 @@ use gauntlet_simulate::{Cached, repeated_limit_of_sizes};
 
 use super::{Answer, Examination, Found, Gate, NOT_HERE};
 use crate::comparison::{compare_predicted, compare_recorded};
-use crate::evidence::{Comparison, Evidence, Outcome, Verdict};
+use crate::evidence::{Comparison, Evidence, Outcome, Setting, Verdict};
 use crate::runner::{ExaminationFailure, Executor, last_level_cache};
 
 /// Gives the verdict on a candidate that passed all other gates.
@@ -59,6 +59,15 @@ impl Gate for Faster {
             .into());
         }
         let verdict = Verdict::from(comparison.assessment.decision);
+        let untested = if verdict == Verdict::Adopt {
+            tests_nothing(setting)
+        } else {
+            None
+        };
+        if let Some(reason) = untested {
+            let evidence = Evidence::Comparison(Box::new(comparison));
+            return Ok(Found::stop(Verdict::Blocked, reason, evidence).into());
+        }
         let reason = comparison.reason();
         let outcome = if verdict == Verdict::Adopt {
             Outcome::Pass
@@ -103,6 +112,17 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
     })
 }
 
+/// Where a kernel that computes nothing would pass, a faster one need not compute anything.
+fn tests_nothing(setting: &Setting) -> Option<String> {
+    let cases = setting.benchmark_cases.iter();
+    let mut remarks = cases.flat_map(|case| case.sizes.remarks());
+    let remark = remarks.find(|remark| remark.tests_nothing)?;
+    Some(format!(
+        "adopt is withheld, because the task tests nothing: {}",
+        remark.text
+    ))
+}
+
 /// Times that cannot be believed decide nothing.
 fn disbelieved(comparison: &Comparison) -> Option<String> {
     let suspicion = comparison.conduct.as_ref()?.suspicion?;
@@ -120,7 +140,7 @@ mod tests {
     use gauntlet_task::Suite;
 
     use super::*;
-    use crate::evidence::{Candidate, CaseTimes, Measurement, Setting};
+    use crate::evidence::{Candidate, CaseTimes, Measurement};
     use crate::observer::Blind;
 
     /// A problem with few tokens: it is memory-bound, and all of it fits the cache of an H200.

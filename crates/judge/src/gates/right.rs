@@ -1,4 +1,4 @@
-//! Right: fresh inputs of every kind, outputs poisoned with NaN before each run, against the f64 oracle.
+//! Right: fresh inputs of every kind, outputs poisoned before each run, against the f64 oracle.
 
 use gauntlet_stats::Arm;
 use gauntlet_worker::CandidateRecord;
@@ -59,11 +59,10 @@ fn live(examination: &Examination, workshop: &Workshop) -> Result<Found, Examina
             return Ok(Found::stop(verdict, reason, Evidence::Correctness { cases }));
         }
     }
-    let worst = cases.iter().map(|case| case.errors.nrmse).fold(0.0, f64::max);
-    let bias = cases
-        .iter()
-        .map(|case| case.errors.mean_signed.abs())
-        .fold(0.0, f64::max);
+    let judged = cases.iter().map(|case| case.errors.judged());
+    let [worst, bias] = judged.fold([0.0_f64; 2], |[worst, most], [nrmse, bias]| {
+        [worst.max(nrmse), most.max(bias)]
+    });
     let reason = format!(
         "{} comparisons, NRMSE at most {worst:.1e}, bias at most {bias:.1e}",
         cases.len()

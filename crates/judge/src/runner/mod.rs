@@ -24,6 +24,6 @@ pub use rotation::{copies, last_level_cache};
 pub use side_by_side::side_by_side;
 pub use sweep::{Fault, Sweep, SweepPoint, SweepReport, sweep};
 pub use traced::traced;
-pub use trial::{Tried, fetch, run_once, try_case};
+pub use trial::{Tried, fetch, poison_for, run_once, try_case};
 pub use workers::{CudaWorker, Executor, Workers};
 pub use workshop::Workshop;

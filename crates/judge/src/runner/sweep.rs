@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::evidence::{CaseErrors, JudgeError};
 use crate::runner::failure::ExaminationFailure;
-use crate::runner::trial::{Prepared, run_once};
+use crate::runner::trial::Prepared;
 use crate::runner::workshop::Workshop;
 
 /// The inputs of a sweep.
@@ -32,6 +32,9 @@ pub struct Sweep<'a> {
 pub struct SweepReport {
     /// The suite.
     pub suite: String,
+    /// What is special about the task, or was noticed of it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Comparisons with the oracle.
     pub compared: usize,
     /// Correct results among them.
@@ -116,6 +119,8 @@ pub fn sweep(sweep: &Sweep, progress: &dyn Fn(&str)) -> Result<SweepReport, Judg
             }
         }
     }
+    report.notes.clone_from(&sweep.suite.notes);
+    report.notes.extend(sweep.suite.remarks());
     Ok(report)
 }
 
@@ -147,9 +152,10 @@ fn examine(
             Ok(compared) => {
                 point.compared += 1;
                 point.elements = compared.errors.compared;
-                point.worst_nrmse = point.worst_nrmse.max(compared.errors.nrmse);
-                report.worst_nrmse = report.worst_nrmse.max(compared.errors.nrmse);
-                report.worst_bias = report.worst_bias.max(compared.errors.mean_signed.abs());
+                let [nrmse, bias] = compared.errors.judged();
+                point.worst_nrmse = point.worst_nrmse.max(nrmse);
+                report.worst_nrmse = report.worst_nrmse.max(nrmse);
+                report.worst_bias = report.worst_bias.max(bias);
                 match compared.fault {
                     None => report.right += 1,
                     Some(what) => point.faults.push(fault(what, Some(compared.seed))),
@@ -204,8 +210,7 @@ fn try_schedule(
             worker.insert(started)
         }
     };
-    let output = run_once(workshop, worker, problem)?;
-    Ok(prepared.compare(&output, rules))
+    prepared.run(workshop, worker, rules)
 }
 
 #[cfg(test)]

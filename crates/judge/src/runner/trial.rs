@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use gauntlet_task::{
-    Case, ErrorMeasures, Expected, InputKind, Inputs, Output, Rules, Sizes, unwritten_between,
-};
+use gauntlet_task::{Case, Expected, InputKind, Inputs, Output, Rules, Sizes, holds, unwritten_between};
 use gauntlet_worker::protocol::{Failure, FailureKind, POISON};
 use gauntlet_worker::{Call, WorkerError, WorkerProcess, most_calls};
 use rand::seq::SliceRandom;
@@ -15,8 +13,13 @@ use crate::runner::operands::{Operands, Readers};
 use crate::runner::sets;
 use crate::runner::workshop::Workshop;
 
-/// The byte that fills the outputs of a second run.
+/// The byte that fills outputs of a second run, and where NaN is expected: it makes no float NaN.
 const OTHER_POISON: u8 = 0x5A;
+
+/// The byte that fills outputs before a call: NaN, unless NaN is a right result there.
+pub fn poison_for(expected: &Expected) -> u8 {
+    if expected.has_nan() { OTHER_POISON } else { POISON }
+}
 
 /// The copies of two sets of operands on which timed calls compute, in an order that is drawn.
 const TIMED: [usize; 4] = [0, 0, 1, 1];
@@ -75,13 +78,13 @@ impl<'c> Prepared<'c> {
     }
 
     /// Compares a result.
-    pub fn compare(&self, output: &Output, rules: &Rules) -> CaseErrors {
+    fn compare(&self, output: &Output, rules: &Rules) -> CaseErrors {
         let rules = self.case.sizes.rules(rules);
-        let errors = ErrorMeasures::between(output, &self.expected, rules.tolerance);
+        let kind = self.case.data.is_none().then_some(self.kind);
+        let result = (&*self.inputs, output);
+        let (errors, fault) = self.case.sizes.examine(&rules, kind, result, &self.expected);
         let fault = if self.operands.are_untouched() {
-            let kind = self.case.data.is_none().then_some(self.kind);
-            let fault = rules.fault(&errors, self.case.sizes.rightness(kind));
-            fault.or_else(|| self.case.sizes.check(&*self.inputs, output, &errors))
+            fault
         } else {
             Some("it changed the file of its operands, from which others are to compute too".to_owned())
         };
@@ -92,6 +95,27 @@ impl<'c> Prepared<'c> {
             fault,
             errors,
         }
+    }
+
+    /// Runs once on these operands, which are loaded, and compares the result. Elements that hold the byte with which outputs
+    /// were filled may be results: a second run with another byte tells those that were never written.
+    pub fn run(
+        &self,
+        workshop: &Workshop,
+        worker: &mut WorkerProcess,
+        rules: &Rules,
+    ) -> Result<CaseErrors, ExaminationFailure> {
+        let sizes = &self.case.sizes;
+        let poison = poison_for(&self.expected);
+        let output = run_poisoned(workshop, worker, sizes, poison)?;
+        let mut compared = self.compare(&output, rules);
+        if holds(&output, poison) {
+            let other = if poison == POISON { OTHER_POISON } else { POISON };
+            let again = run_poisoned(workshop, worker, sizes, other)?;
+            let unwritten = unwritten_between(&output, &again, [poison, other]);
+            compared.fault = unwritten.or(compared.fault);
+        }
+        Ok(compared)
     }
 }
 
@@ -124,12 +148,7 @@ pub fn try_case(
         .load(&[prepared.path()], 1)
         .and_then(|_| worker.prepare())
         .map_err(ExaminationFailure::Candidate)?;
-    let output = run_once(workshop, worker, &case.sizes)?;
-    let mut first = prepared.compare(&output, rules);
-    if first.fault.is_none() {
-        first.fault = unwritten(workshop, worker, &case.sizes, &output)?;
-    }
-    let mut compared = vec![first];
+    let mut compared = vec![prepared.run(workshop, worker, rules)?];
     if timed && compared[0].fault.is_none() {
         let readers = sets::readers(worker.is_held());
         let known = Prepared::new(workshop, case, kind)?;
@@ -154,22 +173,6 @@ pub fn try_case(
         }
     }
     Ok(Tried::Compared(compared))
-}
-
-/// Runs again with another poison if an output has a type without NaN, where one poison cannot be told from a result.
-/// `output` is the result of the first run, on the same operands.
-fn unwritten(
-    workshop: &Workshop,
-    worker: &mut WorkerProcess,
-    sizes: &Sizes,
-    output: &Output,
-) -> Result<Option<String>, ExaminationFailure> {
-    if output.0.iter().all(|tensor| tensor.spec.data_type.has_nan()) {
-        return Ok(None);
-    }
-    let again = run_poisoned(workshop, worker, sizes, OTHER_POISON)?;
-    let count = unwritten_between(output, &again, [POISON, OTHER_POISON]);
-    Ok((count > 0).then(|| format!("{count} elements were never written")))
 }
 
 /// Poisons the result, runs once, and fetches the result.
@@ -238,7 +241,7 @@ fn timed_results(
     };
     let calls: Vec<Call> = copies.iter().enumerate().map(call).collect();
     let stepped = worker
-        .step(&calls, &sizes.outputs(), POISON)
+        .step(&calls, &sizes.outputs(), poison_for(&sets[0].expected))
         .map_err(ExaminationFailure::Candidate)?;
     let numbers = (0..copies.len()).filter(|call| drawn.contains(call));
     Ok(numbers.zip(stepped.results.into_iter().map(Output)).collect())

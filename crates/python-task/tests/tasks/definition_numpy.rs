@@ -49,3 +49,31 @@ fn an_element_type_that_numpy_lacks_is_named() {
         "{said}"
     );
 }
+
+#[test]
+fn each_output_of_a_definition_is_judged_by_itself() {
+    if !has("numpy") {
+        return;
+    }
+    let definition = DEFINITION
+        .replace(
+            r#""outputs": {"#,
+            r#""outputs": {"sum": {"shape": ["rows"], "dtype": "float32"}, "#,
+        )
+        .replace("return np", "y = np")
+        .replace(
+            "np.float32(bias)",
+            "np.float32(bias)\\n    return np.float32(1e4) + y.sum(axis=1), y",
+        );
+    let files = Files::new(&[
+        ("d/definition.json", &definition),
+        ("d/workload.jsonl", WORKLOADS),
+    ]);
+    let sizes = &files.open("d").unwrap().benchmark[0].sizes;
+    let (inputs, output) = computed(sizes, 1);
+    assert_eq!(fault(sizes, &*inputs, &output), None);
+    let mut wrong = output;
+    wrong.0[1].bytes.fill(0);
+    let said = fault(sizes, &*inputs, &wrong).unwrap();
+    assert!(said.starts_with("`y`: NRMSE 1.00e0 is over 1.00e-2"), "{said}");
+}

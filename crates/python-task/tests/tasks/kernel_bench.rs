@@ -2,7 +2,7 @@
 
 use gauntlet_task::{Coverage, InputKind};
 
-use super::{Files, computed, fault, has};
+use super::{Files, computed, fault, has, limits};
 
 const LINEAR: &str = r#"
 import torch
@@ -44,10 +44,13 @@ fn a_model_is_a_task() {
         told["init"],
         serde_json::json!({ "tuple": [{ "value": 16 }, { "value": 4 }] })
     );
-    let rules = sizes.rules(&gauntlet_task::Rules::default());
-    assert_eq!((rules.tolerance.relative, rules.tolerance.absolute), (1e-4, 1e-4));
 
     let (inputs, output) = computed(sizes, 1);
+    let limits = limits(sizes, &*inputs)[0];
+    assert_eq!(
+        (limits.tolerance.relative, limits.tolerance.absolute),
+        (1e-4, 1e-4)
+    );
     assert_eq!(fault(sizes, &*inputs, &output), None);
     let other = sizes.generate(InputKind::Wide, 2).unwrap();
     assert!(
@@ -57,7 +60,7 @@ fn a_model_is_a_task() {
     let again = sizes.expected(&*inputs, Coverage::Full).unwrap();
     assert_eq!(
         again,
-        gauntlet_task::Expected::of(&output).within([rules.tolerance]),
+        gauntlet_task::Expected::of(&output).within([limits]),
         "the weights do not"
     );
 }
@@ -69,4 +72,47 @@ fn a_model_that_does_not_fit_its_arguments_is_told() {
     }
     let files = Files::new(&[("7_linear.py", &LINEAR.replace("[16, 4]", "[16]"))]);
     insta::assert_snapshot!(files.refused("7_linear.py"));
+}
+
+#[test]
+fn a_model_that_drops_at_random_is_refused_and_one_that_is_seeded_is_not() {
+    if !has("torch") {
+        return;
+    }
+    let random = LINEAR.replace(
+        "torch.relu(self.layer(x))",
+        "nn.functional.dropout(self.layer(x), 0.2)",
+    );
+    let files = Files::new(&[("66_dropout.py", &random)]);
+    let sizes = &files.open("66_dropout.py").unwrap().benchmark[0].sizes;
+    let inputs = sizes.generate(InputKind::Wide, 1).unwrap();
+    let said = sizes.expected(&*inputs, Coverage::Full).unwrap_err();
+    assert!(
+        said.contains("the reference gives two results for the same inputs"),
+        "{said}"
+    );
+    let fixed = random.replace("return nn", "torch.manual_seed(3)\n        return nn");
+    let files = Files::new(&[("66_dropout.py", &fixed)]);
+    let sizes = &files.open("66_dropout.py").unwrap().benchmark[0].sizes;
+    let (inputs, output) = computed(sizes, 1);
+    assert_eq!(fault(sizes, &*inputs, &output), None);
+}
+
+#[test]
+fn a_kernel_that_is_nearer_to_the_model_in_f64_is_told_so() {
+    if !has("torch") {
+        return;
+    }
+    let inexact = LINEAR.replace("torch.relu(self.layer(x))", "(self.layer(x) + 4096) - 4096");
+    let files = Files::new(&[
+        ("7_linear.py", &inexact),
+        (
+            "8_linear.py",
+            &LINEAR.replace("torch.relu(self.layer(x))", "self.layer(x)"),
+        ),
+    ]);
+    let [rough, exact] = ["7_linear.py", "8_linear.py"].map(|name| files.open(name).unwrap());
+    let (inputs, output) = computed(&exact.benchmark[0].sizes, 1);
+    let said = fault(&rough.benchmark[0].sizes, &*inputs, &output).unwrap();
+    assert!(said.contains("the kernel's result is nearer to it"), "{said}");
 }

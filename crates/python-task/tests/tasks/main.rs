@@ -6,6 +6,7 @@ mod bad;
 mod candidates;
 mod definition;
 mod definition_numpy;
+mod faults_of_tasks;
 mod gpu_mode;
 mod kernel_bench;
 mod numpy;
@@ -15,9 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use gauntlet_python_task::{Options, TaskError, open};
-use gauntlet_task::{
-    Coverage, ErrorMeasures, InputKind, InputTensors, Inputs, Output, Rightness, Rules, Sizes, Suite,
-};
+use gauntlet_task::{Coverage, InputKind, InputTensors, Inputs, Limits, Output, Rules, Sizes, Suite};
 use tempfile::TempDir;
 
 /// The interpreter that runs the tasks.
@@ -105,13 +104,21 @@ fn computed(sizes: &Sizes, seed: u64) -> (Box<dyn Inputs>, Output) {
     (inputs, output)
 }
 
+/// The limits of each output.
+fn limits(sizes: &Sizes, inputs: &dyn Inputs) -> Vec<Limits> {
+    let expected = sizes.expected(inputs, Coverage::Full).unwrap();
+    expected
+        .parts
+        .into_iter()
+        .filter_map(|part| part.limits)
+        .collect()
+}
+
 /// What the rules and the task's own check say of a result.
 fn fault(sizes: &Sizes, inputs: &dyn Inputs, output: &Output) -> Option<String> {
     let rules = sizes.rules(&Rules::default());
     let expected = sizes.expected(inputs, Coverage::Full).unwrap();
-    let errors = ErrorMeasures::between(output, &expected, rules.tolerance);
-    let fault = rules.fault(&errors, Rightness::default());
-    fault.or_else(|| sizes.check(inputs, output, &errors))
+    sizes.examine(&rules, None, (inputs, output), &expected).1
 }
 
 /// An operand's values.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use gauntlet_formats::{DataType, Tensor, TensorSpec};
 use gauntlet_task::{
-    Coverage, ErrorMeasures, Expected, Grid, InputKind, Output, Tolerance, normal, stream, unwritten_between,
+    Coverage, ErrorMeasures, Expected, Grid, InputKind, Output, Rightness, Rules, Tolerance, holds, normal,
+    stream, unwritten_between,
 };
 
 const TOLERANCE: Tolerance = Tolerance {
@@ -146,7 +147,7 @@ fn the_worst_element_is_named_with_its_place() {
         [0, 0, 1]
     );
     assert!(
-        measures.to_string().contains("worst at part 2, row 3, column 5"),
+        measures.to_string().contains("worst at `2.c`, row 3, column 5"),
         "{measures}"
     );
 }
@@ -252,10 +253,10 @@ fn outputs_of_any_type_are_compared_as_their_type_rounds() {
 }
 
 #[test]
-fn elements_never_written_are_found_between_two_poisons_in_types_without_nan() {
+fn elements_never_written_are_found_between_two_poisons() {
     const POISONS: [u8; 2] = [0xAA, 0x55];
     for data_type in DataType::ALL {
-        let spec = TensorSpec::new("c", data_type, [4]);
+        let spec = TensorSpec::new("c", data_type, [2, 2]);
         // Elements 1 and 3 are written; in each result, element 3 has the bytes of the other result's poison.
         let results = POISONS.map(|poison| {
             let mut tensor = Tensor::filled(spec.clone(), poison);
@@ -265,13 +266,17 @@ fn elements_never_written_are_found_between_two_poisons_in_types_without_nan() {
             Output(vec![tensor])
         });
         let [one, other] = &results;
-        let unwritten = if data_type.has_nan() { 0 } else { 2 };
-        assert_eq!(unwritten_between(one, other, POISONS), unwritten, "{data_type}");
+        assert_eq!(
+            unwritten_between(one, other, POISONS).as_deref(),
+            Some("2 elements of `c` were never written, the first at row 0, column 0"),
+            "{data_type}"
+        );
         assert_eq!(
             unwritten_between(other, one, POISONS),
-            0,
+            None,
             "{data_type}: results in the other order"
         );
+        assert!(holds(one, POISONS[0]) && holds(other, POISONS[1]) && !holds(one, POISONS[1]));
     }
 }
 
@@ -283,7 +288,30 @@ fn an_element_that_is_written_in_part_counts_as_written() {
         tensor.bytes[0] = 1;
         Output(vec![tensor])
     };
-    assert_eq!(unwritten_between(&part(0xAA), &part(0x55), [0xAA, 0x55]), 0);
+    assert_eq!(unwritten_between(&part(0xAA), &part(0x55), [0xAA, 0x55]), None);
+}
+
+#[test]
+fn nan_that_was_written_is_told_from_what_filled_the_output_with_its_place() {
+    let (expected, mut output) = right(Coverage::Full);
+    output.0[2].set(3 * 8 + 5, f64::NAN);
+    let measures = |output: &Output| ErrorMeasures::between(output, &expected, TOLERANCE);
+    let told = |output: &Output| Rules::default().fault(&measures(output), Rightness::default());
+    let part = |output: &Output| {
+        let part = &measures(output).parts[2];
+        (part.unwritten, part.poisoned, part.first_unwritten)
+    };
+    assert_eq!(part(&output), (1, 0, Some([3, 5])));
+    assert_eq!(
+        told(&output).as_deref(),
+        Some("1 element of `2.c` is NaN, the first at row 3, column 5")
+    );
+    output.0[2].bytes[2..4].fill(0xFF);
+    assert_eq!(part(&output), (2, 1, Some([0, 1])));
+    assert_eq!(
+        told(&output).as_deref(),
+        Some("2 elements of `2.c` are NaN or never written, the first at row 0, column 1")
+    );
 }
 
 #[test]
