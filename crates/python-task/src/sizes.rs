@@ -66,16 +66,17 @@ impl PythonSizes {
         let file = MemoryFile::new()?;
         // The seeders of numpy's older generators take 32 bits.
         let seed = seed % (1 << 31);
-        let request = self.request("generate", json!({ "seed": seed, "path": file.path() }));
-        self.task.reference().ask::<Value>(&request)?;
+        let request = self.request("generate", json!({ "seed": seed }));
+        self.task.reference().ask::<Value>(&request, &[("path", &file)])?;
         InputTensors::load(file.path(), &self.tensors()?.inputs).map_err(|error| without_room(&error))
     }
 
     fn computed(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
         self.task.results().of(digest(&self.parameters, &inputs.0), || {
             let (given, made) = (MemoryFile::of(&inputs.0)?, MemoryFile::new()?);
-            let request = self.request("expected", json!({ "inputs": given.path(), "path": made.path() }));
-            self.task.reference().ask::<Value>(&request)?;
+            let files = [("inputs", &given), ("path", &made)];
+            let request = self.request("expected", Value::Null);
+            self.task.reference().ask::<Value>(&request, &files)?;
             Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| without_room(&error))
         })
     }
@@ -101,8 +102,9 @@ impl PythonSizes {
         }
         let (given, found) = (MemoryFile::of(&inputs.0)?, MemoryFile::of(&output.0)?);
         let wanted = MemoryFile::of(&expected.0)?;
-        let paths = json!({ "inputs": given.path(), "output": found.path(), "expected": wanted.path() });
-        let checked: Checked = self.task.reference().ask(&self.request("check", paths))?;
+        let files = [("inputs", &given), ("output", &found), ("expected", &wanted)];
+        let request = self.request("check", Value::Null);
+        let checked: Checked = self.task.reference().ask(&request, &files)?;
         Ok(checked
             .fault
             .map(|fault| format!("the task's own check: {fault}")))
