@@ -1,7 +1,7 @@
 //! Tasks in Python: one file with `cases`, `generate` and `reference`, and the formats of others, taken as they are.
 //!
 //! [`open`] describes what lies at a path, starts the reference process, and returns the [`Suite`](gauntlet_task::Suite)
-//! of its cases. The process is trusted: it alone knows the seeds and the expected results, and no kernel shares it. It
+//! of its cases. The process alone knows the seeds and the expected results, and no kernel shares it; it is confined all the same. It
 //! runs the user's `generate`, `reference` and `check`, and exchanges tensors through files in memory, which workers cannot
 //! reach. Its program is in
 //! `python/gauntlet/_host`, and the binary carries it.

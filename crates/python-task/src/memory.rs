@@ -1,12 +1,11 @@
 //! Files of tensors in memory.
 //!
 //! Operands and expected results must not lie in a folder, even for a moment: a worker that runs at the same time can read
-//! most folders. These files have no name there; the reference process reaches them through this process's entry in
-//! `/proc`, which the confinement of workers closes to them.
+//! most folders. These files have no name there; the reference process is sent their descriptors.
 
 use std::fmt;
 use std::fs;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use gauntlet_formats::{Tensor, serialize_tensors};
@@ -17,8 +16,7 @@ use crate::TaskError;
 /// A file in memory, freed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct MemoryFile {
-    /// Held open for as long as the path is used.
-    _file: OwnedFd,
+    file: OwnedFd,
     path: PathBuf,
 }
 
@@ -32,7 +30,7 @@ impl MemoryFile {
             )
         })?;
         let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into();
-        Ok(Self { _file: file, path })
+        Ok(Self { file, path })
     }
 
     /// A file with these tensors.
@@ -47,7 +45,12 @@ impl MemoryFile {
         Ok(file)
     }
 
-    /// The path by which processes of the same user open it.
+    /// What another process is sent to reach it.
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+
+    /// The path by which this process opens it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }

@@ -1,21 +1,21 @@
-//! The reference process of a task: trusted, started when it is first asked, one JSON line for each request and answer.
+//! The reference process of a task: started when it is first asked, one JSON line for each request and answer. It is confined
+//! like a worker, since a baseline's file may run in it, and gets files in memory by their descriptors.
 
-use std::collections::VecDeque;
-use std::fs;
-use std::io::{BufRead, BufReader, Write};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use gauntlet_worker::{Confined, Limits, Silence, WorkerCommand, send};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::TaskError;
 use crate::interpreter::interpreter;
+use crate::memory::MemoryFile;
 
 /// The program and its modules, written to a folder of the process.
 const FILES: [(&str, &str); 9] = [
@@ -57,6 +57,9 @@ const FILES: [(&str, &str); 9] = [
     ),
 ];
 
+/// The program, in the folder in which it starts.
+const PROGRAM: &str = "reference.py";
+
 /// Lines of standard error that a message repeats.
 const STDERR_LINES: usize = 20;
 
@@ -73,12 +76,13 @@ pub(crate) struct Reference {
 
 #[derive(Debug)]
 struct Running {
-    child: Child,
-    requests: ChildStdin,
-    answers: Receiver<String>,
-    stderr: Arc<Mutex<VecDeque<String>>>,
+    process: Confined,
+    requests: UnixStream,
     last: u64,
 }
+
+/// A request's files in memory by the names of its fields.
+pub(crate) type Given<'f> = &'f [(&'static str, &'f MemoryFile)];
 
 impl Reference {
     /// The process for a task that `open` opens; nothing starts yet.
@@ -90,15 +94,11 @@ impl Reference {
                 "free some space, or name another folder by TMPDIR",
             )
         };
-        let folder = folder.map_err(cannot_write)?;
-        for (name, text) in FILES {
-            fs::write(folder.path().join(name), text).map_err(cannot_write)?;
-        }
         Ok(Self {
             task: task.to_owned(),
             open,
             timeout,
-            folder,
+            folder: folder.map_err(cannot_write)?,
             running: Mutex::new(None),
         })
     }
@@ -110,16 +110,16 @@ impl Reference {
 
     /// What the task answers to being opened.
     pub(crate) fn opened<T: DeserializeOwned>(&self) -> Result<T, TaskError> {
-        self.locked(|running| self.exchange(running, &self.open))
+        self.locked(|running| self.exchange(running, &self.open, &[]))
     }
 
-    /// Sends a request and waits for its answer.
-    pub(crate) fn ask<T: DeserializeOwned>(&self, request: &Value) -> Result<T, TaskError> {
+    /// Sends a request with files and waits for its answer.
+    pub(crate) fn ask<T: DeserializeOwned>(&self, request: &Value, files: Given) -> Result<T, TaskError> {
         self.locked(|running| {
             if running.is_none() {
-                self.exchange::<Value>(running, &self.open)?;
+                self.exchange::<Value>(running, &self.open, &[])?;
             }
-            self.exchange(running, request)
+            self.exchange(running, request, files)
         })
     }
 
@@ -136,17 +136,21 @@ impl Reference {
         &self,
         running: &mut Option<Running>,
         request: &Value,
+        files: Given,
     ) -> Result<T, TaskError> {
         let process = match running {
             Some(process) => process,
             None => running.insert(self.start()?),
         };
         let call = request["call"].as_str().unwrap_or_default().to_owned();
-        match process.exchange(request, self.timeout) {
+        match process.exchange(request, files, self.timeout) {
             Ok(answer) => self.read(answer),
             Err(failure) => {
                 // It is in an unknown condition; the next request starts another.
-                let said = running.take().map(Running::end).unwrap_or_default();
+                let said = running
+                    .take()
+                    .map(|running| running.process.end())
+                    .unwrap_or_default();
                 Err(self.told(&failure, &call, &said))
             }
         }
@@ -154,52 +158,29 @@ impl Reference {
 
     fn start(&self) -> Result<Running, TaskError> {
         let python = interpreter();
-        let started = Command::new(&python)
-            .arg("-u")
-            .arg(self.folder.path().join("reference.py"))
-            .arg(&self.task)
-            .env("PYTHONDONTWRITEBYTECODE", "1")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn();
-        let cannot_start = |reason: String| {
+        let arguments = ["-u".into(), PROGRAM.into(), self.task.clone().into()];
+        let command = WorkerCommand::new(&python, arguments);
+        // Results may be larger than a file of a worker.
+        let limits = Limits {
+            file: u64::MAX,
+            ..Limits::default()
+        };
+        let start = || -> io::Result<Running> {
+            let (requests, stdin) = UnixStream::pair()?;
+            requests.set_write_timeout(Some(self.timeout))?;
+            let process =
+                Confined::start(&command, self.folder.path(), &FILES, OwnedFd::from(stdin), limits)?;
+            Ok(Running {
+                process,
+                requests,
+                last: 0,
+            })
+        };
+        start().map_err(|reason| {
             TaskError::new(
                 format!("the Python {} cannot be started: {reason}", python.display()),
                 "install Python 3.9 or later, or name an interpreter by GAUNTLET_PYTHON",
             )
-        };
-        let mut child = started.map_err(|error| cannot_start(error.to_string()))?;
-        let (Some(requests), Some(stdout), Some(stderr)) =
-            (child.stdin.take(), child.stdout.take(), child.stderr.take())
-        else {
-            return Err(cannot_start("it has no pipes".to_owned()));
-        };
-        let (sender, answers) = mpsc::channel();
-        thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        let tail = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = Arc::clone(&tail);
-        thread::spawn(move || {
-            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                if kept.len() == STDERR_LINES {
-                    kept.pop_front();
-                }
-                kept.push_back(line);
-            }
-        });
-        Ok(Running {
-            child,
-            requests,
-            answers,
-            stderr: tail,
-            last: 0,
         })
     }
 
@@ -221,71 +202,47 @@ impl Reference {
         })
     }
 
-    fn told(&self, failure: &Failure, call: &str, said: &str) -> TaskError {
+    fn told(&self, failure: &Silence, call: &str, said: &str) -> TaskError {
         let message = match failure {
-            Failure::Silent => format!(
+            Silence::Late => format!(
                 "the reference process did not answer `{call}` within {} s",
                 self.timeout.as_secs()
             ),
-            Failure::Gone => format!("the reference process ended during `{call}`"),
-            Failure::Garbage(line) => format!("the reference process wrote no answer but `{line}`"),
+            Silence::Gone => format!("the reference process ended during `{call}`"),
+            Silence::OverLimit(what) => {
+                format!("the reference process took more than it may during `{call}` ({what})")
+            }
+            Silence::Garbage(line) => format!("the reference process wrote no answer but `{line}`"),
         };
-        let said = if said.is_empty() {
-            String::new()
-        } else {
-            format!("; its last words:\n{said}")
+        let lines: Vec<_> = said.lines().collect();
+        let said = match &lines[lines.len().saturating_sub(STDERR_LINES)..] {
+            [] => String::new(),
+            last => format!("; its last words:\n{}", last.join("\n")),
         };
         let remedy = match failure {
-            Failure::Silent => {
+            Silence::Late => {
                 "make the case smaller or the reference faster, or allow more by GAUNTLET_REFERENCE_TIMEOUT (seconds)"
             }
-            Failure::Gone | Failure::Garbage(_) => "correct the task: its own code ended the process",
+            Silence::OverLimit(_) => "make the case smaller, or let the task take less",
+            Silence::Gone | Silence::Garbage(_) => "correct the task: its own code ended the process",
         };
         TaskError::new(message + &said, remedy).in_file(&self.task)
     }
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-enum Failure {
-    Silent,
-    Gone,
-    Garbage(String),
-}
-
 impl Running {
-    fn exchange(&mut self, request: &Value, timeout: Duration) -> Result<Value, Failure> {
+    fn exchange(&mut self, request: &Value, files: Given, timeout: Duration) -> Result<Value, Silence> {
         self.last += 1;
         let mut numbered = request.clone();
         numbered["id"] = json!(self.last);
-        let sent = writeln!(self.requests, "{numbered}").and_then(|()| self.requests.flush());
-        sent.map_err(|_| Failure::Gone)?;
-        let line = self.answers.recv_timeout(timeout).map_err(|error| match error {
-            RecvTimeoutError::Timeout => Failure::Silent,
-            RecvTimeoutError::Disconnected => Failure::Gone,
-        })?;
+        numbered["files"] = files.iter().map(|(name, _)| *name).collect();
+        let descriptors: Vec<_> = files.iter().map(|(_, file)| file.descriptor()).collect();
+        let line = format!("{numbered}\n");
+        send(&self.requests, line.as_bytes(), &descriptors).map_err(|_| Silence::Gone)?;
+        let line = self.process.line(timeout)?;
         match serde_json::from_str::<Value>(&line) {
             Ok(answer) if answer["id"] == json!(self.last) => Ok(answer),
-            _ => Err(Failure::Garbage(line.chars().take(200).collect())),
+            _ => Err(Silence::Garbage(line.chars().take(200).collect())),
         }
-    }
-
-    /// Ends the process and returns the last lines of its standard error.
-    fn end(mut self) -> String {
-        self.kill();
-        let lines = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
-        lines.iter().cloned().collect::<Vec<_>>().join("\n")
-    }
-
-    fn kill(&mut self) {
-        // A process that ended by itself can be neither killed nor waited for again.
-        let _ended = self.child.kill();
-        let _status = self.child.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
     }
 }

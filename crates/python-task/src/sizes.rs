@@ -76,9 +76,13 @@ impl PythonSizes {
         digest(&self.parameters, &inputs.0)
     }
 
-    /// Sends a request to the reference process and waits for its answer.
-    pub(crate) fn ask<T: DeserializeOwned>(&self, request: &Value) -> Result<T, TaskError> {
-        self.task.reference().ask(request)
+    /// Sends a request with files to the reference process and waits for its answer.
+    pub(crate) fn ask<T: DeserializeOwned>(
+        &self,
+        request: &Value,
+        files: &[(&'static str, &MemoryFile)],
+    ) -> Result<T, TaskError> {
+        self.task.reference().ask(request, files)
     }
 
     /// Its tensors and rules.
@@ -96,8 +100,8 @@ impl PythonSizes {
         let file = MemoryFile::new()?;
         // The seeders of numpy's older generators take 32 bits.
         let seed = seed % (1 << 31);
-        let request = self.request("generate", json!({ "seed": seed, "path": file.path() }));
-        self.ask::<Value>(&request)?;
+        let request = self.request("generate", json!({ "seed": seed }));
+        self.ask::<Value>(&request, &[("path", &file)])?;
         let inputs = InputTensors::load(file.path(), &self.tensors()?.inputs);
         let inputs = inputs.map_err(|error| without_room(&error))?;
         self.noticed.drawn(&inputs.0);
@@ -135,8 +139,8 @@ impl PythonSizes {
     /// Calls the reference.
     fn referred(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
         let (given, made) = (MemoryFile::of(&inputs.0)?, MemoryFile::new()?);
-        let request = self.request("expected", json!({ "inputs": given.path(), "path": made.path() }));
-        self.ask::<Value>(&request)?;
+        let files = [("inputs", &given), ("path", &made)];
+        self.ask::<Value>(&self.request("expected", Value::Null), &files)?;
         Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| without_room(&error))
     }
 
@@ -230,8 +234,8 @@ impl PythonSizes {
         }
         let (given, found) = (MemoryFile::of(&inputs.0)?, MemoryFile::of(&output.0)?);
         let wanted = MemoryFile::of(&expected.0)?;
-        let paths = json!({ "inputs": given.path(), "output": found.path(), "expected": wanted.path() });
-        let checked: Checked = self.ask(&self.request("check", paths))?;
+        let files = [("inputs", &given), ("output", &found), ("expected", &wanted)];
+        let checked: Checked = self.ask(&self.request("check", Value::Null), &files)?;
         Ok(checked
             .fault
             .map(|fault| format!("the task's own check: {fault}")))

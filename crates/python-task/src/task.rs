@@ -60,8 +60,10 @@ struct Shared {
 /// When there is no task, its text cannot be read, or its own code fails on one of the wanted cases.
 pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
     let description = describe(path)?;
+    // The reference process starts in a folder of its own.
+    let baseline = options.baseline.as_deref().map(absolute);
     let request = json!({
-        "call": "open", "kind": description.kind, "description": description.said, "baseline": options.baseline,
+        "call": "open", "kind": description.kind, "description": description.said, "baseline": baseline,
     });
     let timeout = match options.timeout {
         Some(timeout) => timeout,
@@ -121,6 +123,13 @@ fn work(table: &WorkTable, tensors: &CaseTensors) -> Result<Work, String> {
         flops: value("flops", &table.flops)?,
         bytes: value("bytes", &table.bytes)?,
     })
+}
+
+/// `FILE:FUNCTION` with an absolute path.
+fn absolute(kernel: &str) -> String {
+    let (file, function) = kernel.rsplit_once(':').unwrap_or((kernel, ""));
+    let path = std::path::absolute(file).unwrap_or_else(|_| file.into());
+    format!("{}:{function}", path.display())
 }
 
 fn timeout() -> Result<Duration, TaskError> {
@@ -222,7 +231,7 @@ impl PythonTask {
     pub(crate) fn case(&self, parameters: &Value) -> Result<CaseTensors, TaskError> {
         let mut tensors: CaseTensors = self
             .reference()
-            .ask(&json!({ "call": "case", "parameters": parameters }))?;
+            .ask(&json!({ "call": "case", "parameters": parameters }), &[])?;
         // A function of the task's own comes before the table.
         if let Some((file, table)) = &self.0.work
             && tensors.work == Work::default()

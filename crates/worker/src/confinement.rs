@@ -26,6 +26,8 @@ mod safeguards;
 
 use std::io;
 use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::path::PathBuf;
 
 use crate::artefacts::Artefacts;
 use crate::limits::Limits;
@@ -48,6 +50,11 @@ pub(crate) struct Confinement {
     way: Option<namespaces::Way>,
     #[cfg(target_os = "linux")]
     files: files::Reach,
+    #[cfg(target_os = "linux")]
+    own: mounts::Own,
+    /// Whether all other files are mounted read-only.
+    #[cfg(target_os = "linux")]
+    is_sealed: bool,
     #[cfg(target_os = "linux")]
     calls: Option<calls::Filter>,
 }
@@ -73,6 +80,17 @@ impl Confinement {
             #[cfg(target_os = "linux")]
             files: files::Reach::new(workers_folder, own, allowances, artefacts)?,
             #[cfg(target_os = "linux")]
+            own: {
+                let written = artefacts.filter(|artefacts| artefacts.writable);
+                let folders = written.map(|artefacts| artefacts.folder.as_path());
+                let folders = folders
+                    .into_iter()
+                    .chain(allowances.folders.iter().map(PathBuf::as_path));
+                mounts::Own::new(std::iter::once(own).chain(folders))?
+            },
+            #[cfg(target_os = "linux")]
+            is_sealed: false,
+            #[cfg(target_os = "linux")]
             calls: calls::Filter::tried()
                 .clone()
                 .ok()
@@ -81,16 +99,17 @@ impl Confinement {
     }
 
     /// Restricts the calling thread and all that it starts from now on.
-    pub fn restrict_thread(&self) -> io::Result<Option<Namespace>> {
+    pub fn restrict_thread(&mut self) -> io::Result<Option<Namespace>> {
         #[cfg(target_os = "linux")]
         {
             // The order matters: each step takes away permissions that the step before needs.
-            let namespace = self.way.map(Namespace::make).transpose()?;
-            let settings = if self.allowances.has(Measure::Mounts) {
-                mounts::seal_in_thread()
-            } else {
-                mounts::Settings::Left
+            let own = Some(&self.own).filter(|_| self.allowances.has(Measure::Mounts));
+            let namespace = self.way.map(|way| Namespace::make(way, own)).transpose()?;
+            let (settings, is_sealed) = match own {
+                Some(own) => mounts::seal_in_thread(own)?,
+                None => (mounts::Settings::Left, false),
             };
+            self.is_sealed = is_sealed || namespace.as_ref().is_some_and(Namespace::is_sealed);
             if self.allowances.has(Measure::Files) {
                 self.files
                     .restrict_thread(settings, namespace.as_ref().map(Namespace::processes))?;
@@ -118,7 +137,7 @@ impl Confinement {
             // as its lifeline. Processes that the worker starts do not inherit this (prctl(2), PR_SET_PDEATHSIG).
             nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
             if let Some(calls) = &self.calls {
-                calls.restrict_thread()?;
+                calls.restrict_thread(self.is_sealed)?;
             }
         }
         Ok(())

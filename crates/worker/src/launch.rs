@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::artefacts::{Artefacts, CACHES};
 use crate::confinement::{Allowances, Arrivals, Confinement, Init, Namespace};
+use crate::environment;
 use crate::leader::Leader;
 use nix::unistd::Pid;
 
@@ -102,9 +103,11 @@ pub(crate) struct Lifeline(
 pub(crate) fn launch(
     command: &WorkerCommand,
     folder: &Path,
-    confinement: Confinement,
+    mut confinement: Confinement,
+    stdin: Stdio,
 ) -> io::Result<Launched> {
-    let command = prepare(command, folder);
+    let mut command = prepare(command, folder);
+    command.stdin(stdin);
     let folder = folder.to_owned();
     let (started, start) = sync_channel(1);
     let (lifeline, end) = sync_channel(0);
@@ -137,13 +140,14 @@ fn prepare(command: &WorkerCommand, folder: &Path) -> Command {
     let mut prepared = Command::new(&command.program);
     prepared
         .args(&command.arguments)
+        .env_clear()
+        .envs(environment::allowed())
         .env(TEMPORARY, folder)
         .envs(CACHES.map(|(variable, _)| (variable, folder)))
         .envs(command.artefacts.iter().flat_map(Artefacts::variables))
         .envs(command.allowances.instruments.then_some((HOME, folder)))
         .envs(&command.environment)
         .current_dir(folder)
-        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);

@@ -5,6 +5,7 @@ mod exchange;
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -153,7 +154,7 @@ impl WorkerProcess {
         let written = artefacts.filter(|artefacts| artefacts.writable);
         let written = written.map(|artefacts| artefacts.folder.clone());
         let watched = std::iter::once(folder.path().to_owned()).chain(written);
-        let Launched { started, lifeline } = launch(command, folder.path(), confinement)?;
+        let Launched { started, lifeline } = launch(command, folder.path(), confinement, Stdio::piped())?;
         let group = started.leader.pid();
         children::enter(group.as_raw());
         let standard_error = Arc::new(StandardError::default());

@@ -7,26 +7,12 @@ mod common;
 
 use std::fs;
 
-use common::{DESCRIPTION, eventually, said, start};
+use common::{DESCRIPTION, eventually, has, said, start};
 use gauntlet_worker::{
-    Artefacts, Culprits, Limits, Measure, Standing, Timeouts, WorkerCommand, WorkerProcess, culprits,
-    safeguards,
+    Artefacts, Culprits, Limits, Measure, Timeouts, WorkerCommand, WorkerProcess, culprits,
 };
 use nix::sys::signal::killpg;
 use nix::unistd::Pid;
-
-/// Whether a safeguard is active here; prints a note if not.
-fn has(what: &str) -> bool {
-    let safeguard = safeguards().into_iter().find(|found| found.what == what).unwrap();
-    let active = matches!(safeguard.standing, Standing::Active(_));
-    if !active {
-        println!(
-            "skipped, since `{what}` does not hold here: {:?}",
-            safeguard.standing
-        );
-    }
-    active
-}
 
 #[test]
 fn it_works_in_its_own_folder_which_goes_with_it() {
@@ -254,7 +240,9 @@ fn what_stops_it_is_found_by_leaving_it_out() {
     if !has("writes only in its own folder") {
         return;
     }
+    // Landlock alone hides it.
     let outside = common::workers_folder().join(format!("culprit-{}", std::process::id()));
+    fs::write(&outside, "text").unwrap();
     let of = |script: String| {
         culprits(
             &common::shell(&script),
@@ -264,7 +252,7 @@ fn what_stops_it_is_found_by_leaving_it_out() {
         )
     };
     let script = format!(
-        "read line; echo x > '{}' || exit 3; echo '{DESCRIPTION}'; read line",
+        "read line; cat '{}' > seen || exit 3; echo '{DESCRIPTION}'; read line",
         outside.display()
     );
     assert_eq!(of(script), Culprits::Any(vec![Measure::Files]));
@@ -332,4 +320,21 @@ fn artefacts_are_written_by_the_build_and_only_read_afterwards() {
     assert!(!told.contains("read\n") && !told.contains("compiled"), "{told}");
     let lines: Vec<&str> = told.lines().rev().take(2).collect();
     assert_eq!(lines[0], lines[1], "{told}");
+}
+
+#[test]
+fn it_gets_no_variable_that_it_does_not_need() {
+    // Variables of the test's own process: nothing may be set here, since other tests read the environment.
+    let told = said("env");
+    let names: Vec<_> = told
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(names.contains(&"PATH") && names.contains(&"TMPDIR"), "{told}");
+    assert!(
+        std::env::var_os("CARGO_MANIFEST_DIR").is_some(),
+        "cargo sets it for tests"
+    );
+    assert!(!names.iter().any(|name| name.starts_with("CARGO")), "{told}");
 }

@@ -9,7 +9,7 @@ use std::fs;
 use std::process::ExitStatus;
 
 use common::{DESCRIPTION, eventually, said, start};
-use gauntlet_worker::{Standing, WorkerError, WorkerProcess, safeguards};
+use gauntlet_worker::{WorkerError, WorkerProcess};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -20,15 +20,7 @@ const TARGETS: &str = "GAUNTLET_TEST_TARGETS";
 
 /// Whether workers get a namespace here; prints the reason if not.
 fn has_namespaces() -> bool {
-    let what = "sees and reaches only its own processes";
-    let found = safeguards().into_iter().find(|one| one.what == what).unwrap();
-    match found.standing {
-        Standing::Active(_) => true,
-        other => {
-            println!("skipped, since workers get no PID namespace here: {other:?}");
-            false
-        }
-    }
+    common::has("sees and reaches only its own processes")
 }
 
 fn call(number: libc::c_long, arguments: [libc::c_long; 4]) -> Result<(), Errno> {

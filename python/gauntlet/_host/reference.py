@@ -1,8 +1,8 @@
-"""The trusted process of a Python task: draws inputs, computes the expected results, and runs the task's own check.
+"""The reference process of a Python task: draws inputs, computes the expected results, and runs the task's own check.
 
     python3 reference.py TASK
 
-reads one JSON object a line from standard input and answers each with one line on standard output:
+reads one JSON object a line from standard input, a socket, and answers each with one line on standard output:
 
     open      the task: its cases, its rules, and notes on what is not honoured
     case      the tensors of one case, and the sizes that a worker is told
@@ -11,7 +11,7 @@ reads one JSON object a line from standard input and answers each with one line 
     in_double writes the reference's result for the same inputs in f64, if it takes them
     check     the task's own check of a result: a message, or null
 
-Tensors travel in safetensors files. An error has a message, a remedy, and the file and line of the user's code.
+Tensors travel in safetensors files, whose descriptors come with the line; `files` names the fields that they stand for. An error has a message, a remedy, and the file and line of the user's code.
 """
 
 import json
@@ -19,6 +19,7 @@ import math
 import os
 import queue
 import signal
+import socket
 import sys
 import threading
 
@@ -152,17 +153,23 @@ class Server:
         return self.opened[json.dumps(parameters, sort_keys=True)]
 
 
-def _requests(lines):
-    """Lines of standard input, read by a thread of their own: when the coordinator is gone, this process ends at once,
-    even if the user's code never returns."""
-    for line in lines:
-        yield line
-    os._exit(0)
+# Most files of a request.
+_MOST_FILES = 8
 
 
-def _listen(source, target):
-    for line in _requests(source):
-        target.put(line)
+def _listen(connection, target):
+    """Lines of standard input with their files, read by a thread of their own: when the coordinator is gone, this process ends
+    at once, even if the user's code never returns."""
+    text, files = b"", []
+    while True:
+        data, more, _, _ = socket.recv_fds(connection, 1 << 16, _MOST_FILES, socket.MSG_CMSG_CLOEXEC)
+        if not data:
+            os._exit(0)
+        text, files = text + data, files + more
+        # The next request comes only after the answer.
+        if text.endswith(b"\n"):
+            target.put((text, files))
+            text, files = b"", []
 
 
 def _answer(server, request):
@@ -181,7 +188,7 @@ def _answer(server, request):
 def main():
     # What the user's code prints must not mix with the answers.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    requests = socket.socket(fileno=os.dup(0))
     os.dup2(2, 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     # An interrupt at the terminal ends the coordinator, and with it this process.
@@ -189,9 +196,14 @@ def main():
     server, lines = Server(sys.argv[1]), queue.SimpleQueue()
     threading.Thread(target=_listen, args=(requests, lines), daemon=True).start()
     while True:
-        request = json.loads(lines.get())
+        line, files = lines.get()
+        request = json.loads(line)
         number = request.pop("id")
-        answers.write(json.dumps({"id": number, **_answer(server, request)}) + "\n")
+        request.update(zip(request.pop("files"), (f"/proc/self/fd/{file}" for file in files)))
+        answer = _answer(server, request)
+        for file in files:
+            os.close(file)
+        answers.write(json.dumps({"id": number, **answer}) + "\n")
         answers.flush()
 
 

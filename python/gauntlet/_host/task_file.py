@@ -161,6 +161,19 @@ class FileTask(Task):
         self.summary = self.description.get("description", first_line(module.__doc__))
         self.computes = self._function("reference", optional=True) or self._baseline(baseline)
         self._check_arguments()
+        self._tell_sources()
+
+    def _tell_sources(self):
+        """Notes where the limits come from, and what task.toml says in place of the code."""
+        code = os.path.basename(self.path)
+        replaced = sorted(name for name in set(self.description) - {"name", "description"} if hasattr(self.module, name))
+        if replaced:
+            self.notes.append(f"task.toml stands in place of {code} for {', '.join(f'`{name}`' for name in replaced)}")
+        if not self.check_is_the_rule:
+            limits = "those of the outputs' types, since the task states no `tolerance`"
+            if self.tolerance is not None:
+                limits = f"`tolerance` of {'task.toml' if 'tolerance' in self.description else code}: {self.tolerance}"
+            self.notes.append(f"limits of results: {limits}")
 
     def place(self, subject):
         function = {

@@ -132,3 +132,69 @@ fn a_baseline_in_place_of_the_reference_serves_no_library() {
     };
     open(&files.path("task.py"), &options).unwrap();
 }
+
+#[test]
+fn it_is_told_where_the_limits_come_from() {
+    if !has("numpy") {
+        return;
+    }
+    let last = |files: &[(&str, &str)]| files_notes(&Files::new(files));
+    let stated = format!("tolerance = {{'rtol': 1e-5}}\n{TASK}");
+    let table = "[tolerance]\nrtol = 10.0\n";
+    assert!(
+        last(&[("task.py", TASK)]).ends_with(
+            "limits of results: those of the outputs' types, since the task states no `tolerance`"
+        )
+    );
+    assert!(
+        last(&[("task.py", &stated)]).ends_with("limits of results: `tolerance` of task.py: {'rtol': 1e-05}")
+    );
+    let told = last(&[("task.py", &stated), ("task.toml", table)]);
+    assert!(
+        told.contains("task.toml stands in place of task.py for `tolerance`"),
+        "{told}"
+    );
+    assert!(
+        told.ends_with("limits of results: `tolerance` of task.toml: {'rtol': 10.0}"),
+        "{told}"
+    );
+}
+
+fn files_notes(files: &Files) -> String {
+    files.open("task.py").unwrap().notes.join("; ")
+}
+
+/// What runs in the process that computes the expected results.
+const CURIOUS: &str = "
+import os, socket
+def tried(what):
+    try:
+        what()
+        return 0
+    except OSError:
+        return 1
+def reference(x):
+    here = os.path.dirname(os.path.abspath(__file__))
+    refused = [
+        tried(lambda: open(os.path.join(here, 'ESCAPED'), 'w')),
+        tried(lambda: socket.socket(socket.AF_INET)),
+    ]
+    open(os.path.join(os.environ['TMPDIR'], 'own'), 'w').write('x')
+    return x + refused[0] + 2 * refused[1] + 4 * ('CARGO_MANIFEST_DIR' not in os.environ)
+";
+
+#[test]
+fn the_process_that_computes_expected_results_is_confined() {
+    let active = |what: &str| {
+        let safeguards = gauntlet_worker::safeguards();
+        let found = safeguards.iter().find(|found| found.what == what).unwrap();
+        matches!(found.standing, gauntlet_worker::Standing::Active(_))
+    };
+    if !has("numpy") || !active("writes only in its own folder") || !active("no network") {
+        return;
+    }
+    let task = TASK.split("def reference").next().unwrap().to_owned() + CURIOUS;
+    let files = Files::new(&[("task.py", &task)]);
+    assert_eq!(added(&files), 7.0);
+    assert!(!files.path("ESCAPED").exists());
+}

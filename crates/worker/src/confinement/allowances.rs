@@ -24,7 +24,7 @@ pub struct Allowances {
 pub enum Measure {
     /// A PID namespace of its own.
     Processes,
-    /// The system's settings mounted read-only, for root.
+    /// The system's settings and the files of others mounted read-only.
     Mounts,
     /// Access to files and to other processes: Landlock.
     Files,
@@ -51,7 +51,7 @@ impl Measure {
     pub fn name(self) -> &'static str {
         match self {
             Self::Processes => "a PID namespace of its own",
-            Self::Mounts => "read-only mounts in /proc and shared memory of its own",
+            Self::Mounts => "read-only mounts, and shared memory of its own",
             Self::Files => "rules for files (Landlock)",
             Self::Privileges => "privileges of root taken away (capabilities)",
             Self::Calls => "the filter of system calls (seccomp)",

@@ -1,5 +1,7 @@
 //! System calls that a worker does not need, refused by seccomp(2).
 
+mod metadata;
+
 use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, OnceLock};
@@ -66,10 +68,10 @@ const UNLESS: [Unless; 9] = [
 /// A call, and the argument by place with the bits that are looked at and their value.
 type If = (libc::c_long, &'static [(u8, u64, u64)]);
 
-/// Calls refused if all of these arguments have the listed values. They have the system send SIGCONT by itself, which would
-/// undo the stop of a held worker: when something can be read, when a parent ends, or when a child ends. Processes can
-/// end, and files can change, while everything else is stopped.
-const IF: [If; 3] = [
+/// Calls refused if all of these arguments have the listed values.
+const IF: [If; 10] = [
+    // These have the system send SIGCONT by itself, which would undo the stop of a held worker: when something can be read,
+    // when a parent ends, or when a child ends. Processes can end, and files can change, while everything else is stopped.
     (
         libc::SYS_fcntl,
         &[(1, ALL_BITS, F_SETSIG), (2, ALL_BITS, libc::SIGCONT as u64)],
@@ -85,6 +87,15 @@ const IF: [If; 3] = [
         libc::SYS_clone,
         &[(0, libc::CSIGNAL as u64, libc::SIGCONT as u64)],
     ),
+    // Whoever opens a leased file next waits until the lease is given back, for 45 seconds.
+    (libc::SYS_fcntl, &[(1, ALL_BITS, libc::F_SETLEASE as u64)]),
+    (libc::SYS_fcntl, &[(1, ALL_BITS, F_SETDELEG)]),
+    (libc::SYS_fcntl, &[(1, ALL_BITS, libc::F_NOTIFY as u64)]),
+    // Hints and keys stay with a file or a file system, where a later worker finds them.
+    (libc::SYS_fcntl, &[(1, ALL_BITS, F_SET_RW_HINT)]),
+    (libc::SYS_fcntl, &[(1, ALL_BITS, F_SET_FILE_RW_HINT)]),
+    (libc::SYS_ioctl, &[(1, ALL_BITS, FS_IOC_ADD_ENCRYPTION_KEY)]),
+    (libc::SYS_ioctl, &[(1, ALL_BITS, FS_IOC_REMOVE_ENCRYPTION_KEY)]),
 ];
 
 const ALL_BITS: u64 = u32::MAX as u64;
@@ -92,9 +103,17 @@ const ALL_BITS: u64 = u32::MAX as u64;
 /// Chooses the signal of fcntl(2) that says that something can be read; the C library of nix has no name for it.
 const F_SETSIG: u64 = 10;
 
+/// Also missing there: include/uapi/linux/fcntl.h and fscrypt.h.
+const F_SETDELEG: u64 = 1040;
+const F_SET_RW_HINT: u64 = 1036;
+const F_SET_FILE_RW_HINT: u64 = 1038;
+const FS_IOC_ADD_ENCRYPTION_KEY: u64 = 0xc050_6617;
+const FS_IOC_REMOVE_ENCRYPTION_KEY: u64 = 0xc040_6618;
+
 /// Calls that seem to be missing in the system, so that the C library makes an older one in their place. The signal that
-/// clone3(2) sends when the child ends lies in memory, which a filter cannot read.
-const MISSING: [libc::c_long; 1] = [libc::SYS_clone3];
+/// clone3(2) sends when the child ends, and the mode of a file that openat2(2) makes, lie in memory, which a filter cannot
+/// read.
+const MISSING: [libc::c_long; 2] = [libc::SYS_clone3, libc::SYS_openat2];
 
 /// Calls that do nothing and seem to succeed. Programs such as ninja, with which PyTorch builds extensions, give each process
 /// that they start a group of its own and end if that is refused; all stay in the worker's group.
@@ -102,7 +121,14 @@ const WITHOUT_EFFECT: [libc::c_long; 1] = [libc::SYS_setpgid];
 
 /// The filters, compiled.
 #[derive(Debug, Clone)]
-pub(crate) struct Filter(Arc<[BpfProgram; 3]>);
+pub(crate) struct Filter(Arc<Programs>);
+
+#[derive(Debug)]
+struct Programs {
+    always: [BpfProgram; 3],
+    /// Where files elsewhere are not mounted read-only.
+    unsealed: [BpfProgram; 3],
+}
 
 /// The filter in the kernel's format.
 #[repr(C)]
@@ -120,7 +146,7 @@ impl Filter {
             let trial = filter.clone();
             thread::spawn(move || {
                 nix::sys::prctl::set_no_new_privs()?;
-                trial.restrict_thread()
+                trial.restrict_thread(false)
             })
             .join()
             .map_err(|_| "the trial failed".to_owned())?
@@ -130,12 +156,7 @@ impl Filter {
     }
 
     fn compile() -> Result<Self, seccompiler::BackendError> {
-        let mut rules: BTreeMap<i64, Vec<SeccompRule>> = BTreeMap::new();
-        for call in NEVER {
-            for number in numbers(call) {
-                rules.insert(number, Vec::new());
-            }
-        }
+        let mut refused = whole(&NEVER);
         for (call, arguments) in UNLESS {
             for number in numbers(call) {
                 let conditions = arguments.iter().map(|(place, allowed)| {
@@ -148,44 +169,72 @@ impl Filter {
                     SeccompCondition::new(*place, width, SeccompCmpOp::Ne, *allowed)
                 });
                 let rule = SeccompRule::new(conditions.collect::<Result<_, _>>()?)?;
-                rules.entry(number).or_default().push(rule);
+                refused.entry(number).or_default().push(rule);
             }
         }
         for (call, arguments) in IF {
-            for number in numbers(call) {
-                let conditions = arguments.iter().map(|(place, bits, value)| {
-                    let op = SeccompCmpOp::MaskedEq(*bits);
-                    SeccompCondition::new(*place, SeccompCmpArgLen::Dword, op, *value)
-                });
-                let rule = SeccompRule::new(conditions.collect::<Result<_, _>>()?)?;
-                rules.entry(number).or_default().push(rule);
-            }
+            refuse_if(&mut refused, call, arguments)?;
         }
-        let always = |calls: &[libc::c_long]| {
-            let numbers = calls.iter().copied().flat_map(numbers);
-            numbers.map(|number| (number, Vec::new())).collect()
-        };
-        let programs = [
-            compiled(rules, libc::EPERM)?,
-            compiled(always(&MISSING), libc::ENOSYS)?,
-            // The error 0 is none.
-            compiled(always(&WITHOUT_EFFECT), 0)?,
-        ];
-        Ok(Self(Arc::new(programs)))
+        for (call, arguments) in metadata::set_user_id() {
+            refuse_if(&mut refused, call, &arguments)?;
+        }
+        let mut unsupported = whole(metadata::ATTRIBUTES);
+        for command in metadata::COMMANDS {
+            refuse_if(&mut unsupported, libc::SYS_ioctl, &[(1, ALL_BITS, command)])?;
+        }
+        Ok(Self(Arc::new(Programs {
+            always: [
+                // The error 0 is none.
+                compiled(whole(&WITHOUT_EFFECT), 0)?,
+                compiled(whole(&MISSING), libc::ENOSYS)?,
+                compiled(refused, libc::EPERM)?,
+            ],
+            unsealed: [
+                compiled(whole(metadata::MODES_AND_TIMES), 0)?,
+                compiled(whole(metadata::OWNERS), libc::EPERM)?,
+                compiled(unsupported, libc::ENOTSUP)?,
+            ],
+        })))
     }
 
     /// Applies the filter to the calling thread and all that it starts; allocates nothing. The thread must have set
-    /// no-new-privileges.
-    pub fn restrict_thread(&self) -> io::Result<()> {
-        self.0.iter().try_for_each(restrict_thread)
+    /// no-new-privileges. `sealed`: all files but the worker's own are mounted read-only.
+    pub fn restrict_thread(&self, sealed: bool) -> io::Result<()> {
+        // Of two filters that both refuse a call, the one applied last gives the error.
+        if !sealed {
+            self.0.unsealed.iter().try_for_each(restrict_thread)?;
+        }
+        self.0.always.iter().try_for_each(restrict_thread)
     }
 }
 
+type Refused = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// Refuses calls whatever their arguments.
+fn whole(calls: &[libc::c_long]) -> Refused {
+    let numbers = calls.iter().flat_map(|call| numbers(*call));
+    numbers.map(|number| (number, Vec::new())).collect()
+}
+
+/// Refuses a call if all of these arguments have these values.
+fn refuse_if(
+    refused: &mut Refused,
+    call: libc::c_long,
+    arguments: &[(u8, u64, u64)],
+) -> Result<(), seccompiler::BackendError> {
+    for number in numbers(call) {
+        let conditions = arguments.iter().map(|(place, bits, value)| {
+            let op = SeccompCmpOp::MaskedEq(*bits);
+            SeccompCondition::new(*place, SeccompCmpArgLen::Dword, op, *value)
+        });
+        let rule = SeccompRule::new(conditions.collect::<Result<_, _>>()?)?;
+        refused.entry(number).or_default().push(rule);
+    }
+    Ok(())
+}
+
 /// The program of a filter that lets these calls fail with an error.
-fn compiled(
-    rules: BTreeMap<i64, Vec<SeccompRule>>,
-    error: libc::c_int,
-) -> Result<BpfProgram, seccompiler::BackendError> {
+fn compiled(rules: Refused, error: libc::c_int) -> Result<BpfProgram, seccompiler::BackendError> {
     let refused = SeccompAction::Errno(error as u32);
     SeccompFilter::new(
         rules,
@@ -243,7 +292,7 @@ mod tests {
         match Filter::tried() {
             Ok(filter) => thread::spawn(move || {
                 nix::sys::prctl::set_no_new_privs().unwrap();
-                filter.restrict_thread().unwrap();
+                filter.restrict_thread(false).unwrap();
                 test();
             })
             .join()
@@ -320,6 +369,36 @@ mod tests {
             // The C library does without it.
             assert!(thread::spawn(|| true).join().unwrap());
         });
+    }
+
+    /// Of the filter where files elsewhere are mounted read-only, and of the one where they are not.
+    #[test]
+    fn no_file_is_leased_watched_or_marked() {
+        let Ok(filter) = Filter::tried() else { return };
+        for sealed in [true, false] {
+            let outcome = thread::spawn(move || {
+                nix::sys::prctl::set_no_new_privs().unwrap();
+                filter.restrict_thread(sealed).unwrap();
+                let nowhere = -1;
+                for command in [libc::F_SETLEASE, libc::F_NOTIFY, 1036, 1038, 1040] {
+                    assert_eq!(
+                        raw(libc::SYS_fcntl, [nowhere, command.into(), 0, 0]),
+                        Err(Errno::EPERM),
+                        "{command}"
+                    );
+                }
+                assert_eq!(
+                    raw(libc::SYS_fcntl, [nowhere, libc::F_GETFD.into(), 0, 0]),
+                    Err(Errno::EBADF)
+                );
+                // Locks are needed by compilers' caches.
+                assert_eq!(
+                    raw(libc::SYS_flock, [nowhere, libc::LOCK_EX.into(), 0, 0]),
+                    Err(Errno::EBADF)
+                );
+            });
+            outcome.join().unwrap();
+        }
     }
 
     #[test]

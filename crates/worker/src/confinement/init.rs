@@ -21,6 +21,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, setpgid};
 
+use super::mounts::Own;
+
 /// How long to wait for a killed namespace whose worker never started.
 const LINGERING: Duration = Duration::from_millis(500);
 
@@ -31,6 +33,8 @@ pub(crate) struct Init {
     is_reaped: bool,
     /// This end of the socket; process 1 ends when it is closed.
     lifeline: UnixStream,
+    /// Whether it has mounted the files of others read-only.
+    is_sealed: bool,
 }
 
 impl Init {
@@ -40,15 +44,22 @@ impl Init {
             process,
             is_reaped: false,
             lifeline,
+            is_sealed: false,
         };
         let mut bytes = [0; 4];
         init.lifeline
             .read_exact(&mut bytes)
             .map_err(|_| io::Error::other("process 1 of the namespace ended early"))?;
         match i32::from_ne_bytes(bytes) {
-            0 => Ok(init),
-            error => Err(io::Error::from_raw_os_error(error)),
+            error if error > 0 => return Err(io::Error::from_raw_os_error(error)),
+            ready => init.is_sealed = ready == SEALED,
         }
+        Ok(init)
+    }
+
+    /// Whether the files of others are mounted read-only in its namespace.
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
     }
 
     pub fn id(&self) -> Pid {
@@ -84,23 +95,31 @@ impl Drop for Init {
     }
 }
 
-/// Runs process 1 in a fresh fork of this program; only makes system calls. Writes 0 or an error number to its end of the
-/// socket once `/proc` is mounted.
-pub(crate) fn serve(lifeline: RawFd) -> ! {
-    let prepared = prepare(lifeline);
-    let errno = prepared.as_ref().err().map_or(0, |errno| *errno as i32);
-    let bytes = errno.to_ne_bytes();
+/// What process 1 says if the files of others are mounted read-only: no number of an error.
+const SEALED: i32 = -1;
+
+/// Runs process 1 in a fresh fork of this program; only makes system calls. Writes 0, [`SEALED`] or an error number to its end
+/// of the socket once `/proc` is mounted, and all but the worker's `own` folders read-only.
+pub(crate) fn serve(lifeline: RawFd, own: Option<&Own>) -> ! {
+    let prepared = prepare(lifeline, own);
+    let word = match &prepared {
+        Ok((_, true)) => SEALED,
+        Ok((_, false)) => 0,
+        Err(errno) => *errno as i32,
+    };
+    let bytes = word.to_ne_bytes();
     // SAFETY: `bytes` outlives the call, which takes a descriptor that this process owns.
     unsafe { libc::write(lifeline, bytes.as_ptr().cast(), bytes.len()) };
-    if let Ok(ends) = &prepared {
+    if let Ok((ends, _)) = &prepared {
         reap_while_watched(lifeline, ends);
     }
     // SAFETY: `_exit` may be called in a forked child.
     unsafe { libc::_exit(i32::from(prepared.is_err())) }
 }
 
-/// Mounts `/proc`, and returns what becomes readable when a process of the namespace ends.
-fn prepare(lifeline: RawFd) -> Result<SignalFd, Errno> {
+/// Mounts `/proc`, and returns what becomes readable when a process of the namespace ends, and whether the files of others
+/// are mounted read-only.
+fn prepare(lifeline: RawFd, own: Option<&Own>) -> Result<(SignalFd, bool), Errno> {
     setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
     // Handlers of this program must not run here.
     SigSet::all().thread_block()?;
@@ -110,9 +129,10 @@ fn prepare(lifeline: RawFd) -> Result<SignalFd, Errno> {
     close_all_but(lifeline)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)?;
+    let is_sealed = own.map_or(Ok(false), Own::seal_the_rest)?;
     let mut ends = SigSet::empty();
     ends.add(Signal::SIGCHLD);
-    SignalFd::with_flags(&ends, SfdFlags::SFD_NONBLOCK)
+    Ok((SignalFd::with_flags(&ends, SfdFlags::SFD_NONBLOCK)?, is_sealed))
 }
 
 /// Closes all files: an open end of another worker's pipe would hide that worker's end.
@@ -168,7 +188,7 @@ mod tests {
                 Ok(way) => way,
                 Err(why) => return println!("skipped: {why}"),
             };
-            let namespace = Namespace::make(way).unwrap();
+            let namespace = Namespace::make(way, None).unwrap();
             let (mut init, _passage) = namespace.split(std::path::Path::new("/")).unwrap();
             init.lifeline = UnixStream::pair().unwrap().0;
             init.reap(Instant::now() + Duration::from_secs(10));

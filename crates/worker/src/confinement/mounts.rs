@@ -3,6 +3,10 @@
 //! CUDA writes to its process's entry in `/proc` when it starts, and fails if it cannot (seen on an H200 under
 //! Landlock). The process ids are not known beforehand, so all of `/proc` has to be granted, which also contains the
 //! settings of the whole system. Only root can write those, so a worker that runs as root gets them read-only.
+//!
+//! [`sealing`] mounts everything but the worker's own folders read-only, for root and for users with namespaces.
+
+mod sealing;
 
 use std::fs;
 use std::io;
@@ -13,6 +17,8 @@ use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::geteuid;
+
+pub(crate) use sealing::Own;
 
 /// Named shared memory.
 pub(crate) const SHARED_MEMORY: &str = "/dev/shm";
@@ -32,15 +38,23 @@ pub(crate) enum Settings {
     Left,
 }
 
-/// Mounts the system's settings read-only for the calling thread and all that it starts, if that is needed.
-pub(crate) fn seal_in_thread() -> Settings {
+/// Mounts the system's settings read-only for the calling thread and all that it starts, if that is needed, and then the
+/// files of others. Also returns whether the latter succeeded.
+///
+/// # Errors
+/// If mounts are left in a state in which no worker could run.
+pub(crate) fn seal_in_thread(own: &Own) -> io::Result<(Settings, bool)> {
     if !geteuid().is_root() {
-        return Settings::Roots;
+        return Ok((Settings::Roots, false));
     }
     if seal().is_ok() {
-        return Settings::Sealed;
+        return Ok((Settings::Sealed, own.seal_the_rest()?));
     }
-    // Containers mostly lack the privilege to mount; their runtime usually mounts the settings read-only.
+    Ok((without_mounting(), false))
+}
+
+/// Containers mostly lack the privilege to mount; their runtime usually mounts the settings read-only.
+fn without_mounting() -> Settings {
     match statvfs("/proc/sys") {
         Ok(found) if found.flags().contains(FsFlags::ST_RDONLY) => Settings::SealedByContainer,
         _ => Settings::Open,

@@ -24,6 +24,7 @@ use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, chdir, fork, getegid, geteuid, pipe2, read, setpgid, write};
 
 use super::init::{self, Init};
+use super::mounts::Own;
 
 /// How this user may make namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,7 +64,7 @@ fn attempt() -> io::Result<Way> {
     if geteuid().is_root() {
         return Namespace::as_root().map(|_ended| Way::Root);
     }
-    let (_ended, passage) = Namespace::as_user()?.split(Path::new("/"))?;
+    let (_ended, passage) = Namespace::as_user(None)?.split(Path::new("/"))?;
     let Some((passage, arrivals)) = passage else {
         return Err(Errno::ENOTSUP.into());
     };
@@ -92,12 +93,18 @@ pub(crate) struct Namespace {
 }
 
 impl Namespace {
-    /// Makes a namespace for all processes that the calling thread starts from now on.
-    pub fn make(way: Way) -> io::Result<Self> {
+    /// Makes a namespace for all processes that the calling thread starts from now on. For other users than root, all but
+    /// their `own` folders are mounted read-only there, where the system allows it.
+    pub fn make(way: Way, own: Option<&Own>) -> io::Result<Self> {
         match way {
             Way::Root => Self::as_root(),
-            Way::User => Self::as_user(),
+            Way::User => Self::as_user(own),
         }
+    }
+
+    /// Whether all but the worker's own folders are mounted read-only.
+    pub fn is_sealed(&self) -> bool {
+        self.init.is_sealed()
     }
 
     fn as_root() -> io::Result<Self> {
@@ -108,7 +115,7 @@ impl Namespace {
         let (own, other) = UnixStream::pair()?;
         // SAFETY: the child only makes system calls on data prepared before the fork, and never returns.
         match unsafe { fork() }? {
-            ForkResult::Child => init::serve(other.as_raw_fd()),
+            ForkResult::Child => init::serve(other.as_raw_fd(), None),
             ForkResult::Parent { child } => {
                 drop(other);
                 Ok(Self {
@@ -120,7 +127,7 @@ impl Namespace {
         }
     }
 
-    fn as_user() -> io::Result<Self> {
+    fn as_user(folders: Option<&Own>) -> io::Result<Self> {
         let maps = [
             ("/proc/self/setgroups", "deny".to_owned()),
             ("/proc/self/uid_map", format!("{0} {0} 1\n", geteuid())),
@@ -132,7 +139,7 @@ impl Namespace {
         // destructors.
         let maker = match unsafe { fork() }? {
             ForkResult::Child => {
-                let failed = make_for_user(&maps, making.as_fd(), other.as_raw_fd()).err();
+                let failed = make_for_user(&maps, making.as_fd(), other.as_raw_fd(), folders).err();
                 let errno = failed.map_or(0, |errno| errno as i32);
                 let _read_by_the_parent = write(&making, &(-errno).to_ne_bytes());
                 // SAFETY: `_exit` may be called in a forked child.
@@ -221,14 +228,19 @@ impl Arrivals {
 }
 
 /// Makes the namespaces of another user than root and starts process 1, whose id goes to `making`.
-fn make_for_user(maps: &[(&str, String); 3], making: BorrowedFd, lifeline: i32) -> Result<(), Errno> {
+fn make_for_user(
+    maps: &[(&str, String); 3],
+    making: BorrowedFd,
+    lifeline: i32,
+    own: Option<&Own>,
+) -> Result<(), Errno> {
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWPID)?;
     for (path, content) in maps {
         let file = nix::fcntl::open(*path, OFlag::O_WRONLY, nix::sys::stat::Mode::empty())?;
         write(&file, content.as_bytes())?;
     }
     match fork_sibling()? {
-        0 => init::serve(lifeline),
+        0 => init::serve(lifeline, own),
         init => write(making, &init.to_ne_bytes()).map(drop),
     }
 }
@@ -272,7 +284,7 @@ mod tests {
     #[test]
     fn a_process_enters_the_namespace_of_a_user() {
         thread::spawn(|| {
-            let namespace = match Namespace::as_user() {
+            let namespace = match Namespace::as_user(None) {
                 Ok(namespace) => namespace,
                 Err(why) => return println!("skipped, since the system refuses user namespaces: {why}"),
             };

@@ -76,10 +76,30 @@ pub fn safeguards() -> Vec<Safeguard> {
     safeguards
 }
 
+/// What protects the system's settings, if mounting ends well, and whether the files of others are mounted read-only.
+#[cfg(target_os = "linux")]
+fn tried_mounts() -> (Option<super::mounts::Settings>, bool) {
+    use super::mounts::{Own, seal_in_thread};
+    use super::namespaces::{Namespace, way};
+
+    // Restrictions of the trying thread end with it.
+    let tried = std::thread::spawn(|| {
+        let own = Own::new(std::iter::empty())?;
+        let namespace = way()
+            .ok()
+            .map(|way| Namespace::make(way, Some(&own)))
+            .transpose()?;
+        let (settings, is_sealed) = seal_in_thread(&own)?;
+        let is_sealed = is_sealed || namespace.is_some_and(|namespace| namespace.is_sealed());
+        std::io::Result::Ok((Some(settings), is_sealed))
+    });
+    tried.join().ok().and_then(Result::ok).unwrap_or((None, false))
+}
+
 #[cfg(target_os = "linux")]
 fn of_the_system() -> Vec<Safeguard> {
     use super::mounts::Settings;
-    use super::{calls, files, mounts, namespaces};
+    use super::{calls, files, namespaces};
 
     let filter = calls::Filter::tried();
     let landlock = files::version();
@@ -109,14 +129,22 @@ fn of_the_system() -> Vec<Safeguard> {
         },
         _ => by_landlock(1, "5.13"),
     };
-    let settings = match std::thread::spawn(mounts::seal_in_thread).join() {
-        Ok(Settings::Roots) => Standing::Active("they are root's, and this user is not".to_owned()),
-        Ok(Settings::Sealed) => Standing::Active("mounted read-only; shared memory of its own".to_owned()),
-        Ok(Settings::SealedByContainer) => Standing::Active("mounted read-only in this container".to_owned()),
-        Ok(Settings::Open | Settings::Left) | Err(_) => Standing::Partly {
+    let (settings, is_sealed) = tried_mounts();
+    let settings = match settings {
+        Some(Settings::Roots) => Standing::Active("they are root's, and this user is not".to_owned()),
+        Some(Settings::Sealed) => Standing::Active("mounted read-only; shared memory of its own".to_owned()),
+        Some(Settings::SealedByContainer) => {
+            Standing::Active("mounted read-only in this container".to_owned())
+        }
+        Some(Settings::Open | Settings::Left) | None => Standing::Partly {
             by: "nothing in /proc may be written".to_owned(),
             lacking: "even what CUDA must write to start: run as another user than root".to_owned(),
         },
+    };
+    let metadata = match (is_sealed, filter) {
+        (true, _) => Standing::Active("all but its own folders mounted read-only".to_owned()),
+        (false, Ok(_)) => Standing::Active("seccomp: not even in its own folder".to_owned()),
+        (false, Err(why)) => Standing::Missing(format!("nothing can be mounted here, and {why}")),
     };
     let processes = match namespaces::way() {
         Ok(namespaces::Way::Root) => Standing::Active("a PID namespace with a /proc of its own".to_owned()),
@@ -127,6 +155,7 @@ fn of_the_system() -> Vec<Safeguard> {
     };
     [
         ("writes only in its own folder", writes),
+        ("changes no modes, times or attributes of others' files", metadata),
         ("sees and reaches only its own processes", processes),
         ("no settings of the system in /proc", settings),
         (

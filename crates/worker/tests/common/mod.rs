@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use gauntlet_worker::protocol::VERSION;
-use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
+use gauntlet_worker::{Limits, Standing, Timeouts, WorkerCommand, WorkerError, WorkerProcess, safeguards};
 
 /// A worker's answer to the first request, as a line without its end.
 pub struct Description;
@@ -77,4 +77,17 @@ pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
         std::thread::sleep(Duration::from_millis(10));
     }
     false
+}
+
+/// Whether a safeguard is active here; prints a note if not.
+pub fn has(what: &str) -> bool {
+    let safeguard = safeguards().into_iter().find(|found| found.what == what).unwrap();
+    let active = matches!(safeguard.standing, Standing::Active(_));
+    if !active {
+        println!(
+            "skipped, since `{what}` does not hold here: {:?}",
+            safeguard.standing
+        );
+    }
+    active
 }
