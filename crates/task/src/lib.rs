@@ -37,6 +37,6 @@ pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst, unwritten_betw
 pub use output::Output;
 pub use rules::{Rightness, Rules};
 pub use sizes::{DEEP, InputTensors, Inputs, SMALLEST, Sizes, TaskSizes};
-pub use suite::{Case, Fault, SpeedOfLight, Suite, SuiteError, WrittenSizes};
+pub use suite::{Case, Fault, SpeedOfLight, Suite, SuiteError, WrittenSizes, fault_of_name};
 pub use task::Task;
 pub use violation::{Remedy, Violation};

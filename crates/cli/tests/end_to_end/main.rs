@@ -11,6 +11,8 @@ mod exit_codes;
 mod explain;
 mod explain_times;
 mod forecasts;
+mod foreign_text;
+mod limits;
 mod machine;
 mod more;
 mod places;
