@@ -1,6 +1,6 @@
 //! Words of others in every face: nothing of them is obeyed by a terminal, hidden, or taken for words of the program.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use serde_json::{Value, json};
 
@@ -56,7 +56,9 @@ fn look(form: &str, text: &str) {
     }
     // Pages and comments have no lines but those of their markup.
     let is_printed = form.starts_with("standard");
-    let forged = lines.iter().find(|line| is_printed && line.starts_with('\u{2714}'));
+    let forged = lines
+        .iter()
+        .find(|line| is_printed && line.starts_with('\u{2714}'));
     assert_eq!(forged, None, "{form}");
     if form.ends_with("html") || form.ends_with("md") {
         assert!(!text.contains("<script>alert"), "{form} holds markup");
