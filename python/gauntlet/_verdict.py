@@ -142,6 +142,12 @@ class Verdict:
         return self.verdict not in (*NOT_SLOWER, "regression", *UNDECIDED)
 
     def __str__(self) -> str:
+        # Names and reasons have words of others.
+        from gauntlet._native import visible
+
+        return visible(self._sentence())
+
+    def _sentence(self) -> str:
         verdict = self.verdict.replace("-", " ")
         if self.speedup is None or self.is_wrong or self.is_void:
             does = verdict if self.verdict == "does-not-compile" else f"is {verdict}"

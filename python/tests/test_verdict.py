@@ -47,6 +47,12 @@ def test_a_verdict_says_which_kernel_is_faster_and_by_how_much():
     assert str(read(stopped)) == "torch_softmax does not compile: a syntax error"
 
 
+def test_words_of_others_are_shown_with_escapes():
+    found = read({**WRONG, "reason": "a\x1b[31mb\x07\u202e\nc"})
+    assert str(found) == "triton_softmax is incorrect: a\\u{1b}[31mb\\u{7}\\u{202e}\nc"
+    assert found.reason.startswith("a\x1b"), "as data they stay as they are"
+
+
 def test_times_of_a_void_comparison_say_nothing():
     found = record("blocked", interval(1.1, 1.2, 1.3))
     found["reason"] = "the machine is too busy"

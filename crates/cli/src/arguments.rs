@@ -118,10 +118,10 @@ pub struct Run {
     /// What runs the candidates, in place of what the rounds say.
     #[arg(long, value_enum)]
     pub executor: Option<ExecutorName>,
-    /// A device (see `gauntlet devices`), in place of the rounds'.
+    /// A device (see `gauntlet devices`), in place of the rounds'; a file is looked for here, then beside the round.
     #[arg(long)]
     pub device: Option<String>,
-    /// A suite (see `gauntlet suites`), in place of the rounds'.
+    /// A suite (see `gauntlet suites`), in place of the rounds'; a file is looked for here, then beside the round.
     #[arg(long)]
     pub suite: Option<String>,
     /// What a call costs on the host (`--executor model`), such as 'constant=95us per-group=35us'.

@@ -6,7 +6,7 @@ use gauntlet_device::{Arch, Calibration, Device};
 use gauntlet_tournament::Tournament;
 
 use crate::arguments::CalibrationFile;
-use crate::error::{CliError, say};
+use crate::error::{CliError, say_line};
 use crate::sink;
 
 /// The folder beside the ledger.
@@ -54,7 +54,7 @@ impl Calibrations {
                 "give a file that `gauntlet calibrate` wrote on this machine, or leave --calibration out",
             )),
             Err(error) => {
-                say(&format!("note: {error}; predictions are not calibrated\n"));
+                say_line(format_args!("note: {error}; predictions are not calibrated"));
                 Ok(device)
             }
         }

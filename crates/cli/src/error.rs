@@ -1,11 +1,13 @@
 //! Errors as shown to the user: the error, its place, and the remedy.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
 use gauntlet_judge::JudgeError;
 use gauntlet_judge::ledger::LedgerError;
 use gauntlet_python_task::TaskError;
+use gauntlet_report::{printed, visible, visible_lines};
 use gauntlet_samples::SamplesError;
 use gauntlet_tournament::{FileError, TournamentError};
 use gauntlet_tuning::TuningError;
@@ -80,6 +82,7 @@ impl CliError {
 
     /// Prints it on standard error and returns the exit code.
     pub fn tell(self) -> Exit {
+        let shown = self.shown();
         let mut text = String::new();
         let theme = GraphicalTheme::unicode();
         // Lines break only at blanks, so that paths and commands can be copied.
@@ -87,17 +90,50 @@ impl CliError {
             .with_width(terminal_width())
             .with_break_words(false)
             .with_word_separator(WordSeparator::AsciiSpace);
-        match handler.render_report(&mut text, &self) {
+        match handler.render_report(&mut text, &shown) {
             Ok(()) => say(&text),
-            Err(_) => say(&format!("{}\n", self.message)),
+            Err(_) => say_line(&shown.message),
         }
-        self.exit
+        shown.exit
     }
+
+    /// The same error with texts of others made visible.
+    fn shown(self) -> Self {
+        let of_place = |place: Box<(NamedSource<String>, SourceSpan)>| {
+            let (source, span) = *place;
+            let name = visible(source.name()).into_owned();
+            Box::new((NamedSource::new(name, in_place(source.inner())), span))
+        };
+        Self {
+            message: visible_lines(&self.message).into_owned(),
+            remedy: self.remedy.map(|remedy| visible_lines(&remedy).into_owned()),
+            place: self.place.map(of_place),
+            ..self
+        }
+    }
+}
+
+/// The text of a file with a mark for each byte of what cannot be seen: places in it stay the same.
+fn in_place(text: &str) -> String {
+    let mut seen = String::with_capacity(text.len());
+    for letter in text.chars() {
+        let mut bytes = [0; 4];
+        match visible_lines(letter.encode_utf8(&mut bytes)) {
+            Cow::Borrowed(same) => seen.push_str(same),
+            Cow::Owned(_) => seen.push_str(&"?".repeat(letter.len_utf8())),
+        }
+    }
+    seen
 }
 
 /// Prints on standard error. A failure to write is ignored.
 pub fn say(text: &str) {
-    let _heard = anstream::stderr().write_all(text.as_bytes());
+    let _heard = anstream::stderr().write_all(printed(text).as_bytes());
+}
+
+/// Prints one line on standard error, whatever it holds.
+pub fn say_line(text: impl fmt::Display) {
+    say(&format!("{}\n", visible(&text.to_string())));
 }
 
 /// Columns of the terminal; 100 where there is none.

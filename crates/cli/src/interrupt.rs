@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::error::say;
+use crate::error::say_line;
 use crate::exit::Exit;
 
 /// A description of the results that are kept after an interrupt; none until there are some.
@@ -21,8 +21,8 @@ pub fn handle() {
         std::process::exit(Exit::Interrupted as i32);
     });
     if let Err(error) = handled {
-        say(&format!(
-            "interrupts cannot be caught ({error}): workers may outlive this program\n"
+        say_line(format_args!(
+            "interrupts cannot be caught ({error}): workers may outlive this program"
         ));
     }
 }

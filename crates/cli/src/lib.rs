@@ -35,6 +35,7 @@ use clap::Parser;
 use crate::arguments::{Arguments, Command};
 pub use crate::commands::run::version;
 use crate::error::CliError;
+pub use gauntlet_report::visible_lines;
 
 /// Runs the command and returns its exit code. `arguments` begin with the name of the program.
 ///

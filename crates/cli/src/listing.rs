@@ -1,6 +1,6 @@
 //! Plain listings: a header and rows of words, as wide as the terminal.
 
-use gauntlet_report::{Column, table};
+use gauntlet_report::{Column, table, visible};
 
 use crate::error::{CliError, terminal_width};
 use crate::sink;
@@ -8,5 +8,7 @@ use crate::sink;
 /// Prints a listing on standard output.
 pub fn print(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> Result<(), CliError> {
     let head: Vec<_> = head.iter().map(|name| (*name, Column::Words)).collect();
-    sink::print(table(&head, rows.into_iter().collect(), 0, terminal_width()))
+    let shown = |row: Vec<String>| row.iter().map(|cell| visible(cell).into_owned()).collect();
+    let rows = rows.into_iter().map(shown).collect();
+    sink::print(table(&head, rows, 0, terminal_width()))
 }

@@ -10,7 +10,7 @@ use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 
 use crate::arguments::MeasuredExecutor;
-use crate::error::say;
+use crate::error::say_line;
 
 /// A locked file in the folder for temporary files. The lock ends with the process, in every case; the file stays, so
 /// that all later programs lock the same one.
@@ -33,9 +33,9 @@ impl Hold {
         let path = std::env::temp_dir().join(format!("gauntlet-measuring-{name}.lock"));
         let lock = open(&path).and_then(|file| await_lock(&file, &words).map(|()| file));
         if let Err(error) = &lock {
-            say(&format!(
+            say_line(format_args!(
                 "note: {} cannot be locked ({error}): should another program measure on {words} now, neither result is \
-                 worth anything\n",
+                 worth anything",
                 path.display()
             ));
         }
@@ -97,8 +97,8 @@ fn await_lock(file: &File, words: &str) -> io::Result<()> {
         1.. => format!("process {}", holder.l_pid),
         _ => "another program".to_owned(),
     };
-    say(&format!(
-        "{program} is measuring on {words}; waiting for it to end, since two at once would measure each other\n"
+    say_line(format_args!(
+        "{program} is measuring on {words}; waiting for it to end, since two at once would measure each other"
     ));
     loop {
         match fcntl(file, FcntlArg::F_SETLKW(&whole)) {

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_judge::{Finding, Narrowing, Observer};
+use gauntlet_report::visible;
 use gauntlet_tournament::panel::Ranking;
 use gauntlet_tournament::{Judged, Round, RoundObserver, RoundReport};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::error::{say, terminal_width};
+use crate::error::{say, say_line, terminal_width};
 
 /// Prints to standard error, so that standard output holds only the report.
 pub struct Progress {
@@ -29,11 +30,7 @@ impl Progress {
 
     /// Shows a message in the progress line.
     pub fn show(&self, message: &str) {
-        let fitting: String = message
-            .chars()
-            .take(terminal_width().saturating_sub(16))
-            .collect();
-        self.line.set_message(fitting);
+        self.line.set_message(fitting(message));
     }
 
     /// Prints lines above the progress line.
@@ -46,6 +43,12 @@ impl Progress {
     }
 }
 
+/// As much of a message as the progress line holds, on one line.
+fn fitting(message: &str) -> String {
+    let room = terminal_width().saturating_sub(16);
+    visible(message).chars().take(room).collect()
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
         self.line.finish_and_clear();
@@ -54,8 +57,9 @@ impl Drop for Progress {
 
 impl Observer for Progress {
     fn gate_begins(&self, candidate: &str, gate: &str) {
-        self.line.set_message(format!("{candidate}: {gate}"));
-        self.line.set_prefix(format!("{candidate}: {gate}"));
+        let what = fitting(&format!("{candidate}: {gate}"));
+        self.line.set_message(what.clone());
+        self.line.set_prefix(what);
     }
 
     fn compares(&self, candidate: &str) {
@@ -70,23 +74,25 @@ impl Observer for Progress {
         let line = gauntlet_report::narrowing(narrowing);
         // The progress line is cut to the terminal's width, which would break styles.
         let plain = anstream::adapter::strip_str(&line);
-        self.line.set_prefix(format!("{}: {plain}", narrowing.candidate));
+        self.line
+            .set_prefix(fitting(&format!("{}: {plain}", narrowing.candidate)));
         self.line.set_message(self.line.prefix());
     }
 
     fn gate_ends(&self, candidate: &str, finding: &Finding) {
-        self.line.set_message(format!("{candidate}: {}", finding.gate));
+        self.line
+            .set_message(fitting(&format!("{candidate}: {}", finding.gate)));
     }
 
     fn notice(&self, message: &str) {
-        self.say(&format!("  note: {message}"));
+        self.say(&format!("  note: {}", visible(message)));
     }
 }
 
 impl RoundObserver for Progress {
     fn round_begins(&self, round: &Round) {
         let file = round.file();
-        self.say(&format!("\n{} — {}", file.name, file.title));
+        self.say(&format!("\n{} — {}", visible(&file.name), visible(&file.title)));
     }
 
     fn ranked(&self, ranking: &Ranking) {
@@ -98,7 +104,7 @@ impl RoundObserver for Progress {
             .iter()
             .map(|standing| standing.pitch.as_str())
             .collect();
-        self.say(&format!("  the panel's order: {}", names.join(", ")));
+        self.say(&format!("  the panel's order: {}", visible(&names.join(", "))));
     }
 
     fn judged(&self, judged: &Judged) {
@@ -108,7 +114,7 @@ impl RoundObserver for Progress {
     fn round_ends(&self, report: &RoundReport) {
         if let Some(adopted) = &report.adopted {
             let mark = if report.predicted { " (predicted)" } else { "" };
-            self.say(&format!("  adopted: {adopted}{mark}"));
+            self.say(&format!("  adopted: {}{mark}", visible(adopted)));
         }
     }
 }
@@ -151,7 +157,7 @@ impl Steps {
         self.progress.show(&message);
         if let Some(now) = self.line_is_due(Instant::now()) {
             self.last_line = Some(now);
-            say(&format!("{message}\n"));
+            say_line(format_args!("{message}"));
         }
     }
 

@@ -4,7 +4,7 @@ use gauntlet_judge::{Comparison, Finding, Verdict};
 use gauntlet_tournament::{Judged, RoundReport, TournamentReport};
 
 use crate::arguments::Requirement;
-use crate::error::say;
+use crate::error::say_line;
 use crate::exit::Exit;
 
 /// The result of the evidence for a requirement, from good to bad.
@@ -163,8 +163,8 @@ impl Conclusion {
         let because = self.because.join("; ");
         match self.standing {
             Standing::Met => {}
-            Standing::Undecided => say(&format!("{what} is undecided (exit code 4): {because}\n")),
-            Standing::Failed => say(&format!("{what} is not met (exit code 1): {because}\n")),
+            Standing::Undecided => say_line(format_args!("{what} is undecided (exit code 4): {because}")),
+            Standing::Failed => say_line(format_args!("{what} is not met (exit code 1): {because}")),
         }
         self.standing.into()
     }

@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use gauntlet_report::{printed, visible, visible_lines};
 use nix::unistd::{AccessFlags, access};
 use serde::Serialize;
 
@@ -12,7 +13,18 @@ use crate::error::CliError;
 /// Prints text and a newline on standard output, without colours if they are not wanted.
 pub fn print(text: impl Display) -> Result<(), CliError> {
     let mut output = anstream::stdout().lock();
-    heard(writeln!(output, "{text}").and_then(|()| output.flush()))
+    let text = text.to_string();
+    heard(writeln!(output, "{}", printed(&text)).and_then(|()| output.flush()))
+}
+
+/// Prints one line on standard output, whatever it holds.
+pub fn line(text: impl Display) -> Result<(), CliError> {
+    print(visible(&text.to_string()))
+}
+
+/// Prints a message on standard output, its further lines indented.
+pub fn message(text: impl Display) -> Result<(), CliError> {
+    print(visible_lines(text.to_string().trim_end()).replace('\n', "\n    "))
 }
 
 /// Converts the result of writing on standard output. A reader that closes the pipe early, as `head` does, is not an

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use gauntlet_parameters::Table;
-use gauntlet_task::{Case, Expression, Fault, InputKind, Scope, Sizes, Suite, Task, WrittenSizes};
+use gauntlet_task::{
+    Case, Expression, Fault, InputKind, Scope, Sizes, Suite, Task, WrittenSizes, fault_of_name,
+};
 use serde_json::{Map, Value, json};
 
 use crate::TaskError;
@@ -198,6 +200,9 @@ impl PythonTask {
         let mut cases = Vec::with_capacity(listed.len());
         for case in listed {
             let name = case.name.clone();
+            if let Some(message) = fault_of_name(&name) {
+                return Err(TaskError::new(message, "give the case a short `name`"));
+            }
             if !names.insert(name.clone()) {
                 let message = format!("the task {} has a second case `{name}`", self.0.name);
                 return Err(TaskError::new(message, "give each case a `name` of its own"));

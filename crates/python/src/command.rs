@@ -25,6 +25,13 @@ pub fn main(py: Python<'_>, arguments: Vec<OsString>, program: Vec<OsString>) ->
     })
 }
 
+/// A text in which every character can be seen, with its line breaks: control characters, marks of the direction of writing and
+/// the like are written as escapes.
+#[pyfunction]
+pub fn visible(text: &str) -> String {
+    gauntlet_cli::visible_lines(text).into_owned()
+}
+
 /// The version of the command, with its commit.
 #[pyfunction]
 pub fn version() -> String {

@@ -24,7 +24,7 @@ mod _native {
     #[pymodule_export]
     use crate::checkpoint::{layers, read_layer};
     #[pymodule_export]
-    use crate::command::{main, version};
+    use crate::command::{main, version, visible};
     #[pymodule_export]
     use crate::cuda::{CudaLibrary, Shape, pack_steps};
     #[pymodule_export]

@@ -4,6 +4,7 @@ use gauntlet_judge::{Finding, Outcome};
 use owo_colors::Style;
 
 use crate::duration::duration;
+use crate::foreign::shown;
 use crate::outline::interleaving;
 use crate::text::{dim, fitted, paint, paragraph, usable};
 use crate::tone::Tone;
@@ -17,6 +18,7 @@ const WORTH_TELLING: f64 = 0.1;
 /// One line, wrapped if necessary: a mark, the gate, the reason and its time. A flaw of a tile program is followed by
 /// the interleaving that demonstrates it.
 pub fn finding(finding: &Finding, width: usize) -> String {
+    let finding = &*shown(finding);
     let (mark, style) = match finding.outcome {
         Outcome::Pass => ('✓', Style::new().green()),
         Outcome::Skip => ('–', Style::new().dimmed()),

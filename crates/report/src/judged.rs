@@ -2,6 +2,7 @@
 
 use gauntlet_tournament::Judged;
 
+use crate::foreign::shown;
 use crate::outline::{peer, said, stop};
 use crate::speedup::times;
 use crate::text::{bold, dim, paint, paragraph, usable};
@@ -9,6 +10,7 @@ use crate::tone::Tone;
 
 /// A line with the verdict, and the reason under it.
 pub fn judged(judged: &Judged, width: usize) -> String {
+    let judged = &*shown(judged);
     let tone = Tone::from(judged.verdict);
     let mark = format!("{} ", paint(tone.mark(), tone.style()));
     let mut head = format!(

@@ -1,6 +1,6 @@
 //! The lab's findings, as text for a terminal, a page of HTML, Markdown and JUnit XML. Pure functions: nothing is printed here.
 //!
-//! Text has ANSI styles; the caller strips them where the terminal does not support them. It is laid out for the given
+//! Texts of others are shown with visible escapes (`foreign.rs`). Text has ANSI styles; the caller strips them where the terminal does not support them. It is laid out for the given
 //! width in columns; from 70 columns on, no line is longer than the width.
 
 mod activity;
@@ -18,6 +18,7 @@ mod explanation;
 mod figure;
 mod finding;
 mod forecasters;
+mod foreign;
 mod html;
 mod judged;
 mod junit;
@@ -53,6 +54,7 @@ pub use duration::duration;
 pub use explanation::{Explanation, GreatestGain, compared, explained};
 pub use finding::finding;
 pub use forecasters::forecasters;
+pub use foreign::{printed, visible, visible_lines};
 pub use judged::judged;
 pub use junit::UnwritableXml;
 pub use narrowing::narrowing;

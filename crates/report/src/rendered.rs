@@ -3,13 +3,15 @@
 use gauntlet_tournament::TournamentReport;
 
 use crate::comparison::{Detail, compared};
+use crate::foreign::shown;
 use crate::html::{comparison_html, html};
 use crate::junit::{self, UnwritableXml};
 use crate::markdown;
 use crate::result::ComparisonReport;
 use crate::tournament::tournament;
 
-/// A result that is shown on a terminal and written to files.
+/// A result that is shown on a terminal and written to files. Texts of others in it are made visible first, for all forms
+/// alike.
 pub trait Rendered {
     /// For a terminal of `width` columns.
     fn text(&self, detail: Detail, width: usize) -> String;
@@ -29,36 +31,36 @@ pub trait Rendered {
 
 impl Rendered for ComparisonReport {
     fn text(&self, detail: Detail, width: usize) -> String {
-        compared(self, detail, width)
+        compared(&shown(self), detail, width)
     }
 
     fn html(&self) -> String {
-        comparison_html(self)
+        comparison_html(&shown(self))
     }
 
     fn markdown(&self) -> String {
-        markdown::comparison(self)
+        markdown::comparison(&shown(self))
     }
 
     fn junit(&self) -> Result<String, UnwritableXml> {
-        junit::comparison(self)
+        junit::comparison(&shown(self))
     }
 }
 
 impl Rendered for TournamentReport {
     fn text(&self, detail: Detail, width: usize) -> String {
-        tournament(self, detail, width)
+        tournament(&shown(self), detail, width)
     }
 
     fn html(&self) -> String {
-        html(self)
+        html(&shown(self))
     }
 
     fn markdown(&self) -> String {
-        markdown::tournament(self)
+        markdown::tournament(&shown(self))
     }
 
     fn junit(&self) -> Result<String, UnwritableXml> {
-        junit::tournament(self)
+        junit::tournament(&shown(self))
     }
 }

@@ -1,8 +1,12 @@
 //! Plain tables with a line under the header and no other lines.
 
+use anstream::adapter::strip_str;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
 
-use crate::text::{bold, indented, widest};
+use textwrap::core::display_width;
+
+use crate::foreign::printed;
+use crate::text::{bold, fitted, indented, widest};
 
 /// The contents of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +28,18 @@ pub(crate) use columns;
 /// Blanks after a column; the table itself adds one.
 const GAP: u16 = 1;
 
+/// Longer cells are cut. Widths are counted in 16 bits, for all columns together.
+const LONGEST_CELL: usize = 2000;
+
 /// Words are not broken into pieces shorter than this.
 const SHORTEST_PIECE: usize = 6;
 
 /// Lays out rows under a header, within `width` columns, of which `indent` are left free.
 pub fn table(header: &[(&str, Column)], rows: Vec<Vec<String>>, indent: usize, width: usize) -> String {
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|text| fitting(text)).collect())
+        .collect();
     let room = width.saturating_sub(indent);
     let least = least_columns(header, &rows, room);
     let mut table = Table::new();
@@ -52,6 +63,16 @@ pub fn table(header: &[(&str, Column)], rows: Vec<Vec<String>>, indent: usize, w
         }
     }
     indented(&table.to_string(), indent)
+}
+
+/// A cell that is no longer than the table's own arithmetic allows.
+fn fitting(text: &str) -> String {
+    let text = printed(text);
+    if display_width(&text) > LONGEST_CELL {
+        fitted(&strip_str(&text).to_string(), LONGEST_CELL)
+    } else {
+        text.into_owned()
+    }
 }
 
 /// The minimum columns of each column: its longest word, or all of it if it must stay on one line. If the sum exceeds
@@ -88,8 +109,6 @@ fn least_columns(header: &[(&str, Column)], rows: &[Vec<String>], room: usize) -
 
 #[cfg(test)]
 mod tests {
-    use anstream::adapter::strip_str;
-
     use super::*;
 
     #[test]

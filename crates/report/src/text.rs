@@ -3,6 +3,8 @@
 use owo_colors::{OwoColorize, Style};
 use textwrap::core::display_width;
 
+use crate::foreign::line;
+
 /// The minimum width of a layout.
 const NARROWEST: usize = 40;
 
@@ -30,9 +32,9 @@ pub fn dim(text: impl std::fmt::Display) -> String {
     paint(text, Style::new().dimmed())
 }
 
-/// Text of more importance.
+/// Text of more importance, on one line: names and titles.
 pub fn bold(text: impl std::fmt::Display) -> String {
-    paint(text, Style::new().bold())
+    paint(line(&text.to_string()), Style::new().bold())
 }
 
 /// A paragraph wrapped after `first`, with all further lines indented by `hang` columns.

@@ -123,6 +123,11 @@ impl TaskSizes for RmsNorm {
         Ok(Box::new(InputTensors(tensors.collect())))
     }
 
+    /// Values are drawn in f32, and expected ones are in f64.
+    fn host_bytes(&self, _kind: InputKind) -> u64 {
+        self.bytes().saturating_mul(4)
+    }
+
     fn expected(&self, inputs: &dyn Inputs, coverage: Coverage) -> Result<Expected, String> {
         let operands: Option<&InputTensors> = inputs.as_any().downcast_ref();
         let Some([x, weight]) = operands.map(|tensors| tensors.0.as_slice()) else {

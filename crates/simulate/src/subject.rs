@@ -1,11 +1,12 @@
 //! The subject of a simulation: sizes and parameters of a task, if the model covers its kernels.
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
 use gauntlet_operations::Schedule;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
 use thiserror::Error;
 
+use crate::gpu;
 use crate::{
     Breakdown, Cached, Estimate, HostTerm, MissingFigure, Problem, Simulation, Speedup, Timeline, break_down,
     error_bar, estimate, limit, predicted_speedup, repeated_limit, simulate, timeline,
@@ -30,7 +31,19 @@ pub enum NoEstimate {
         /// The task.
         task: String,
     },
+    /// A simulation would take minutes and more.
+    #[error(
+        "a simulation would follow {steps} steps of each multiprocessor, and follows at most {MOST_STEPS}; predict smaller \
+         sizes, or take larger tiles"
+    )]
+    TooLarge {
+        /// The steps.
+        steps: usize,
+    },
 }
+
+/// Steps of a multiprocessor that are simulated: of a tenth of a second, and far beyond calls of a second.
+const MOST_STEPS: usize = 100_000;
 
 impl<'s> Subject<'s> {
     /// These sizes under these parameters.
@@ -59,11 +72,24 @@ impl<'s> Subject<'s> {
         &self.schedule
     }
 
+    /// Refuses sizes that a simulation would follow for minutes.
+    fn check(&self, device: &Device) -> Result<(), NoEstimate> {
+        // The simulation of a CPU does not follow steps.
+        if device.arch == Arch::Cpu {
+            return Ok(());
+        }
+        match gpu::steps(self.problem, &self.schedule, device)? {
+            steps if steps > MOST_STEPS => Err(NoEstimate::TooLarge { steps }),
+            _ => Ok(()),
+        }
+    }
+
     /// The time of one call.
     ///
     /// # Errors
-    /// As [`simulate()`].
+    /// As [`simulate()`]; sizes that are too large.
     pub fn simulate(&self, device: &Device, host: HostTerm) -> Result<Simulation, NoEstimate> {
+        self.check(device)?;
         Ok(simulate(self.problem, &self.schedule, device, host)?)
     }
 
@@ -72,6 +98,7 @@ impl<'s> Subject<'s> {
     /// # Errors
     /// As [`simulate()`].
     pub fn break_down(&self, device: &Device, host: HostTerm) -> Result<Breakdown, NoEstimate> {
+        self.check(device)?;
         Ok(break_down(self.problem, &self.schedule, device, host)?)
     }
 
@@ -80,6 +107,7 @@ impl<'s> Subject<'s> {
     /// # Errors
     /// As [`simulate()`].
     pub fn timeline(&self, device: &Device, host: HostTerm) -> Result<Timeline, NoEstimate> {
+        self.check(device)?;
         Ok(timeline(self.problem, &self.schedule, device, host)?)
     }
 
@@ -88,6 +116,7 @@ impl<'s> Subject<'s> {
     /// # Errors
     /// As [`estimate()`].
     pub fn estimate(&self, device: &Device) -> Result<Estimate, NoEstimate> {
+        self.check(device)?;
         Ok(estimate(self.problem, &self.schedule, device)?)
     }
 
@@ -110,7 +139,7 @@ pub fn repeated_limit_of_sizes(sizes: &Sizes, device: &Device, cached: Cached) -
 /// The predicted speed-up of a candidate over several sizes: see [`predicted_speedup()`].
 ///
 /// # Errors
-/// If the model covers no kernel of a task, or the device's description lacks a figure.
+/// If the model covers no kernel of a task, the device's description lacks a figure, or sizes are too large.
 pub fn predicted_speedup_of_sizes(
     sizes: &[Sizes],
     baseline: &Parameters,
@@ -121,6 +150,10 @@ pub fn predicted_speedup_of_sizes(
         .iter()
         .map(|sizes| Subject::of(sizes, baseline))
         .collect::<Result<_, _>>()?;
+    for (subject, sizes) in subjects.iter().zip(sizes) {
+        subject.check(device)?;
+        Subject::of(sizes, candidate)?.check(device)?;
+    }
     let problems: Vec<Problem> = subjects.iter().map(|subject| subject.problem.clone()).collect();
     let [baseline, candidate] = [baseline, candidate].map(Schedule::restricted);
     Ok(predicted_speedup(&problems, &baseline, &candidate, device)?)

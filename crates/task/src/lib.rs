@@ -38,7 +38,7 @@ pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst};
 pub use output::Output;
 pub use rules::{Limits, Rightness, Rules};
 pub use sizes::{DEEP, InputTensors, Inputs, Remark, SMALLEST, Sizes, TaskSizes};
-pub use suite::{Case, Fault, SpeedOfLight, Suite, SuiteError, WrittenSizes};
+pub use suite::{Case, Fault, SpeedOfLight, Suite, SuiteError, WrittenSizes, fault_of_name};
 pub use task::Task;
 pub use unwritten::{holds, unwritten_between};
 pub use violation::{Remedy, Violation};

@@ -169,6 +169,12 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         Vec::new()
     }
 
+    /// The most bytes of memory that operands of a kind take up while they are made, and results while they are compared.
+    fn host_bytes(&self, _kind: InputKind) -> u64 {
+        let tensors = [self.inputs(), self.outputs()].concat();
+        tensors.iter().map(|spec| spec.bytes() as u64).sum()
+    }
+
     /// Floating-point operations of a call, if known.
     fn flops(&self) -> Option<u64> {
         None

@@ -38,6 +38,18 @@ use crate::{InputKind, Sizes, Task};
 pub use error::{Fault, SuiteError};
 pub use written::WrittenSizes;
 
+/// Letters of a name of a suite, a case, a round or a pitch: more than anyone reads, and less than a table can hold.
+const LONGEST_NAME: usize = 200;
+
+/// What is wrong with a name that is given in a file, if anything.
+pub fn fault_of_name(name: &str) -> Option<String> {
+    let letters = name.chars().count();
+    (letters > LONGEST_NAME).then(|| {
+        let start: String = name.chars().take(20).collect();
+        format!("the name `{start}…` has {letters} letters; a name has at most {LONGEST_NAME}")
+    })
+}
+
 /// A named list of cases.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

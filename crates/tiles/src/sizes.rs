@@ -167,6 +167,19 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
         Ok(Box::new(Operands(F::generate(&self.sizes, kind, seed))))
     }
 
+    /// Values are drawn in f32 and rounded. An NVFP4 value of half a byte is drawn as a code, except among outliers.
+    fn host_bytes(&self, kind: InputKind) -> u64 {
+        let drawn = match kind {
+            InputKind::Outliers => 9,
+            InputKind::Competition | InputKind::Wide | InputKind::Adversarial => 5,
+        };
+        let bytes =
+            |tensors: Vec<TensorSpec>| -> u64 { tensors.iter().map(|spec| spec.bytes() as u64).sum() };
+        bytes(self.inputs())
+            .saturating_mul(drawn)
+            .saturating_add(bytes(self.outputs()))
+    }
+
     fn load(&self, path: &Path) -> Result<Box<dyn gauntlet_task::Inputs>, String> {
         let load = || -> Result<_, StorageError> { Ok(Operands(Inputs::load(path, self.operation())?)) };
         match load() {

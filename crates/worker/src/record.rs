@@ -80,6 +80,9 @@ impl Times {
     }
 }
 
+/// Recorded times, in microseconds: from a picosecond on. In seconds, a smaller one could be 0.
+const TIMES: std::ops::RangeInclusive<f64> = 1e-6..=1e15;
+
 /// A recorded compiler result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -167,12 +170,12 @@ impl Record {
 
     /// TOML allows NaN and infinity, which would silently pass comparisons with bounds.
     fn check(&self) -> Result<(), String> {
-        let impossible = |time: &f64| !(*time > 0.0 && time.is_finite());
+        let impossible = |time: &f64| !TIMES.contains(time);
         for (name, candidate) in &self.candidates {
             for (case, times) in &candidate.times {
                 if times.as_slice().is_empty() || times.as_slice().iter().any(impossible) {
                     return Err(format!(
-                        "candidates.{name}.times.{case}: times are positive microseconds, at least one"
+                        "candidates.{name}.times.{case}: at least one time, in microseconds, from 1e-6 on"
                     ));
                 }
             }
@@ -206,7 +209,7 @@ impl Record {
         for (name, times) in &self.peers {
             if let Some((case, time)) = times.iter().find(|(_, time)| impossible(time)) {
                 return Err(format!(
-                    "peers.{name}.{case} = {time}: times are positive microseconds"
+                    "peers.{name}.{case} = {time}: a time in microseconds, from 1e-6 on"
                 ));
             }
         }
@@ -226,6 +229,9 @@ mod tests {
                 "uncertainty.relative = 0",
             ),
             ("candidates.a.times = { x = nan }", "candidates.a.times.x"),
+            ("candidates.a.times = { x = 0 }", "candidates.a.times.x"),
+            // In seconds it would be 0.
+            ("candidates.a.times = { x = 1e-320 }", "candidates.a.times.x"),
             ("candidates.a.times = { x = [] }", "candidates.a.times.x"),
             (
                 "candidates.a.phase-shares = { epilogue = nan }",

@@ -38,7 +38,7 @@ pub struct Selftest {
     #[arg(long, value_name = "NAME", conflicts_with_all = ["comparisons", "live", "seed"])]
     pub only: Vec<String>,
     /// With --honest: comparisons of each worker; with --power: of each effect.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = runs)]
     pub runs: usize,
     /// With --power: the most time of one comparison.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = positive_time)]
@@ -53,10 +53,10 @@ pub struct Selftest {
     #[arg(long, conflicts_with_all = ["comparisons", "live", "seed"])]
     pub contested: bool,
     /// Synthetic comparisons of a thing with itself in each kind of noise; a quarter as many with each effect.
-    #[arg(long, value_name = "N", default_value_t = 2000)]
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = comparisons)]
     pub comparisons: usize,
     /// Comparisons of this machine's kernels with themselves; a quarter as many with each effect.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = live)]
     pub live: usize,
     /// The seed of the synthetic comparisons.
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -66,10 +66,28 @@ pub struct Selftest {
     pub json: Option<PathBuf>,
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+/// Synthetic comparisons of each kind of noise: an hour or two.
+const MOST_COMPARISONS: usize = 100_000;
+
+/// Real comparisons, each of a minute or so: days.
+const MOST_RUNS: usize = 10_000;
+
+fn runs(text: &str) -> Result<usize, String> {
+    within(text, 1, MOST_RUNS)
+}
+
+fn comparisons(text: &str) -> Result<usize, String> {
+    within(text, 1, MOST_COMPARISONS)
+}
+
+fn live(text: &str) -> Result<usize, String> {
+    within(text, 0, MOST_RUNS)
+}
+
+fn within(text: &str, least: usize, most: usize) -> Result<usize, String> {
     match text.parse() {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err("give a whole number, at least 1".to_owned()),
+        Ok(count) if (least..=most).contains(&count) => Ok(count),
+        _ => Err(format!("give a whole number from {least} to {most}")),
     }
 }
 

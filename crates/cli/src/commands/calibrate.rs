@@ -7,7 +7,7 @@ use gauntlet_worker::{Limits, Timeouts};
 use crate::arguments::{Calibrate, MeasuredExecutor};
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, version};
-use crate::error::{CliError, say, terminal_width};
+use crate::error::{CliError, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::load::{Load, REMEDY, Watch};
 use crate::machine::Hold;
@@ -51,7 +51,7 @@ pub fn calibrate(arguments: &Calibrate) -> Result<Exit, CliError> {
     sink::both(
         told,
         kept.and_then(|file| match file {
-            Some(file) if !arguments.json.is_stdout() => sink::print(format_args!(
+            Some(file) if !arguments.json.is_stdout() => sink::line(format_args!(
                 "Kept in {}. `gauntlet validate` measures how well the model does with it.",
                 file.display()
             )),
@@ -74,7 +74,7 @@ fn quiet(load: &Load, anyway: bool) -> Result<(), CliError> {
     }
     let found = format!("this machine is busy: within a second, {}", load.sentence());
     if anyway {
-        say(&format!("note: {found}; the calibration measures them too\n"));
+        say_line(format_args!("note: {found}; the calibration measures them too"));
         return Ok(());
     }
     Err(CliError::undecided(

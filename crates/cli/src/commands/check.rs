@@ -218,9 +218,9 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
             } else {
                 format!("{schedule}: ")
             };
-            sink::print(format_args!("[{}] {of}{}", index + 1, what.trim_end()))?;
+            sink::message(format_args!("[{}] {of}{what}", index + 1))?;
         }
-        sink::print(format_args!(
+        sink::line(format_args!(
             "{}: {} of {} comparisons right, {} builds refused, {} without a result",
             report.suite, report.right, report.compared, report.refused, report.failed
         ))?;

@@ -123,7 +123,7 @@ fn tell(compiled: &Compiled) -> Result<(), CliError> {
     });
     sink::print(table(&head, rows.collect(), 0, terminal_width()))?;
     for one in variants.iter().filter(|one| !is_within(one)) {
-        sink::print(format_args!(
+        sink::line(format_args!(
             "over budget: {}: {}",
             one.name,
             one.broken.join("; ")
@@ -132,9 +132,9 @@ fn tell(compiled: &Compiled) -> Result<(), CliError> {
     for (name, error) in &compiled.refused {
         // Most errors begin with the name, too.
         let error = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
-        sink::print(format_args!("refused: {name}: {error}"))?;
+        sink::message(format_args!("refused: {name}: {error}"))?;
     }
-    sink::print(format_args!(
+    sink::line(format_args!(
         "{} variants compiled for {} by {}, {} over budget, {} refused.",
         variants.len(),
         compiled.device,

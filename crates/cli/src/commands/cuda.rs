@@ -16,7 +16,7 @@ use gauntlet_worker::{Culprits, Limits, Timeouts, WorkerCommand, WorkerError, Wo
 use crate::arguments::{Measured, MeasuredExecutor};
 use crate::commands::devices;
 use crate::commands::run::{cpu_worker, environment, worker};
-use crate::error::{CliError, say};
+use crate::error::{CliError, say_line};
 
 /// The device to measure on, and its workers.
 pub struct Place {
@@ -148,7 +148,9 @@ pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, CliError
             }
             Err(failure) if measured => return Err(failure),
             Err(failure) => {
-                say(&format!("note: {failure}; candidates are compiled and not run\n"));
+                say_line(format_args!(
+                    "note: {failure}; candidates are compiled and not run"
+                ));
                 CudaWorker {
                     command: compiling_worker(device)?,
                     is_here: false,

@@ -70,7 +70,7 @@ fn show(device: &Device, json: &JsonFile) -> Result<(), CliError> {
 }
 
 fn tell(device: &Device) -> Result<(), CliError> {
-    sink::print(format_args!(
+    sink::line(format_args!(
         "{} — {}, {}",
         device.name, device.title, device.arch
     ))?;
@@ -80,10 +80,10 @@ fn tell(device: &Device) -> Result<(), CliError> {
     listing::print(&["figure", "value", "source"], rows)?;
     for test in &device.model_tests {
         let record = on_record(Some(&Accuracy::from(test)));
-        sink::print(format_args!("{}: {record}. Source: {}", test.family, test.source))?;
+        sink::line(format_args!("{}: {record}. Source: {}", test.family, test.source))?;
     }
     if device.arch != Arch::Cpu && device.model_tests.is_empty() {
-        sink::print(format_args!("Predictions: {}.", on_record(None)))?;
+        sink::line(format_args!("Predictions: {}.", on_record(None)))?;
     }
     Ok(())
 }

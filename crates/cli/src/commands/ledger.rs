@@ -97,22 +97,23 @@ fn tell(Shown { run, records }: &Shown) -> Result<(), CliError> {
     let state = run.ended.map_or("cut short or running".to_owned(), |ended| {
         format!("ended {ended}")
     });
-    sink::print(format_args!(
+    sink::line(format_args!(
         "run      {} · started {} · {state}",
         run.id, run.started
     ))?;
-    sink::print(format_args!("file     {}\ndigest   {}", start.file, start.digest))?;
-    sink::print(format_args!("gauntlet {}", start.version))?;
+    sink::line(format_args!("file     {}", start.file))?;
+    sink::line(format_args!("digest   {}", start.digest))?;
+    sink::line(format_args!("gauntlet {}", start.version))?;
     for (name, value) in start.environment.as_object().into_iter().flatten() {
         let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        sink::print(format_args!("{name}: {value}"))?;
+        sink::line(format_args!("{name}: {value}"))?;
     }
     sink::print("")?;
     listing::print(
         &["record", "at", "kind", "where", "what"],
         records.iter().map(row),
     )?;
-    sink::print(format_args!(
+    sink::line(format_args!(
         "`gauntlet ledger show NUMBER` prints a record whole; `gauntlet report {}` shows the run as a report.",
         run.id
     ))
@@ -188,7 +189,7 @@ fn next(ledger: &Ledger, run: Option<&str>, json: &JsonFile) -> Result<(), CliEr
     let answers: Vec<_> = verdicts.iter().filter_map(Answer::of_entry).collect();
     let open = prospects(&answers, run, &Forecasts::of_entries(&verdicts));
     json.deliver_list(&open, || match open.is_empty() {
-        true => sink::print(format_args!("Run {run} left nothing open.")),
+        true => sink::line(format_args!("Run {run} left nothing open.")),
         false => sink::print(gauntlet_report::prospects(&open, terminal_width())),
     })
 }
@@ -196,13 +197,13 @@ fn next(ledger: &Ledger, run: Option<&str>, json: &JsonFile) -> Result<(), CliEr
 fn verify(ledger: &Ledger) -> Result<Exit, CliError> {
     Ok(match ledger.verify()? {
         Verification::Intact { records, head } => {
-            sink::print(format_args!(
+            sink::line(format_args!(
                 "{records} records, all as they were written; the chain ends in {head}"
             ))?;
             Exit::Done
         }
         Verification::Broken { sequence, breach } => {
-            sink::print(format_args!("broken at record {sequence}: {breach}"))?;
+            sink::line(format_args!("broken at record {sequence}: {breach}"))?;
             Exit::NotReached
         }
     })

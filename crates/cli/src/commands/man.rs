@@ -18,6 +18,6 @@ pub fn man(arguments: &Man) -> Result<Exit, CliError> {
             "name a folder that can be written",
         )
     })?;
-    sink::print(format_args!("{}", folder.join("gauntlet.1").display()))?;
+    sink::line(format_args!("{}", folder.join("gauntlet.1").display()))?;
     Ok(Exit::Done)
 }

@@ -14,7 +14,7 @@ use gauntlet_worker::{Timeouts, WorkerCommand};
 use crate::arguments::Check;
 use crate::commands::run::this_program;
 use crate::commands::{contest, cuda, devices, suites};
-use crate::error::{CliError, say};
+use crate::error::{CliError, say_line};
 use crate::kernel_text;
 use crate::progress::Progress;
 use crate::schedule_text;
@@ -95,7 +95,7 @@ pub fn check(target: &str, arguments: &Check) -> Result<Option<SweepReport>, Cli
     };
     let suite = suites::find(task)?;
     for note in contest::of_solutions(&suite, &[target])? {
-        say(&format!("note: {note}\n"));
+        say_line(format_args!("note: {note}"));
     }
     let checked = match subject {
         None => function(target, &suite, arguments),
@@ -169,8 +169,8 @@ fn kernel(target: &str, mut suite: Suite, arguments: &Check) -> Result<SweepRepo
         ));
     }
     let architecture = device.arch.to_string();
-    say(&format!(
-        "note: {} is compiled for {architecture} and runs in the PTX interpreter, not on a GPU: small cases only, no times\n",
+    say_line(format_args!(
+        "note: {} is compiled for {architecture} and runs in the PTX interpreter, not on a GPU: small cases only, no times",
         subject.kernel
     ));
     let command = worker(

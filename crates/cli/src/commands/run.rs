@@ -50,7 +50,7 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
     drop(holds);
     interrupt::keeps(kept);
     files.deliver(&report, Detail::Outcome, || {
-        sink::print(format_args!(
+        sink::line(format_args!(
             "Kept in {} as run {}.",
             ledger.path().display(),
             report.run

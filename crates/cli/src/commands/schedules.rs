@@ -89,7 +89,7 @@ fn verify(text: &str, suite: &Suite, arguments: &Schedules) -> Result<Exit, CliE
             sink::print(format_args!("✗ {violation}\n  source: {}", violation.source))?;
         }
         if violations.is_empty() {
-            sink::print(format_args!(
+            sink::line(format_args!(
                 "✓ {} accepts it on every benchmark case of {}",
                 device.title, suite.name
             ))?;

@@ -61,7 +61,7 @@ fn tell_list(suites: &[Suite]) -> Result<(), CliError> {
     });
     let head = ["suite", "correctness", "benchmark", "what it is"];
     listing::print(&head, rows)?;
-    sink::print(format_args!(
+    sink::line(format_args!(
         "`gauntlet suites NAME` shows the cases; a file of the same form makes a suite of your own."
     ))?;
     Ok(())
@@ -73,7 +73,7 @@ fn show(suite: &Suite, json: &JsonFile) -> Result<(), CliError> {
 }
 
 fn tell(suite: &Suite) -> Result<(), CliError> {
-    sink::print(format_args!("{} — {}", suite.name, suite.description))?;
+    sink::line(format_args!("{} — {}", suite.name, suite.description))?;
     let row = |use_of: &str, case: &Case| {
         vec![
             use_of.to_owned(),
@@ -98,7 +98,7 @@ fn tell(suite: &Suite) -> Result<(), CliError> {
 /// Prints the notes of a suite.
 pub fn tell_notes(suite: &Suite) -> Result<(), CliError> {
     for note in &suite.notes {
-        sink::print(format_args!("note: {note}"))?;
+        sink::line(format_args!("note: {note}"))?;
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ use crate::commands::devices;
 use crate::commands::native;
 use crate::commands::run::version;
 use crate::documents::{Document, Versioned};
-use crate::error::{CliError, say, terminal_width};
+use crate::error::{CliError, say, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine::Hold;
@@ -96,7 +96,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
                 "its order chooses what is measured, so measure more of it with --keep"
             }
         };
-        say(&format!("note: {}; {advice}\n", on_record(accuracy.as_ref())));
+        say_line(format_args!("note: {}; {advice}", on_record(accuracy.as_ref())));
     }
     let tuning = Tuning {
         suite: &suite,
@@ -145,7 +145,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         sink::deliver(arguments.json.as_deref(), &Versioned::of(&result), || {
             sink::print(gauntlet_report::tuning(&result.cases, terminal_width()))?;
             if is_written {
-                sink::print(format_args!("Written to {}.", output.display()))?;
+                sink::line(format_args!("Written to {}.", output.display()))?;
             }
             Ok(())
         })

@@ -17,7 +17,7 @@ use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
 use crate::documents::{Document, Versioned};
-use crate::error::{CliError, say, terminal_width};
+use crate::error::{CliError, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::load::{Load, REMEDY, Watch};
 use crate::machine::Hold;
@@ -112,7 +112,7 @@ pub fn validate(arguments: &Validate) -> Result<Exit, CliError> {
     let delivered = sink::deliver(arguments.json.as_deref(), &Versioned::of(&document), || {
         sink::print(gauntlet_report::validation(validation, terminal_width()))?;
         match noted.as_ref() {
-            Ok(Some(file)) => sink::print(format_args!("Noted in {}.", file.display())),
+            Ok(Some(file)) => sink::line(format_args!("Noted in {}.", file.display())),
             _ => Ok(()),
         }
     });
@@ -123,8 +123,8 @@ pub fn validate(arguments: &Validate) -> Result<Exit, CliError> {
             Some(_) if !is_noted => "; the result is not noted in the calibration (--keep-anyway notes it)",
             _ => "",
         };
-        say(&format!(
-            "note: while it was measured, {}, so the errors are theirs too{noted}; {REMEDY}\n",
+        say_line(format_args!(
+            "note: while it was measured, {}, so the errors are theirs too{noted}; {REMEDY}",
             load.sentence()
         ));
     }
@@ -227,8 +227,8 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
         let _hold = Hold::take(arguments.measured.executor());
         let before = Load::sample();
         if before.is_busy() {
-            say(&format!(
-                "note: this machine is busy: within a second, {}; {REMEDY}\n",
+            say_line(format_args!(
+                "note: this machine is busy: within a second, {}; {REMEDY}",
                 before.sentence()
             ));
         }

@@ -12,6 +12,8 @@ mod explain;
 mod explain_times;
 mod faulty_tasks;
 mod forecasts;
+mod foreign_text;
+mod limits;
 mod machine;
 mod more;
 mod places;

@@ -235,6 +235,22 @@ impl Workshop {
         WorkerProcess::start_within(command, &self.workers_folder(), timeouts, self.limits)
     }
 
+    /// Refuses operands that this machine cannot hold: a memory that runs out ends the whole process.
+    fn check_room(&self, case: &Case, kind: InputKind) -> Result<(), JudgeError> {
+        let needed = case.sizes.host_bytes(kind);
+        if needed <= self.limits.memory {
+            return Ok(());
+        }
+        let gibibytes = |bytes: u64| bytes as f64 / (1_u64 << 30) as f64;
+        Err(JudgeError::Inputs(format!(
+            "the operands and results of the case {} need {:.1} GiB of memory while they are made, and {:.1} GiB may be used on \
+             this machine; make the case smaller, or use a machine with more memory",
+            case.name,
+            gibibytes(needed),
+            gibibytes(self.limits.memory)
+        )))
+    }
+
     /// Makes operands, or takes the case's own data, and writes them where their readers can read them.
     pub fn write_inputs(
         &self,
@@ -245,7 +261,10 @@ impl Workshop {
     ) -> Result<(Box<dyn Inputs>, PathBuf), JudgeError> {
         let inputs = match &case.data {
             Some(data) => case.sizes.load(data).map_err(JudgeError::Inputs)?,
-            None => case.sizes.generate(kind, seed).map_err(JudgeError::Inputs)?,
+            None => {
+                self.check_room(case, kind)?;
+                case.sizes.generate(kind, seed).map_err(JudgeError::Inputs)?
+            }
         };
         // The kind and the seed are left out: a worker that knew them could regenerate the operands, and further ones,
         // itself.

@@ -7,6 +7,7 @@ use super::grain::{Block, PARTS, Piece, pieces};
 use super::group;
 use super::scale::Scale;
 use crate::duration::duration;
+use crate::foreign::visible;
 use crate::html::at;
 use crate::text::fitted;
 
@@ -66,6 +67,7 @@ const ROOM_FOR_TILE: f64 = 34.0;
 
 /// Draws a timeline under a title; `subtitle` states the conditions.
 pub fn timeline_picture(timeline: &Timeline, title: &str, subtitle: &str) -> String {
+    let (title, subtitle) = (&*visible(title), &*visible(subtitle));
     let mut grain = FINEST_GRAIN;
     loop {
         let picture = drawn(timeline, title, subtitle, grain);

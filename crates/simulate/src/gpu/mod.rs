@@ -59,6 +59,11 @@ pub(crate) fn simulate(
     })
 }
 
+/// Steps that a simulation follows on each multiprocessor.
+pub(crate) fn steps(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<usize, MissingFigure> {
+    Ok(Plan::of(problem, schedule, device)?.steps())
+}
+
 /// The time at the highest rates, with every operand moved once except for `kept` bytes, and no padding; `None` if
 /// figures are missing.
 pub(crate) fn floor(problem: &Problem, device: &Device, kept: f64) -> Option<f64> {

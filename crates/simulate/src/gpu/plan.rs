@@ -74,6 +74,16 @@ impl<'a> Plan<'a> {
         })
     }
 
+    /// Steps of the tiles of a cluster of multiprocessors, if they are shared equally.
+    pub(super) fn steps(&self) -> usize {
+        let clusters = (self.machine.processors / self.bundle.processors()).max(1);
+        let steps = self
+            .kinds
+            .iter()
+            .map(|kind| kind.count.saturating_mul(kind.steps.max(1)));
+        steps.fold(0, usize::saturating_add) / clusters
+    }
+
     /// Seconds of the host's work.
     pub(super) fn host(&self, host: HostTerm) -> f64 {
         host.seconds(self.problem, self.schedule)

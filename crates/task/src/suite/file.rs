@@ -10,7 +10,7 @@ use toml::Spanned;
 use super::error::Fault;
 use super::schema::WrittenCase;
 use super::written::WrittenSizes;
-use super::{Case, SpeedOfLight, Suite};
+use super::{Case, SpeedOfLight, Suite, fault_of_name};
 use crate::{InputKind, Sizes, Task};
 
 #[derive(Deserialize, JsonSchema)]
@@ -48,6 +48,9 @@ pub(super) fn parse(
             span: None,
             message: message.into(),
         });
+    }
+    if let Some(message) = file.name.as_deref().and_then(fault_of_name) {
+        return Err(Fault { span: None, message });
     }
     let reader = Reader { text, folder, tasks };
     Ok(Suite {
@@ -101,6 +104,9 @@ impl Reader<'_> {
             ));
         }
         let span = name.span();
+        if let Some(message) = fault_of_name(name.get_ref()) {
+            return Err(Fault::at(span, message));
+        }
         let case = Case {
             name: name.into_inner(),
             data: data.map(|data| self.operands(data, &sizes)).transpose()?,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gauntlet_parameters::{Parameters, Table};
 use gauntlet_prove::recorded::RecordedLoop;
-use gauntlet_task::{Case, Rules};
+use gauntlet_task::{Case, Rules, fault_of_name};
 use jiff::SignedDuration;
 
 use gauntlet_judge::{ExecutorKind, Measurement};
@@ -24,6 +24,9 @@ const NO_PROGRAM: &str = "name the program and its arguments, or leave `command`
 /// Checks a round with its pitches, each in the file that contains it.
 pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Table) -> Result<(), FileError> {
     let file = &source.value;
+    if let Some(message) = fault_of_name(&file.name) {
+        return Err(source.error_at("name", message, "give the round a short name"));
+    }
     check_measurement(source, &file.measurement)?;
     check_correctness(source, &file.correctness)?;
     file.criteria.validate().map_err(|error| {
@@ -165,6 +168,9 @@ fn check_correctness(source: &Source<RoundFile>, correctness: &Rules) -> Result<
 
 fn check_name<'p>(pitch: &'p Source<Pitch>, names: &mut BTreeSet<&'p str>) -> Result<(), FileError> {
     let name = pitch.value.name.as_str();
+    if let Some(message) = fault_of_name(name) {
+        return Err(pitch.error_at("name", message, "give the pitch a short name"));
+    }
     // Findings are stored under these names, and a fallback's findings under the pitch's name with a suffix.
     let kept = name == "baseline" || name.trim().is_empty() || name.ends_with(FALLBACK);
     if kept || !names.insert(name) {

@@ -48,10 +48,10 @@ pub(super) fn override_with(file: &mut RoundFile, overrides: &Overrides) {
         file.executor = executor;
     }
     if let Some(device) = &overrides.device {
-        file.device.clone_from(device);
+        file.device = from_here(device);
     }
     if let Some(suite) = &overrides.suite {
-        file.suite.clone_from(suite);
+        file.suite = from_here(suite);
         file.cases.clear();
     }
     if let Some(budget) = overrides.budget {
@@ -60,6 +60,15 @@ pub(super) fn override_with(file: &mut RoundFile, overrides: &Overrides) {
     if let Some(host) = &overrides.host {
         file.host = Some(host.clone());
     }
+}
+
+/// A name that stands for a file of the current folder as a path from everywhere: names in a round are looked for beside
+/// its file, and those on the command line first where the command was given.
+fn from_here(name: &str) -> String {
+    let absolute = std::path::absolute(name).ok();
+    let file = absolute.filter(|path| is_path(name) && path.is_file());
+    file.and_then(|path| path.to_str().map(str::to_owned))
+        .unwrap_or_else(|| name.to_owned())
 }
 
 pub(super) fn load_device(source: &Source<RoundFile>) -> Result<Device, FileError> {
