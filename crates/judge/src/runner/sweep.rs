@@ -38,6 +38,8 @@ pub struct SweepReport {
     pub right: usize,
     /// Builds that the worker refused.
     pub refused: usize,
+    /// Schedules without a comparison because of the machine: it lacked memory, a file or a device, or a first call took too long.
+    pub blocked: usize,
     /// Schedules without a comparison for any other reason: the worker died, or gave no result.
     pub failed: usize,
     /// The largest normalised root-mean-square error.
@@ -82,7 +84,16 @@ pub struct Fault {
 impl SweepReport {
     /// Whether at least one result was compared, and nothing was wrong, refused or left without a result.
     pub fn is_sound(&self) -> bool {
-        self.compared > 0 && self.right == self.compared && self.refused == 0 && self.failed == 0
+        self.compared > 0 && self.is_unspoilt() && self.blocked == 0
+    }
+
+    /// Whether the machine kept some from being compared, and nothing was wrong, refused or failed.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked > 0 && self.is_unspoilt()
+    }
+
+    fn is_unspoilt(&self) -> bool {
+        self.right == self.compared && self.refused == 0 && self.failed == 0
     }
 }
 
@@ -163,8 +174,12 @@ fn examine(
             Err(ExaminationFailure::Candidate(error) | ExaminationFailure::Baseline(error)) => {
                 let refused =
                     matches!(&error, WorkerError::Failed(failure) if failure.kind == FailureKind::Refused);
-                report.refused += usize::from(refused);
-                report.failed += usize::from(!refused);
+                let count = match refused {
+                    true => &mut report.refused,
+                    false if error.is_of_the_machine() => &mut report.blocked,
+                    false => &mut report.failed,
+                };
+                *count += 1;
                 if error.is_death() {
                     worker = None;
                 }
@@ -230,5 +245,9 @@ mod tests {
             assert!(!report.is_sound(), "{report:?}");
         }
         assert!(!SweepReport::default().is_sound(), "nothing was compared");
+        let blocked = SweepReport { blocked: 1, ..sound };
+        assert!(blocked.is_blocked() && !blocked.is_sound());
+        let wrong = SweepReport { right: 2, ..blocked };
+        assert!(!wrong.is_blocked() && !wrong.is_sound());
     }
 }
