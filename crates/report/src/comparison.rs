@@ -114,7 +114,8 @@ pub fn pairs(comparison: &Comparison, width: usize) -> String {
 /// The cases with their times and intervals, the looks taken, and the decision; for `void` times, why there is none.
 pub fn comparison(comparison: &Comparison, void: Option<&str>, criteria: &Criteria, width: usize) -> String {
     let width = usable(width);
-    let mut text = case_table(comparison, criteria, width);
+    let verdict = void.map_or(comparison.assessment.decision.into(), |_| Verdict::Blocked);
+    let mut text = case_table(comparison, verdict, criteria, width);
     if comparison.looks.len() > 1 {
         text += &format!("\n{}\n{}", bold("Looks"), looks(comparison, width));
     }

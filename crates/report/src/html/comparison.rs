@@ -24,7 +24,7 @@ pub fn comparison_html(report: &ComparisonReport) -> String {
             }
             p.quiet { (criteria_line(&report.criteria)) }
             @for note in &report.notes { p.notice { (note) } }
-            @if let Some(comparison) = &report.comparison { (case_by_case(comparison, &report.criteria)) }
+            @if let Some(comparison) = &report.comparison { (case_by_case(comparison, report.verdict, &report.criteria)) }
             (gates(&report.findings))
             @if let Some(comparison) = &report.comparison { (samples(comparison)) }
         }
