@@ -9,12 +9,13 @@ mod heating;
 mod lone;
 mod unaccounted;
 mod waiting;
+mod whole;
 
 use std::collections::BTreeSet;
 
 use gauntlet_stats::{
-    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Origin, Resampling, Sample, median,
-    surely_over,
+    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Origin, Resampling, Sample, least_mean,
+    median,
 };
 
 use super::device::Readings;
@@ -113,10 +114,22 @@ impl Conduct {
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| heating::rests(cases))
             .or_else(|| conduct.unconfirmed(cases, assessment, criteria))
+            .or_else(|| whole::not_in_calls(cases, assessment.decision, criteria))
             .or_else(|| conduct.unchecked(cases, assessment, criteria))
             .or_else(|| conduct.unfamiliar(assessment))
             .or_else(|| outweighed(&charge::with_all_work(cases), assessment));
         Ok(conduct)
+    }
+
+    /// What is left of an assessment where a check had no power for its gain: an interval that reaches down to what is sure, and no
+    /// decision.
+    pub fn widened(&self, mut assessment: Assessment) -> Assessment {
+        let least = self.suspicion.and_then(|suspicion| suspicion.least_gain());
+        if let Some((least, suite)) = least.zip(assessment.suite.as_mut()) {
+            suite.lower = suite.lower.min(least);
+            assessment.decision = Decision::Inconclusive;
+        }
+        assessment
     }
 
     /// Whether the machine was too busy to tell a real gain from one that is only reported: reports could omit enough
@@ -148,8 +161,9 @@ impl Conduct {
     /// Whether the coordinator's clock fails to confirm the reported gain: its estimate must reach the same threshold,
     /// and its lower bound must be above zero.
     ///
-    /// On a GPU its times scatter by microseconds, which is a large part of a short call. A gain that they neither confirm
-    /// nor contradict is no accusation there. It is believed if the kernels have no code where calls are clocked.
+    /// Its times scatter: on a busy machine by many percent, and on a GPU by microseconds, which is a large part of a short
+    /// call. A gain that they neither confirm nor contradict is no accusation. It is believed if the kernels have no code where
+    /// calls are clocked.
     fn unconfirmed(
         &self,
         cases: &[Vec<CaseConduct>],
@@ -165,8 +179,7 @@ impl Conduct {
         if seen.estimate >= least && seen.lower > 0.0 {
             return None;
         }
-        let are_on_gpu = cases.iter().flatten().all(|one| one.on_gpu);
-        if !are_on_gpu || seen.upper < own.lower {
+        if seen.upper < own.lower {
             return Some(Suspicion::Unconfirmed {
                 own: own.estimate.exp(),
                 seen: seen.estimate.exp(),
@@ -218,18 +231,18 @@ fn are_device_only(cases: &[Vec<CaseConduct>]) -> bool {
 }
 
 /// Whether a gain might be work that was moved out of the timed calls: it must surely remain when all excess work is
-/// counted, even what scatter could explain.
+/// counted, even what scatter could explain. What such work could feign is all that is not sure to remain.
 fn outweighed(remaining: &[f64], assessment: &Assessment) -> Option<Suspicion> {
     let gains = matches!(assessment.decision, Decision::Adopt | Decision::Marginal);
     let own = assessment.suite.as_ref()?.estimate;
     let measured = remaining.len() > 1 && remaining.iter().all(|one| one.is_finite());
-    if !gains || !measured || surely_over(remaining, 0.0, CONFIDENCE_OF_MEMORY) {
+    if !gains || !measured {
         return None;
     }
-    let mean = remaining.iter().sum::<f64>() / remaining.len() as f64;
+    let least = least_mean(remaining, CONFIDENCE_OF_MEMORY).filter(|least| *least <= 0.0)?;
     Some(Suspicion::Unchecked {
         own: own.exp(),
-        hidden: (own - mean).max(own).exp(),
+        hidden: (own - least).exp(),
     })
 }
 

@@ -111,11 +111,79 @@ fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
         .collect();
     let confirmed = Conduct::judge(&[honest], &assessment, &criteria).unwrap();
     assert_eq!(confirmed.suspicion, None);
-    let mut conduct = Conduct::judge(&[seen], &assessment, &criteria);
-    let suspicion = conduct.as_mut().unwrap().suspicion;
+    // The coordinator's interval holds the reported gain: nobody is accused, and the interval reaches down to that of the coordinator.
+    let conduct = Conduct::judge(&[seen], &assessment, &criteria).unwrap();
+    let suspicion = conduct.suspicion.unwrap();
     assert!(
-        matches!(suspicion, Some(Suspicion::Unconfirmed { .. })),
+        matches!(suspicion, Suspicion::Unresolved { lower, upper, .. } if lower < 1.0 && upper > 1.1),
         "{suspicion:?}"
+    );
+    assert!(
+        !suspicion.accuses() && suspicion.to_string().contains("busy machine"),
+        "{suspicion}"
+    );
+    assert_eq!(suspicion.advice(true), None);
+    let (own, widened) = (assessment.suite.clone().unwrap(), conduct.widened(assessment));
+    assert_eq!(widened.decision, Decision::Inconclusive);
+    let suite = widened.suite.unwrap();
+    assert!(
+        suite.lower < 0.0 && suite.lower < own.lower && suite.upper == own.upper,
+        "{suite:?}"
+    );
+}
+
+/// What an honest C function looked like on a busy machine: +13.7 % by its reports, and −1 to +78 % by the coordinator's clock.
+#[test]
+fn a_clock_that_scatters_around_the_reports_accuses_nobody() {
+    let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
+    let calls = |call: f64| lone_calls(CALL, call);
+    for conduct in &mut seen {
+        let late = 0.6 * CALL * (conduct.process as f64 / 5.0);
+        let slots: Vec<(Arm, Slot)> = (0..12)
+            .map(|turn| match turn % 2 {
+                0 => (Arm::Baseline, slot(CALL + late, CALL, conduct.process + turn)),
+                _ => (
+                    Arm::Candidate,
+                    slot(0.88 * CALL, 0.88 * CALL, conduct.process + turn),
+                ),
+            })
+            .collect();
+        conduct.note_slots(&slots);
+        (conduct.fresh, conduct.known) = (calls(0.88 * CALL), calls(0.88 * CALL));
+        conduct.unaccounted.clear();
+    }
+    let reports: Vec<Block> = (0..6)
+        .map(|process| Block::new(process, vec![1.0], vec![0.88]))
+        .collect();
+    let sample = Sample::from_blocks(&reports).unwrap();
+    let assessment = compare(&[(SUITE[0].to_owned(), sample)], &Criteria::default(), 1, 0).unwrap();
+    let told = Conduct::judge(&[seen], &assessment, &Criteria::default())
+        .unwrap()
+        .suspicion;
+    assert!(told.is_none_or(|told| !told.accuses()), "{told:?}");
+}
+
+/// Work outside of calls that scatters more than the gain could feign more than the gain, and not just all of it.
+#[test]
+fn what_could_be_feigned_is_what_is_not_sure_to_remain() {
+    let gain = 0.09;
+    let remaining = [0.3, -0.1, 0.25, -0.05, 0.1, 0.04];
+    let reports: Vec<Block> = (0..6)
+        .map(|process| Block::new(process, vec![1.0], vec![(-gain - 1e-3 * process as f64).exp()]))
+        .collect();
+    let sample = Sample::from_blocks(&reports).unwrap();
+    let assessment = compare(&[(SUITE[0].to_owned(), sample)], &Criteria::default(), 1, 0).unwrap();
+    assert_eq!(assessment.decision, Decision::Adopt);
+    let told = outweighed(&remaining, &assessment).unwrap();
+    let least = told.least_gain().unwrap();
+    assert!((-0.2..0.0).contains(&least), "{told:?}: {least}");
+    assert!(
+        matches!(told, Suspicion::Unchecked { own, hidden } if hidden > 1.01 * own),
+        "{told:?}"
+    );
+    assert_eq!(
+        outweighed(&[0.08, 0.09, 0.1, 0.09, 0.085, 0.095], &assessment),
+        None
     );
 }
 

@@ -1,0 +1,106 @@
+//! How a gain of device time looks in whole calls, where the coordinator's clock sees the gate and not the host.
+
+use gauntlet_stats::Arm;
+
+use super::super::whole::not_in_calls;
+use super::*;
+
+/// Seconds on the device of the baseline, and what a whole call takes beyond them: the host, a message, and waking up.
+const ON_DEVICE: f64 = 15e-6;
+const AROUND: f64 = 60e-6;
+
+/// Pairs whose candidate takes `on_device` seconds there, and `whole(pair)` seconds in all beyond [`AROUND`].
+fn pairs(count: usize, on_device: f64, whole: impl Fn(usize) -> f64) -> Vec<CaseConduct> {
+    let call = |seconds: f64| Slot {
+        seen: vec![AROUND + seconds; 12],
+        ..Slot::of(vec![AROUND + seconds; 12], effort(1.0))
+    };
+    let pair = |process: usize| {
+        let mut conduct = CaseConduct::new(process, true);
+        conduct.work.shares.typical = [ON_DEVICE, on_device];
+        for _ in 0..3 {
+            let candidate = (Arm::Candidate, call(whole(process)));
+            conduct.note_whole_calls(&[candidate, (Arm::Baseline, call(ON_DEVICE))]);
+        }
+        conduct
+    };
+    (0..count).map(pair).collect()
+}
+
+fn doubt(pairs: Vec<CaseConduct>) -> Option<Suspicion> {
+    not_in_calls(&[pairs], Decision::Adopt, &Criteria::default())
+}
+
+/// Up to four microseconds either way: how much hosts differ between processes.
+fn of_hosts(process: usize) -> f64 {
+    1e-6 * ((process * 5 % 9) as f64 - 4.0)
+}
+
+#[test]
+fn a_gain_that_whole_calls_show_is_believed() {
+    let half = |process| ON_DEVICE / 2.0 + of_hosts(process);
+    assert_eq!(doubt(pairs(9, ON_DEVICE / 2.0, half)), None);
+    // A leaner host saves more than the device does.
+    assert_eq!(
+        doubt(pairs(9, ON_DEVICE / 2.0, |process| of_hosts(process) - 10e-6)),
+        None
+    );
+}
+
+/// All of the work is done on the host while the gate is closed, or an eighth of it with honest whole calls.
+#[test]
+fn work_of_the_host_behind_a_gate_is_told_and_is_no_gain() {
+    let all = doubt(pairs(4, 0.1 * ON_DEVICE, |process| 150e-6 + of_hosts(process))).unwrap();
+    assert!(
+        matches!(all, Suspicion::NotInCalls { own, upper, .. } if own > 0.8 && upper < 0.0),
+        "{all:?}"
+    );
+    assert!(
+        !all.accuses() && all.least_gain().is_none(),
+        "it is void, and a slow host may be the reason"
+    );
+    let some = |count| {
+        doubt(pairs(count, 0.875 * ON_DEVICE, |process| {
+            ON_DEVICE + of_hosts(process)
+        }))
+    };
+    assert!(
+        matches!(some(9), Some(Suspicion::UnresolvedInCalls { .. })),
+        "{:?}",
+        some(9)
+    );
+    let told = some(198);
+    assert!(matches!(told, Some(Suspicion::NotInCalls { .. })), "{told:?}");
+}
+
+#[test]
+fn a_small_gain_that_is_lost_in_the_scatter_of_hosts_is_open() {
+    let on_device = ON_DEVICE - 2e-6;
+    let found = doubt(pairs(9, on_device, |process| on_device + of_hosts(process))).unwrap();
+    assert!(
+        matches!(found, Suspicion::UnresolvedInCalls { pairs, .. } if (10..1000).contains(&pairs)),
+        "{found:?}"
+    );
+    assert!(!found.accuses() && found.may_pass());
+    assert!(
+        found.least_gain().unwrap() < 0.0,
+        "the interval reaches down to no gain"
+    );
+    assert!(found.to_string().contains("is no accusation"), "{found}");
+}
+
+#[test]
+fn what_is_no_gain_and_what_has_no_whole_calls_is_not_asked() {
+    let hidden = || pairs(9, 0.1 * ON_DEVICE, |_| 150e-6);
+    for decision in [
+        Decision::ValidNegative,
+        Decision::Regression,
+        Decision::Inconclusive,
+    ] {
+        assert_eq!(not_in_calls(&[hidden()], decision, &Criteria::default()), None);
+    }
+    let mut without = hidden();
+    without[3].whole_calls.clear();
+    assert_eq!(doubt(without), None);
+    assert_eq!(doubt(pairs(1, 0.1 * ON_DEVICE, |_| 150e-6)), None);
+}
