@@ -59,6 +59,9 @@ pub fn compared(report: &ComparisonReport, detail: Detail, width: usize) -> Stri
             let note = format!("{charge}; speed-ups include it, the times of calls do not");
             text += &paragraph("note: ", &note, 6, width);
         }
+        if let Some(doubt) = found.doubt() {
+            text += &paragraph("note: ", &doubt.to_string(), 6, width);
+        }
     }
     if let Some(found) = report.believed() {
         text += &paragraph("", &plainly(found, &report.criteria, report.names()), 2, width);

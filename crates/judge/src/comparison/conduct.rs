@@ -113,8 +113,11 @@ impl Conduct {
             .filter(|_| !is_slower)
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| heating::rests(cases))
-            .or_else(|| conduct.unconfirmed(cases, assessment, criteria))
-            .or_else(|| whole::not_in_calls(cases, assessment.decision, criteria))
+            .or_else(|| conduct.contradicted(assessment))
+            .or_else(|| match whole::look(cases, assessment.decision, criteria) {
+                Some(found) => found,
+                None => conduct.unconfirmed(cases, assessment, criteria),
+            })
             .or_else(|| conduct.unchecked(cases, assessment, criteria))
             .or_else(|| conduct.unfamiliar(assessment))
             .or_else(|| outweighed(&charge::with_all_work(cases), assessment));
@@ -158,11 +161,22 @@ impl Conduct {
         })
     }
 
+    /// Whether the coordinator's clock contradicts the reported gain.
+    fn contradicted(&self, assessment: &Assessment) -> Option<Suspicion> {
+        let gains = matches!(assessment.decision, Decision::Adopt | Decision::Marginal);
+        let own = assessment.suite.as_ref().filter(|_| gains)?;
+        let seen = self.by_coordinator.as_ref()?;
+        (seen.upper < own.lower).then(|| Suspicion::Unconfirmed {
+            own: own.estimate.exp(),
+            seen: seen.estimate.exp(),
+        })
+    }
+
     /// Whether the coordinator's clock fails to confirm the reported gain: its estimate must reach the same threshold,
     /// and its lower bound must be above zero.
     ///
-    /// Its times scatter: on a busy machine by many percent, and on a GPU by microseconds, which is a large part of a short
-    /// call. A gain that they neither confirm nor contradict is no accusation. It is believed if the kernels have no code where
+    /// Its times scatter: on a busy machine by many percent, and behind the gates of a GPU by microseconds, which is a large part
+    /// of a short call. A gain that they do not confirm is no accusation. It is believed if the kernels have no code where
     /// calls are clocked.
     fn unconfirmed(
         &self,
@@ -176,16 +190,10 @@ impl Conduct {
             Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
         };
         let (own, seen) = (assessment.suite.as_ref()?, self.by_coordinator.as_ref()?);
-        if seen.estimate >= least && seen.lower > 0.0 {
+        if are_device_only(cases) || seen.estimate >= least && seen.lower > 0.0 {
             return None;
         }
-        if seen.upper < own.lower {
-            return Some(Suspicion::Unconfirmed {
-                own: own.estimate.exp(),
-                seen: seen.estimate.exp(),
-            });
-        }
-        (!are_device_only(cases)).then(|| Suspicion::Unresolved {
+        Some(Suspicion::Unresolved {
             own: own.estimate.exp(),
             lower: seen.lower.exp(),
             upper: seen.upper.exp(),

@@ -211,15 +211,24 @@ mod tests {
         ] {
             assert!(disbelief(lie, false).unwrap().contains("report each call"));
             let told = disbelief(lie, true).unwrap();
-            assert!(!told.contains("report each call") && told.contains("before it returns"), "{told}");
+            assert!(
+                !told.contains("report each call") && told.contains("before it returns"),
+                "{told}"
+            );
         }
     }
 
     #[test]
     fn a_check_without_power_voids_nothing() {
         for doubt in [
-            Suspicion::Unchecked { own: 1.1, hidden: 1.2 },
-            Suspicion::Unfamiliar { own: 1.1, memory: None },
+            Suspicion::Unchecked {
+                own: 1.1,
+                hidden: 1.2,
+            },
+            Suspicion::Unfamiliar {
+                own: 1.1,
+                memory: None,
+            },
             Suspicion::Unresolved {
                 own: 1.1,
                 lower: 0.9,

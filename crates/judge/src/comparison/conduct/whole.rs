@@ -5,6 +5,8 @@
 //! some calls of each pair of processes are made without a gate and clocked as a whole, by the coordinator: from the call of the function
 //! until its results are there. What a call takes less on the device, a whole call takes less too.
 //!
+//! That is also a better clock for the gain of a short call than the coordinator's behind a gate, which it replaces.
+//!
 //! Hosts differ, and each process's by some microseconds, so the two savings are compared over pairs. Both are shares of the baseline's
 //! time on the device: a saving that is lost in the scatter of hosts has no logarithm. Kernels without code in the process that clocks them
 //! can compute nothing there, so candidates of that kind are not asked.
@@ -52,12 +54,13 @@ fn whole(slot: &Slot) -> f64 {
     }
 }
 
-/// The doubt about a gain that whole calls do not show. None with fewer than two pairs, or without whole calls in each of them.
-pub fn not_in_calls(
+/// The doubt about a gain that whole calls do not show; none if they show it. Nothing is known without a gain, with fewer than two pairs,
+/// or without whole calls in each of them.
+pub fn look(
     cases: &[Vec<CaseConduct>],
     decision: Decision,
     criteria: &Criteria,
-) -> Option<Suspicion> {
+) -> Option<Option<Suspicion>> {
     let least = match decision {
         Decision::Adopt => -(-criteria.log_target()).exp_m1(),
         Decision::Marginal => 0.0,
@@ -79,9 +82,9 @@ pub fn not_in_calls(
     let upper = 2.0 * middle - lower;
     let wanted = least.max(SHOWN * own);
     if middle >= wanted && lower > 0.0 {
-        return None;
+        return Some(None);
     }
-    Some(if upper < wanted {
+    Some(Some(if upper < wanted {
         Suspicion::NotInCalls { own, lower, upper }
     } else {
         let pairs = (pairs as f64 * ((upper - middle) / (SHOWN * own)).powi(2)).ceil() as usize;
@@ -91,7 +94,7 @@ pub fn not_in_calls(
             upper,
             pairs,
         }
-    })
+    }))
 }
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {

@@ -2,7 +2,7 @@
 
 use gauntlet_stats::Arm;
 
-use super::super::whole::not_in_calls;
+use super::super::whole::look;
 use super::*;
 
 /// Seconds on the device of the baseline, and what a whole call takes beyond them: the host, a message, and waking up.
@@ -28,7 +28,7 @@ fn pairs(count: usize, on_device: f64, whole: impl Fn(usize) -> f64) -> Vec<Case
 }
 
 fn doubt(pairs: Vec<CaseConduct>) -> Option<Suspicion> {
-    not_in_calls(&[pairs], Decision::Adopt, &Criteria::default())
+    look(&[pairs], Decision::Adopt, &Criteria::default()).flatten()
 }
 
 /// Up to four microseconds either way: how much hosts differ between processes.
@@ -97,10 +97,10 @@ fn what_is_no_gain_and_what_has_no_whole_calls_is_not_asked() {
         Decision::Regression,
         Decision::Inconclusive,
     ] {
-        assert_eq!(not_in_calls(&[hidden()], decision, &Criteria::default()), None);
+        assert_eq!(look(&[hidden()], decision, &Criteria::default()), None);
     }
     let mut without = hidden();
     without[3].whole_calls.clear();
-    assert_eq!(doubt(without), None);
+    assert_eq!(look(&[without], Decision::Adopt, &Criteria::default()), None);
     assert_eq!(doubt(pairs(1, 0.1 * ON_DEVICE, |_| 150e-6)), None);
 }
