@@ -186,7 +186,8 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
                         told.push(fault);
                         told.len() - 1
                     });
-                    format!("not right: [{}]", index + 1)
+                    let result = if fault.blocked { "blocked" } else { "not right" };
+                    format!("{result}: [{}]", index + 1)
                 }
             };
             rows.push(vec![

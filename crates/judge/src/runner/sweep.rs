@@ -79,6 +79,8 @@ pub struct Fault {
     pub what: String,
     /// The seed of its inputs.
     pub seed: Option<u64>,
+    /// Whether the machine is at fault, and not the schedule.
+    pub blocked: bool,
 }
 
 impl SweepReport {
@@ -153,6 +155,7 @@ fn examine(
             schedule: prepared.case.sizes.task().parameters().describe(schedule),
             what,
             seed,
+            blocked: false,
         };
         match try_schedule(workshop, &mut worker, prepared, schedule, rules) {
             Ok(compared) => {
@@ -183,7 +186,10 @@ fn examine(
                 if error.is_death() {
                     worker = None;
                 }
-                point.faults.push(fault(error.to_string(), None));
+                point.faults.push(Fault {
+                    blocked: error.is_of_the_machine(),
+                    ..fault(error.to_string(), None)
+                });
             }
         }
     }
