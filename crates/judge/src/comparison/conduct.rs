@@ -113,7 +113,7 @@ impl Conduct {
             .filter(|_| !is_slower)
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| heating::rests(cases))
-            .or_else(|| conduct.contradicted(assessment))
+            .or_else(|| conduct.contradicted(assessment, criteria))
             .or_else(|| match whole::look(cases, assessment.decision, criteria) {
                 Some(found) => found,
                 None => conduct.unconfirmed(cases, assessment, criteria),
@@ -161,44 +161,46 @@ impl Conduct {
         })
     }
 
-    /// Whether the coordinator's clock contradicts the reported gain.
-    fn contradicted(&self, assessment: &Assessment) -> Option<Suspicion> {
-        let gains = matches!(assessment.decision, Decision::Adopt | Decision::Marginal);
-        let own = assessment.suite.as_ref().filter(|_| gains)?;
-        let seen = self.by_coordinator.as_ref()?;
+    /// Whether the coordinator's clock contradicts the reported gain: it does not confirm it, and its whole interval is below that of the
+    /// reports.
+    fn contradicted(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
+        let own = assessment.suite.as_ref()?;
+        let seen = self.without_confirmation(assessment, criteria)?;
         (seen.upper < own.lower).then(|| Suspicion::Unconfirmed {
             own: own.estimate.exp(),
             seen: seen.estimate.exp(),
         })
     }
 
-    /// Whether the coordinator's clock fails to confirm the reported gain: its estimate must reach the same threshold,
-    /// and its lower bound must be above zero.
-    ///
-    /// Its times scatter: on a busy machine by many percent, and behind the gates of a GPU by microseconds, which is a large part
-    /// of a short call. A gain that they do not confirm is no accusation. It is believed if the kernels have no code where
-    /// calls are clocked.
+    /// Whether the coordinator's clock neither confirms the reported gain nor contradicts it. Its times scatter: on a busy machine by many
+    /// percent, and behind the gates of a GPU by microseconds, which is a large part of a short call. It is no accusation. The
+    /// gain is believed if the kernels have no code where calls are clocked.
     fn unconfirmed(
         &self,
         cases: &[Vec<CaseConduct>],
         assessment: &Assessment,
         criteria: &Criteria,
     ) -> Option<Suspicion> {
-        let least = match assessment.decision {
-            Decision::Adopt => criteria.log_target(),
-            Decision::Marginal => 0.0,
-            Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
-        };
-        let (own, seen) = (assessment.suite.as_ref()?, self.by_coordinator.as_ref()?);
-        if are_device_only(cases) || seen.estimate >= least && seen.lower > 0.0 {
-            return None;
-        }
+        let own = assessment.suite.as_ref().filter(|_| !are_device_only(cases))?;
+        let seen = self.without_confirmation(assessment, criteria)?;
         Some(Suspicion::Unresolved {
             own: own.estimate.exp(),
             lower: seen.lower.exp(),
             upper: seen.upper.exp(),
             pairs: pairs_to_tell(own.estimate, seen, cases),
         })
+    }
+
+    /// The speed-up by the coordinator's clock, if it fails to confirm a reported gain: its estimate must reach the same threshold, and its
+    /// lower bound must be above zero.
+    fn without_confirmation(&self, assessment: &Assessment, criteria: &Criteria) -> Option<&Interval> {
+        let least = match assessment.decision {
+            Decision::Adopt => criteria.log_target(),
+            Decision::Marginal => 0.0,
+            Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
+        };
+        let seen = self.by_coordinator.as_ref()?;
+        (seen.estimate < least || seen.lower <= 0.0).then_some(seen)
     }
 
     /// Whether a gain may be owed to memory: calls on known values are estimated to be faster than those on new ones by half

@@ -82,7 +82,7 @@ fn a_sum_that_is_right_does_not_hide_calls_that_are_made_short_by_others() {
 
 #[test]
 fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
-    // The excess varies so much between pairs that no bound is certain.
+    // The coordinator's clock sees a slowdown.
     let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
     for conduct in &mut seen {
         let excess = 0.08 * conduct.process as f64;
@@ -111,24 +111,10 @@ fn what_is_to_be_adopted_needs_the_coordinators_clock_to_say_so() {
         .collect();
     let confirmed = Conduct::judge(&[honest], &assessment, &criteria).unwrap();
     assert_eq!(confirmed.suspicion, None);
-    // The coordinator's interval holds the reported gain: nobody is accused, and the interval reaches down to that of the coordinator.
-    let conduct = Conduct::judge(&[seen], &assessment, &criteria).unwrap();
-    let suspicion = conduct.suspicion.unwrap();
+    let suspicion = Conduct::judge(&[seen], &assessment, &criteria).unwrap().suspicion;
     assert!(
-        matches!(suspicion, Suspicion::Unresolved { lower, upper, .. } if lower < 1.0 && upper > 1.1),
+        matches!(suspicion, Some(Suspicion::Unconfirmed { .. })),
         "{suspicion:?}"
-    );
-    assert!(
-        !suspicion.accuses() && suspicion.to_string().contains("busy machine"),
-        "{suspicion}"
-    );
-    assert_eq!(suspicion.advice(true), None);
-    let (own, widened) = (assessment.suite.clone().unwrap(), conduct.widened(assessment));
-    assert_eq!(widened.decision, Decision::Inconclusive);
-    let suite = widened.suite.unwrap();
-    assert!(
-        suite.lower < 0.0 && suite.lower < own.lower && suite.upper == own.upper,
-        "{suite:?}"
     );
 }
 
@@ -138,7 +124,7 @@ fn a_clock_that_scatters_around_the_reports_accuses_nobody() {
     let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
     let calls = |call: f64| lone_calls(CALL, call);
     for conduct in &mut seen {
-        let late = 0.6 * CALL * (conduct.process as f64 / 5.0);
+        let late = 0.5 * CALL * ((conduct.process * 5 % 6) as f64 / 5.0 - 0.5);
         let slots: Vec<(Arm, Slot)> = (0..12)
             .map(|turn| match turn % 2 {
                 0 => (Arm::Baseline, slot(CALL + late, CALL, conduct.process + turn)),
@@ -157,10 +143,25 @@ fn a_clock_that_scatters_around_the_reports_accuses_nobody() {
         .collect();
     let sample = Sample::from_blocks(&reports).unwrap();
     let assessment = compare(&[(SUITE[0].to_owned(), sample)], &Criteria::default(), 1, 0).unwrap();
-    let told = Conduct::judge(&[seen], &assessment, &Criteria::default())
-        .unwrap()
-        .suspicion;
-    assert!(told.is_none_or(|told| !told.accuses()), "{told:?}");
+    let conduct = Conduct::judge(&[seen], &assessment, &Criteria::default()).unwrap();
+    let told = conduct.suspicion.unwrap();
+    assert!(
+        matches!(told, Suspicion::Unresolved { lower, upper, .. } if lower < 1.0 && upper > 1.13),
+        "{told:?}"
+    );
+    assert!(
+        !told.accuses() && told.to_string().contains("busy machine"),
+        "{told}"
+    );
+    assert_eq!(told.advice(true), None);
+    // The interval reaches down to that of the coordinator's clock, and decides nothing.
+    let (own, widened) = (assessment.suite.clone().unwrap(), conduct.widened(assessment));
+    assert_eq!(widened.decision, Decision::Inconclusive);
+    let suite = widened.suite.unwrap();
+    assert!(
+        suite.lower < 0.0 && suite.lower < own.lower && suite.upper == own.upper,
+        "{suite:?}"
+    );
 }
 
 /// Work outside of calls that scatters more than the gain could feign more than the gain, and not just all of it.
