@@ -114,10 +114,8 @@ impl Conduct {
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| heating::rests(cases))
             .or_else(|| conduct.contradicted(assessment, criteria))
-            .or_else(|| match whole::look(cases, assessment.decision, criteria) {
-                Some(found) => found,
-                None => conduct.unconfirmed(cases, assessment, criteria),
-            })
+            .or_else(|| whole::contradicted(cases, assessment.decision))
+            .or_else(|| conduct.unconfirmed(cases, assessment, criteria))
             .or_else(|| conduct.unchecked(cases, assessment, criteria))
             .or_else(|| conduct.unfamiliar(assessment))
             .or_else(|| outweighed(&charge::with_all_work(cases), assessment));

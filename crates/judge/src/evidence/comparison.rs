@@ -60,9 +60,7 @@ impl Comparison {
     /// yet, else to a decision. None without an estimate.
     pub fn needed_pairs(&self) -> Option<usize> {
         match self.suspicion_at_last_look() {
-            Some(Suspicion::Unresolved { pairs, .. } | Suspicion::UnresolvedInCalls { pairs, .. }) => {
-                Some(pairs)
-            }
+            Some(Suspicion::Unresolved { pairs, .. }) => Some(pairs),
             _ => self.assessment.needed_processes,
         }
     }

@@ -44,17 +44,6 @@ pub enum Suspicion {
         /// See `lower`.
         upper: f64,
     },
-    /// Whole calls scatter too much to show a gain of device time, and do not contradict it: no accusation, and no verdict yet.
-    UnresolvedInCalls {
-        /// By how much less time a call takes on the device, as a share of the baseline's time there.
-        own: f64,
-        /// The bounds of what a whole call takes less, as a share of the same time.
-        lower: f64,
-        /// See `lower`.
-        upper: f64,
-        /// How many pairs of processes would about tell, if they scatter as before.
-        pairs: usize,
-    },
     /// The coordinator's clock scattered too much to check the candidate's favourable reports: no accusation, and no verdict.
     Unchecked {
         /// The speed-up by the workers' reports.
@@ -117,7 +106,6 @@ impl Suspicion {
     pub fn least_gain(&self) -> Option<f64> {
         match *self {
             Self::Unresolved { lower, .. } => Some(lower.ln()),
-            Self::UnresolvedInCalls { lower, .. } => Some(-(-lower).max(-0.99).ln_1p()),
             Self::Unchecked { own, hidden } => Some((own / hidden).ln()),
             Self::Unfamiliar { own, memory } => {
                 Some(memory.map_or(0.0, |memory| (own / memory).ln().min(0.0)))
@@ -171,20 +159,6 @@ impl fmt::Display for Suspicion {
                 "a call takes {} less time on the device, and whole calls do not show it: by the coordinator's clock they take \
                  {} to {} of that time less. What a host computes before the device may begin is not in the device's time. This is \
                  no accusation, since a host may also launch more slowly; compare whole calls, with --scope call, or time larger cases",
-                share(*own),
-                share(*lower),
-                share(*upper)
-            ),
-            Self::UnresolvedInCalls {
-                own,
-                lower,
-                upper,
-                pairs,
-            } => write!(
-                formatter,
-                "a call takes {} less time on the device, and whole calls do not show it yet: by the coordinator's clock they take \
-                 {} to {} of that time less, because hosts differ between processes. This is no accusation. About {pairs} pairs would \
-                 tell: measure longer, with --budget, or time larger cases",
                 share(*own),
                 share(*lower),
                 share(*upper)

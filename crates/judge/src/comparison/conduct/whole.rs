@@ -5,13 +5,11 @@
 //! some calls of each pair of processes are made without a gate and clocked as a whole, by the coordinator: from the call of the function
 //! until its results are there. What a call takes less on the device, a whole call takes less too.
 //!
-//! That is also a better clock for the gain of a short call than the coordinator's behind a gate, which it replaces.
-//!
 //! Hosts differ, and each process's by some microseconds, so the two savings are compared over pairs. Both are shares of the baseline's
 //! time on the device: a saving that is lost in the scatter of hosts has no logarithm. Kernels without code in the process that clocks them
 //! can compute nothing there, so candidates of that kind are not asked.
 
-use gauntlet_stats::{Arm, Criteria, Decision, least_mean, median, typical_call};
+use gauntlet_stats::{Arm, Decision, least_mean, median, typical_call};
 
 use super::CaseConduct;
 use crate::comparison::slot::Slot;
@@ -20,7 +18,7 @@ use crate::evidence::Suspicion;
 /// Confidence of each bound.
 const CONFIDENCE: f64 = 0.99;
 
-/// Whole calls must show at least this share of the gain. The rest may be owed to hosts: one launches more slowly than the other.
+/// Whole calls may not surely show less than this share of the gain. The rest may be owed to hosts: one launches more slowly than the other.
 const SHOWN: f64 = 0.5;
 
 impl CaseConduct {
@@ -54,18 +52,12 @@ fn whole(slot: &Slot) -> f64 {
     }
 }
 
-/// The doubt about a gain that whole calls do not show; none if they show it. Nothing is known without a gain, with fewer than two pairs,
-/// or without whole calls in each of them.
-pub fn look(
-    cases: &[Vec<CaseConduct>],
-    decision: Decision,
-    criteria: &Criteria,
-) -> Option<Option<Suspicion>> {
-    let least = match decision {
-        Decision::Adopt => -(-criteria.log_target()).exp_m1(),
-        Decision::Marginal => 0.0,
-        Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
-    };
+/// The doubt about a gain that whole calls contradict: by their whole interval they do not show even half of it. A gain that they are too
+/// scattered to tell stays what it is. None without a gain, with fewer than two pairs, or without whole calls in each of them.
+pub fn contradicted(cases: &[Vec<CaseConduct>], decision: Decision) -> Option<Suspicion> {
+    if !matches!(decision, Decision::Adopt | Decision::Marginal) {
+        return None;
+    }
     let pairs = cases.iter().map(Vec::len).min()?;
     let of_pair = |pair: usize| -> Option<[f64; 2]> {
         let each: Vec<[f64; 2]> = cases
@@ -78,23 +70,8 @@ pub fn look(
     let own = mean(savings.iter().map(|both| both[0]));
     let seen: Vec<f64> = savings.iter().map(|both| both[1]).collect();
     let lower = least_mean(&seen, CONFIDENCE)?;
-    let middle = mean(seen.iter().copied());
-    let upper = 2.0 * middle - lower;
-    let wanted = least.max(SHOWN * own);
-    if middle >= wanted && lower > 0.0 {
-        return Some(None);
-    }
-    Some(Some(if upper < wanted {
-        Suspicion::NotInCalls { own, lower, upper }
-    } else {
-        let pairs = (pairs as f64 * ((upper - middle) / (SHOWN * own)).powi(2)).ceil() as usize;
-        Suspicion::UnresolvedInCalls {
-            own,
-            lower,
-            upper,
-            pairs,
-        }
-    }))
+    let upper = 2.0 * mean(seen.iter().copied()) - lower;
+    (upper < SHOWN * own).then_some(Suspicion::NotInCalls { own, lower, upper })
 }
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {

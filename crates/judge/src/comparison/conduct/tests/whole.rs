@@ -2,7 +2,7 @@
 
 use gauntlet_stats::Arm;
 
-use super::super::whole::look;
+use super::super::whole::contradicted;
 use super::*;
 
 /// Seconds on the device of the baseline, and what a whole call takes beyond them: the host, a message, and waking up.
@@ -28,7 +28,7 @@ fn pairs(count: usize, on_device: f64, whole: impl Fn(usize) -> f64) -> Vec<Case
 }
 
 fn doubt(pairs: Vec<CaseConduct>) -> Option<Suspicion> {
-    look(&[pairs], Decision::Adopt, &Criteria::default()).flatten()
+    contradicted(&[pairs], Decision::Adopt)
 }
 
 /// Up to four microseconds either way: how much hosts differ between processes.
@@ -64,29 +64,23 @@ fn work_of_the_host_behind_a_gate_is_told_and_is_no_gain() {
             ON_DEVICE + of_hosts(process)
         }))
     };
-    assert!(
-        matches!(some(9), Some(Suspicion::UnresolvedInCalls { .. })),
-        "{:?}",
-        some(9)
-    );
+    assert_eq!(some(9), None, "hosts scatter by more than the gain");
     let told = some(198);
     assert!(matches!(told, Some(Suspicion::NotInCalls { .. })), "{told:?}");
 }
 
+/// Whole calls of an H100 whose processor had other work: twelve calls scatter by tens of microseconds, in the microseconds of
+/// the candidate beyond the baseline's.
 #[test]
-fn a_small_gain_that_is_lost_in_the_scatter_of_hosts_is_open() {
-    let on_device = ON_DEVICE - 2e-6;
-    let found = doubt(pairs(9, on_device, |process| on_device + of_hosts(process))).unwrap();
-    assert!(
-        matches!(found, Suspicion::UnresolvedInCalls { pairs, .. } if (10..1000).contains(&pairs)),
-        "{found:?}"
-    );
-    assert!(!found.accuses() && found.may_pass());
-    assert!(
-        found.least_gain().unwrap() < 0.0,
-        "the interval reaches down to no gain"
-    );
-    assert!(found.to_string().contains("is no accusation"), "{found}");
+fn an_honest_gain_that_is_lost_in_the_scatter_of_hosts_stays_a_gain() {
+    let beyond = [18.3, 14.3, -20.4, -38.1, -28.8, -71.7];
+    let honest = pairs(6, ON_DEVICE / 2.0, |process| ON_DEVICE + 1e-6 * beyond[process]);
+    assert_eq!(doubt(honest), None);
+    let greedy = [640.0, 610.0, 590.0];
+    let told = doubt(pairs(3, 0.2 * ON_DEVICE, |process| {
+        ON_DEVICE + 1e-6 * greedy[process]
+    }));
+    assert!(matches!(told, Some(Suspicion::NotInCalls { .. })), "{told:?}");
 }
 
 #[test]
@@ -97,10 +91,10 @@ fn what_is_no_gain_and_what_has_no_whole_calls_is_not_asked() {
         Decision::Regression,
         Decision::Inconclusive,
     ] {
-        assert_eq!(look(&[hidden()], decision, &Criteria::default()), None);
+        assert_eq!(contradicted(&[hidden()], decision), None);
     }
     let mut without = hidden();
     without[3].whole_calls.clear();
-    assert_eq!(look(&[without], Decision::Adopt, &Criteria::default()), None);
+    assert_eq!(doubt(without), None);
     assert_eq!(doubt(pairs(1, 0.1 * ON_DEVICE, |_| 150e-6)), None);
 }
