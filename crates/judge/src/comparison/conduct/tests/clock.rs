@@ -124,13 +124,15 @@ fn a_clock_that_scatters_around_the_reports_accuses_nobody() {
     let mut seen: Vec<CaseConduct> = (0..6).map(honest).collect();
     let calls = |call: f64| lone_calls(CALL, call);
     for conduct in &mut seen {
-        let late = 0.5 * CALL * ((conduct.process * 5 % 6) as f64 / 5.0 - 0.5);
+        // Another load takes half a call from one side or the other.
+        let side = conduct.process % 2;
+        let late = |of: usize| if of == side { 0.5 * CALL } else { 0.0 };
         let slots: Vec<(Arm, Slot)> = (0..12)
             .map(|turn| match turn % 2 {
-                0 => (Arm::Baseline, slot(CALL + late, CALL, conduct.process + turn)),
+                0 => (Arm::Baseline, slot(CALL + late(0), CALL, conduct.process + turn)),
                 _ => (
                     Arm::Candidate,
-                    slot(0.88 * CALL, 0.88 * CALL, conduct.process + turn),
+                    slot(0.88 * CALL + late(1), 0.88 * CALL, conduct.process + turn),
                 ),
             })
             .collect();
