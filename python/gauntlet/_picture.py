@@ -22,7 +22,8 @@ def picture(verdict: Verdict) -> str:
         return ""
     edge = 1.15 * max(max(abs(interval.lower), abs(interval.upper), 0.01) for _, interval in drawn)
     height = ROW * (len(drawn) + 1)
-    lines = [_line(name, interval, number, edge) for number, (name, interval) in enumerate(drawn)]
+    decides = not verdict.is_void and verdict.verdict != "inconclusive"
+    lines = [_line(name, interval, number, edge, decides) for number, (name, interval) in enumerate(drawn)]
     zero = _x(0.0, edge)
     axis = (
         f'<line x1="{zero:.1f}" x2="{zero:.1f}" y1="0" y2="{height - ROW}" stroke="{UNDECIDED}" stroke-dasharray="3 3"/>'
@@ -40,11 +41,13 @@ def _x(value: float, edge: float) -> float:
     return LABELS + (WIDTH - LABELS - MARGIN) * (value + edge) / (2 * edge)
 
 
-def _line(name: str, interval: Interval, number: int, edge: float) -> str:
+def _line(name: str, interval: Interval, number: int, edge: float, decides: bool) -> str:
+    """An interval, in the colour of its side of "no change" if the times decide anything."""
     from gauntlet._native import visible
 
     middle = ROW * (number + 0.5)
-    colour = FASTER if interval.lower > 0 else SLOWER if interval.upper < 0 else UNDECIDED
+    sign = (interval.lower > 0) - (interval.upper < 0) if decides else 0
+    colour = {1: FASTER, -1: SLOWER, 0: UNDECIDED}[sign]
     start, dot, end = (_x(value, edge) for value in (interval.lower, interval.estimate, interval.upper))
     percent = 100 * math.expm1(interval.estimate)
     return (

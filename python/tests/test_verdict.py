@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gauntlet import NotShown, Regression, _verdict
+from gauntlet import NotShown, Regression, _picture, _verdict
 
 
 def interval(low, estimate, high):
@@ -27,6 +27,7 @@ def record(verdict, suite, cases=("4096x1024", "4096x8192")):
 
 FASTER = record("adopt", interval(1.109, 1.123, 1.138))
 SLOWER = record("regression", interval(1 / 1.2, 1 / 1.1, 1 / 1.05))
+FASTER_COLOUR = _picture.FASTER
 OPEN = record("inconclusive", interval(0.97, 1.01, 1.05))
 WRONG = {"comparison": None, "side": "candidate", "verdict": "incorrect", "reason": "4 of 9 elements differ"}
 
@@ -60,6 +61,11 @@ def test_times_of_a_void_comparison_say_nothing():
     assert read(found).score is None
     with pytest.raises(NotShown, match="is blocked: the machine is too busy"):
         read(found).assert_no_regression(allow_inconclusive=True)
+
+
+@pytest.mark.parametrize("verdict", ["blocked", "inconclusive"])
+def test_times_that_decide_nothing_are_drawn_without_the_colour_of_a_verdict(verdict):
+    assert FASTER_COLOUR not in read(record(verdict, interval(1.1, 1.2, 1.3))).to_html()
 
 
 def test_requirements_pass_on_evidence_only():
@@ -105,7 +111,7 @@ def test_a_verdict_is_plain_data_and_a_page():
     assert plain["verdict"] == "adopt" and plain["cases"][0]["baseline"]["median"] == 2.5
     assert len(verdict.samples) == 2 * 4 * 4
     page = verdict._repr_html_()
-    assert page.count("<circle") == 3 and "12.3 %" in page
+    assert page.count("<circle") == 3 and "12.3 %" in page and FASTER_COLOUR in page
     assert "<svg" not in read(WRONG).to_html()
 
 

@@ -198,6 +198,9 @@ impl From<SamplesError> for CliError {
 
 impl From<TaskError> for CliError {
     fn from(error: TaskError) -> Self {
+        if error.is_of_the_machine {
+            return Self::broken(format!("{error}; {}", error.remedy));
+        }
         Self::bad_input(error.to_string(), error.remedy)
     }
 }

@@ -9,6 +9,7 @@ mod commands;
 #[cfg(test)]
 mod documented;
 mod documents;
+mod environment;
 mod error;
 mod exit;
 mod interrupt;

@@ -14,6 +14,8 @@ pub struct TaskError {
     pub message: String,
     /// How to correct it.
     pub remedy: String,
+    /// Whether the machine is at fault and not the task: its disk is full.
+    pub is_of_the_machine: bool,
 }
 
 impl TaskError {
@@ -24,6 +26,27 @@ impl TaskError {
             line: None,
             message: message.into(),
             remedy: remedy.into(),
+            is_of_the_machine: false,
+        }
+    }
+
+    /// An error in writing to the folder for temporary files. A folder that is missing or closed is the user's to name; anything else, such
+    /// as a full disk, is the machine's.
+    pub(crate) fn of_temporary_files(error: &std::io::Error) -> Self {
+        use std::io::ErrorKind;
+        let is_of_the_place = matches!(
+            error.kind(),
+            ErrorKind::NotFound
+                | ErrorKind::NotADirectory
+                | ErrorKind::PermissionDenied
+                | ErrorKind::ReadOnlyFilesystem
+        );
+        Self {
+            is_of_the_machine: !is_of_the_place,
+            ..Self::new(
+                format!("the folder of the reference process cannot be written: {error}"),
+                "free some space, or name another folder by TMPDIR",
+            )
         }
     }
 
@@ -56,5 +79,19 @@ impl fmt::Display for TaskError {
             formatter.write_str(": ")?;
         }
         formatter.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_the_machines_and_a_missing_folder_is_not() {
+        let of = |kind: ErrorKind| TaskError::of_temporary_files(&Error::from(kind)).is_of_the_machine;
+        assert!(of(ErrorKind::StorageFull) && of(ErrorKind::QuotaExceeded));
+        assert!(!of(ErrorKind::NotFound) && !of(ErrorKind::PermissionDenied));
     }
 }

@@ -88,12 +88,7 @@ impl Reference {
     /// The process for a task that `open` opens; nothing starts yet.
     pub(crate) fn new(task: &Path, open: Value, timeout: Duration) -> Result<Self, TaskError> {
         let folder = tempfile::Builder::new().prefix("gauntlet-reference-").tempdir();
-        let cannot_write = |error: std::io::Error| {
-            TaskError::new(
-                format!("the folder of the reference process cannot be written: {error}"),
-                "free some space, or name another folder by TMPDIR",
-            )
-        };
+        let cannot_write = |error: std::io::Error| TaskError::of_temporary_files(&error);
         Ok(Self {
             task: task.to_owned(),
             open,
@@ -188,6 +183,7 @@ impl Reference {
         if let Some(error) = answer.get("error") {
             let text = |key: &str| error[key].as_str().map(str::to_owned);
             return Err(TaskError {
+                is_of_the_machine: false,
                 file: text("file").map(PathBuf::from),
                 line: error["line"].as_u64().and_then(|line| usize::try_from(line).ok()),
                 message: text("message").unwrap_or_else(|| error.to_string()),

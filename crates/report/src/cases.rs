@@ -1,8 +1,7 @@
 //! Times and speed-ups of each problem, with a picture.
 
-use gauntlet_judge::Comparison;
+use gauntlet_judge::{Comparison, Verdict};
 use gauntlet_stats::{Criteria, Interval, percent_interval};
-use owo_colors::Style;
 use textwrap::core::display_width;
 
 use crate::axis::Axis;
@@ -25,8 +24,10 @@ const GAPS: usize = 8;
 /// Room for a time.
 const TIME_COLUMNS: usize = 9;
 
-/// The problems of a comparison and the whole suite: times, speed-up, and a picture if there is room.
-pub fn case_table(comparison: &Comparison, criteria: &Criteria, width: usize) -> String {
+/// The problems of a comparison and the whole suite: times, speed-up, and a picture if there is room. The verdict says whether the times decide
+/// anything.
+pub fn case_table(comparison: &Comparison, verdict: Verdict, criteria: &Criteria, width: usize) -> String {
+    let tone = |interval: &Interval| Tone::of_interval(interval, comparison, verdict, criteria);
     let lines = cases(comparison);
     let suite = comparison.assessment.suite.as_ref();
     let texts: Vec<String> = lines.iter().map(speedup).collect();
@@ -65,7 +66,7 @@ pub fn case_table(comparison: &Comparison, criteria: &Criteria, width: usize) ->
         header.push(("", Column::Whole));
         let intervals = lines.iter().map(|line| line.interval).chain([suite]);
         for (row, interval) in rows.iter_mut().zip(intervals) {
-            row.push(canvas.draw(interval));
+            row.push(canvas.draw(interval, interval.map(tone)));
         }
         rows.push(vec![
             String::new(),
@@ -85,12 +86,10 @@ struct Canvas<'c> {
 }
 
 impl Canvas<'_> {
-    fn draw(&self, interval: Option<&Interval>) -> String {
+    fn draw(&self, interval: Option<&Interval>, tone: Option<Tone>) -> String {
         let guides = Picture::with_guides(&self.axis, self.criteria, self.columns);
-        match interval {
-            Some(interval) => guides
-                .interval(&self.axis, interval, side(interval, self.criteria))
-                .text(),
+        match interval.zip(tone) {
+            Some((interval, tone)) => guides.interval(&self.axis, interval, tone.style()).text(),
             None => guides.text(),
         }
     }
@@ -98,15 +97,6 @@ impl Canvas<'_> {
     fn scale(&self) -> String {
         scale(&self.axis, self.criteria, self.columns)
     }
-}
-
-/// The colour of an interval, by its side of "no change".
-fn side(interval: &Interval, criteria: &Criteria) -> Style {
-    Tone::from(gauntlet_judge::Verdict::from(gauntlet_stats::decide(
-        Some(interval),
-        criteria,
-    )))
-    .style()
 }
 
 fn speedup(line: &CaseLine) -> String {

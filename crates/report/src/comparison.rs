@@ -59,6 +59,9 @@ pub fn compared(report: &ComparisonReport, detail: Detail, width: usize) -> Stri
             let note = format!("{charge}; speed-ups include it, the times of calls do not");
             text += &paragraph("note: ", &note, 6, width);
         }
+        if let Some(doubt) = found.doubt() {
+            text += &paragraph("note: ", &doubt.to_string(), 6, width);
+        }
     }
     if let Some(found) = report.believed() {
         text += &paragraph("", &plainly(found, &report.criteria, report.names()), 2, width);
@@ -114,7 +117,8 @@ pub fn pairs(comparison: &Comparison, width: usize) -> String {
 /// The cases with their times and intervals, the looks taken, and the decision; for `void` times, why there is none.
 pub fn comparison(comparison: &Comparison, void: Option<&str>, criteria: &Criteria, width: usize) -> String {
     let width = usable(width);
-    let mut text = case_table(comparison, criteria, width);
+    let verdict = void.map_or(comparison.assessment.decision.into(), |_| Verdict::Blocked);
+    let mut text = case_table(comparison, verdict, criteria, width);
     if comparison.looks.len() > 1 {
         text += &format!("\n{}\n{}", bold("Looks"), looks(comparison, width));
     }

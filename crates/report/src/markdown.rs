@@ -37,6 +37,9 @@ pub fn comparison(report: &ComparisonReport) -> String {
     }
     if let Some(comparison) = &report.comparison {
         text += &case_table(comparison);
+        if let Some(doubt) = comparison.doubt() {
+            text += &format!("\n> {}\n", escaped(&doubt.to_string()));
+        }
     }
     text += &format!("\n{}.\n", escaped(&criteria(&report.criteria)));
     text += &gates(&report.findings);

@@ -60,7 +60,7 @@ fn header(report: &RoundReport, width: usize) -> String {
 
 fn case_by_case(report: &RoundReport, judged: &Judged, width: usize) -> String {
     judged.comparison().map_or(String::new(), |comparison| {
-        case_table(comparison, &report.file.criteria, width)
+        case_table(comparison, judged.verdict, &report.file.criteria, width)
     })
 }
 

@@ -1,6 +1,7 @@
 //! The tone of a verdict, for colours and marks.
 
-use gauntlet_judge::Verdict;
+use gauntlet_judge::{Comparison, Verdict};
+use gauntlet_stats::{Criteria, Interval, decide};
 use owo_colors::Style;
 
 /// The tone of a verdict.
@@ -34,6 +35,20 @@ impl From<Verdict> for Tone {
 }
 
 impl Tone {
+    /// The tone of an interval in a comparison with this verdict: its side of "no change", unless the times decide nothing.
+    pub fn of_interval(
+        interval: &Interval,
+        comparison: &Comparison,
+        verdict: Verdict,
+        criteria: &Criteria,
+    ) -> Self {
+        let is_void = verdict == Verdict::Blocked || comparison.suspicion_at_last_look().is_some();
+        if is_void {
+            return Self::Open;
+        }
+        Self::from(Verdict::from(decide(Some(interval), criteria)))
+    }
+
     /// A character that shows the tone without colour.
     pub fn mark(self) -> char {
         match self {

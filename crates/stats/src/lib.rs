@@ -64,7 +64,7 @@ pub use scores::{
 };
 pub use sign_flip::SignFlip;
 pub use stability::{Instability, STABILITY_LEVEL, Stability};
-pub use student::{least_mean, surely_over};
+pub use student::least_mean;
 pub use summary::{median, quantile, typical_call};
 pub use trend::Trend;
 pub use verdict::{Decision, claim_refuted, decide, smallest_visible_effect};

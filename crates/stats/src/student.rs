@@ -16,11 +16,6 @@ pub fn least_mean(values: &[f64], confidence: f64) -> Option<f64> {
     (values.len() > 1).then(|| mean(values) - half_width(values, 2.0 * confidence - 1.0))
 }
 
-/// Whether that mean is over `threshold` at this one-sided confidence. Always false with fewer than two values.
-pub fn surely_over(values: &[f64], threshold: f64, confidence: f64) -> bool {
-    least_mean(values, confidence).is_some_and(|least| least > threshold)
-}
-
 /// The same from the standard deviation between `processes` means.
 pub(crate) fn half_width_of(processes: usize, standard_deviation: f64, confidence: f64) -> f64 {
     critical_value(processes, confidence) * standard_deviation / (processes as f64).sqrt()

@@ -190,7 +190,9 @@ impl Measuring<'_> {
     ) -> Result<Result<Option<Interval>, String>, TuningError> {
         match measure(self.workshop, self.setting, baseline, one, allowed, self.observer) {
             Ok(comparison) => {
-                let suspicion = comparison.conduct.and_then(|conduct| conduct.suspicion);
+                let suspicion = comparison.conduct.as_ref().and_then(|conduct| conduct.suspicion);
+                // A check that only lacked power has widened the interval.
+                let suspicion = suspicion.filter(|_| comparison.doubt().is_none());
                 Ok(match suspicion {
                     Some(suspicion) => Err(format!("its times cannot be believed: {suspicion}")),
                     None => Ok(comparison.assessment.suite),

@@ -8,7 +8,9 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use thiserror::Error;
 
-use crate::protocol::Failure;
+use crate::limits::memory_limit;
+use crate::protocol::{Failure, FailureKind};
+use crate::timeouts::{FIRST_CALL_TIMEOUT, Timeouts};
 
 /// Why a worker gave no answer.
 #[derive(Debug, Error)]
@@ -35,7 +37,9 @@ pub enum WorkerError {
         stderr_tail: String,
     },
     /// No reply came in time; the worker was killed.
-    #[error("the worker gave no reply to `{call}` within {limit:?} and was killed{}", quoted(.stderr_tail))]
+    #[error(
+        "the worker gave no reply to `{call}` within {limit:?} and was killed{}{}", longer(.call), quoted(.stderr_tail)
+    )]
     Late {
         /// The call.
         call: &'static str,
@@ -81,6 +85,37 @@ impl WorkerError {
     pub fn is_death(&self) -> bool {
         !matches!(self, Self::Failed(_))
     }
+
+    /// Whether it says nothing about the kernel: the machine lacks memory, a file or a device, or a limit for first calls was too short.
+    pub fn is_of_the_machine(&self) -> bool {
+        match self {
+            Self::Start { .. } => true,
+            // It comes from outside: from the system when memory is short, or from a person.
+            Self::Died { status, .. } => is_killed(status),
+            Self::Late { call, .. } => Timeouts::is_first_call(call),
+            Self::Failed(failure) => failure.kind == FailureKind::Broken,
+            Self::Garbage { .. } | Self::OverLimit { .. } => false,
+        }
+    }
+}
+
+fn is_killed(status: &Option<ExitStatus>) -> bool {
+    status.and_then(|status| status.signal()) == Some(Signal::SIGKILL as i32)
+}
+
+/// What lengthens the limit of a first call.
+fn longer(call: &str) -> String {
+    let is_first_call = Timeouts::is_first_call(call);
+    let setting = || format!("; allow more for a first call by {FIRST_CALL_TIMEOUT} (seconds)");
+    is_first_call.then(setting).unwrap_or_default()
+}
+
+/// What is known of the memory that a killed worker shared.
+fn memory() -> String {
+    let limit = memory_limit().map_or(String::new(), |bytes| {
+        format!(": {} MiB are allowed here", bytes >> 20)
+    });
+    format!(", as the system does when memory is short{limit}")
 }
 
 fn describe_status(status: &Option<ExitStatus>) -> String {
@@ -91,6 +126,7 @@ fn describe_status(status: &Option<ExitStatus>) -> String {
         status.signal().and_then(|signal| Signal::try_from(signal).ok()),
         status.code(),
     ) {
+        (Some(Signal::SIGKILL), _) => format!("killed by SIGKILL{}", memory()),
         (Some(signal), _) => format!("killed by {signal}"),
         (None, Some(code)) => format!("exit code {code}"),
         (None, None) => status.to_string(),
@@ -102,5 +138,34 @@ pub(crate) fn quoted(stderr_tail: &str) -> String {
     match stderr_tail.trim() {
         "" => String::new(),
         words => format!("; the end of its standard error: {words}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kill_from_outside_and_a_first_call_that_takes_long_are_the_machines() {
+        let died = |signal| WorkerError::Died {
+            call: "prepare",
+            status: Some(ExitStatus::from_raw(signal)),
+            stderr_tail: String::new(),
+        };
+        assert!(died(Signal::SIGKILL as i32).is_of_the_machine());
+        assert!(
+            died(Signal::SIGKILL as i32)
+                .to_string()
+                .contains("memory is short")
+        );
+        assert!(!died(Signal::SIGSEGV as i32).is_of_the_machine());
+        let late = |call| WorkerError::Late {
+            call,
+            limit: Duration::from_secs(1),
+            stderr_tail: String::new(),
+        };
+        assert!(late("prepare").is_of_the_machine() && late("build").is_of_the_machine());
+        assert!(late("prepare").to_string().contains(FIRST_CALL_TIMEOUT));
+        assert!(!late("time").is_of_the_machine() && !late("time").to_string().contains(FIRST_CALL_TIMEOUT));
     }
 }

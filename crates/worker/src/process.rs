@@ -195,7 +195,7 @@ impl WorkerProcess {
         self.leader.pid().as_raw().unsigned_abs()
     }
 
-    /// Whether it can clock calls on the device alone. It does so unless [`clock_calls`](Self::clock_calls) says otherwise.
+    /// Whether it can clock calls on the device alone. It does so unless [`clock`](Self::clock) says otherwise.
     pub fn has_device_times(&self) -> bool {
         self.has_device_times
     }
@@ -205,9 +205,9 @@ impl WorkerProcess {
         self.tells_activity
     }
 
-    /// Lets the worker clock whole calls from now on, with what the host does.
-    pub fn clock_calls(&mut self) {
-        self.scope = Scope::Call;
+    /// Lets the worker clock calls from here to there from now on. On the device alone only if it can.
+    pub fn clock(&mut self, scope: Scope) {
+        self.scope = scope;
     }
 
     /// Lets the worker close the gate before each call for this many seconds, if the coordinator steps through its calls and they

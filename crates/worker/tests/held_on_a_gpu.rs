@@ -6,7 +6,7 @@ mod common;
 
 use common::workers_folder;
 use gauntlet_formats::{DataType, Tensor, TensorSpec};
-use gauntlet_worker::protocol::VERSION;
+use gauntlet_worker::protocol::{Scope, VERSION};
 use gauntlet_worker::{
     Call, Heat, Limits, Operand, Stepped, Timeouts, WorkerCommand, WorkerError, WorkerProcess,
 };
@@ -169,7 +169,7 @@ fn a_worker_that_can_clocks_the_device_until_it_is_to_clock_whole_calls() {
     if worker.is_held() {
         assert!(worker.has_device_times());
         assert_eq!(stepped(&mut worker, &[0]).unwrap().0, [11]);
-        worker.clock_calls();
+        worker.clock(Scope::Call);
         assert_eq!(stepped(&mut worker, &[1]).unwrap().0, [22]);
     }
 }
@@ -191,7 +191,7 @@ fn a_gate_that_is_closed_for_longer_is_taken_off_the_clock() {
     let longer = heated(&mut worker, &[0, 1], None).unwrap();
     assert_eq!((longer.host, longer.late), (2e-3, 0));
     assert!(longer.seen.iter().all(|seen| *seen < 0.0), "{:?}", longer.seen);
-    worker.clock_calls();
+    worker.clock(Scope::Call);
     let whole = heated(&mut worker, &[0], None).unwrap();
     assert_eq!((whole.host, whole.late), (0.0, 0));
     assert!(

@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import platform
+import resource
 import shutil
 import sys
 import tempfile
@@ -353,7 +354,9 @@ WORK = ("kernel", "copy", "fill")
 
 def private_streams():
     """The protocol's input and output on descriptors of their own. What a kernel prints goes to standard error."""
-    requests, replies = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, 64) for number in (0, 1))
+    # High numbers, so that a kernel's own files keep the low ones; fewer files may be allowed than that.
+    first = min(64, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+    requests, replies = (fcntl.fcntl(number, fcntl.F_DUPFD_CLOEXEC, first) for number in (0, 1))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.dup2(2, 1)

@@ -2,11 +2,12 @@
 
 use gauntlet_device::Device;
 use gauntlet_judge::{Thoroughness, Workshop};
-use gauntlet_worker::{Limits, Timeouts};
+use gauntlet_worker::Limits;
 
 use crate::arguments::{Calibrate, MeasuredExecutor};
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, version};
+use crate::environment::timeouts;
 use crate::error::{CliError, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::load::{Load, REMEDY, Watch};
@@ -24,7 +25,7 @@ pub fn calibrate(arguments: &Calibrate) -> Result<Exit, CliError> {
     let device = Device::host();
     let calibrations = Calibrations::of(&arguments.calibration);
     calibrations.check(&device)?;
-    let workshop = Workshop::new(cpu_worker(None)?, Timeouts::default(), Limits::default())?;
+    let workshop = Workshop::new(cpu_worker(None)?, timeouts()?, Limits::default())?;
     let thoroughness = Thoroughness {
         processes: if arguments.quick {
             QUICK_PROCESSES

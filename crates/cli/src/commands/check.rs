@@ -11,7 +11,6 @@ use gauntlet_parameters::{Parameters, did_you_mean, pairwise};
 use gauntlet_report::{Detail, Rendered};
 use gauntlet_task::{Case, Rules, Suite};
 use gauntlet_tournament::{Overrides, Tournament, TournamentReport, play};
-use gauntlet_worker::Timeouts;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -20,6 +19,7 @@ use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, environment, settings};
 use crate::commands::{native, suites};
 use crate::documents::{Document, Versioned};
+use crate::environment::timeouts;
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
@@ -150,7 +150,7 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError
         workers,
         schedules: &schedules,
         rules: Rules::default(),
-        timeouts: Timeouts::default(),
+        timeouts: timeouts()?,
     };
     let progress = Progress::new();
     Ok(sweep(&plan, &|message| progress.show(message))?)
@@ -189,7 +189,8 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
                         told.push(fault);
                         told.len() - 1
                     });
-                    format!("not right: [{}]", index + 1)
+                    let result = if fault.blocked { "blocked" } else { "not right" };
+                    format!("{result}: [{}]", index + 1)
                 }
             };
             rows.push(vec![
@@ -221,8 +222,8 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
             sink::message(format_args!("[{}] {of}{what}", index + 1))?;
         }
         sink::line(format_args!(
-            "{}: {} of {} comparisons right, {} builds refused, {} without a result",
-            report.suite, report.right, report.compared, report.refused, report.failed
+            "{}: {} of {} comparisons right, {} builds refused, {} without a result, {} blocked",
+            report.suite, report.right, report.compared, report.refused, report.failed, report.blocked
         ))?;
     }
     Ok(())
@@ -231,15 +232,15 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
 /// The standing of every baseline, pitch, fallback and suite.
 fn standings(checked: &Checked) -> Vec<(Standing, String)> {
     let suites = checked.suites.iter().map(|report| {
-        let standing = if report.is_sound() {
-            Standing::Met
-        } else {
-            Standing::Failed
+        let (standing, what) = match report {
+            sound if sound.is_sound() => (Standing::Met, "is computed rightly"),
+            blocked if blocked.is_blocked() => (
+                Standing::Undecided,
+                "is blocked: the machine kept it from being computed",
+            ),
+            _ => (Standing::Failed, "is not computed rightly"),
         };
-        (
-            standing,
-            format!("the suite {} is not computed rightly", report.suite),
-        )
+        (standing, format!("the suite {} {what}", report.suite))
     });
     let rounds = checked.tournaments.iter().flat_map(|report| &report.rounds);
     let rounds = rounds.flat_map(|round| {

@@ -11,11 +11,12 @@ use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_kernels_cuda::nvml::Monitor;
 use gauntlet_tournament::Tournament;
 use gauntlet_worker::protocol::Description;
-use gauntlet_worker::{Culprits, Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess, culprits};
+use gauntlet_worker::{Culprits, Limits, WorkerCommand, WorkerError, WorkerProcess, culprits};
 
 use crate::arguments::{Measured, MeasuredExecutor};
 use crate::commands::devices;
 use crate::commands::run::{cpu_worker, environment, worker};
+use crate::environment::timeouts;
 use crate::error::{CliError, say_line};
 
 /// The device to measure on, and its workers.
@@ -31,7 +32,8 @@ pub struct Place {
 impl Place {
     /// This machine's CPU, or the named GPU if it is present.
     pub fn of(measured: &Measured) -> Result<Self, CliError> {
-        let workshop = |command| Workshop::new(command, Timeouts::default(), Limits::default());
+        let timeouts = timeouts()?;
+        let workshop = |command| Workshop::new(command, timeouts, Limits::default());
         match (measured.executor(), measured.device.as_deref()) {
             (MeasuredExecutor::Cpu, None | Some("host")) => Ok(Self {
                 device: Device::host(),
@@ -73,7 +75,7 @@ impl Place {
             .unwrap_or_else(|| undescribed(&description));
         Ok(Self {
             device,
-            workshop: Workshop::new(live_worker()?, Timeouts::default(), Limits::default())?
+            workshop: Workshop::new(live_worker()?, timeouts()?, Limits::default())?
                 .with_instruments(Instruments::find())
                 .with_device_watch(watch(&description)),
             gpu: Some(description),
@@ -230,7 +232,7 @@ fn live_description() -> Result<Description, CliError> {
     let command = live_worker()?;
     let workers_folder =
         tempfile::tempdir().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
-    let (timeouts, limits) = (Timeouts::default(), Limits::default());
+    let (timeouts, limits) = (timeouts()?, Limits::default());
     match WorkerProcess::start_within(&command, workers_folder.path(), timeouts, limits) {
         Ok((_, description)) => Ok(description),
         Err(error) => {

@@ -9,11 +9,13 @@ use gauntlet_judge::{Sweep, SweepReport, sweep};
 use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_parameters::{Parameters, pairwise};
 use gauntlet_task::{Case, Rules, Scope, Sizes, Suite};
-use gauntlet_worker::{Timeouts, WorkerCommand};
+use gauntlet_worker::WorkerCommand;
+use gauntlet_worker::protocol::CaseRequest;
 
 use crate::arguments::Check;
 use crate::commands::run::this_program;
 use crate::commands::{contest, cuda, devices, suites};
+use crate::environment::timeouts;
 use crate::error::{CliError, say_line};
 use crate::kernel_text;
 use crate::progress::Progress;
@@ -246,11 +248,11 @@ fn swept(
         workers: vec![(label.to_owned(), command)],
         schedules,
         rules: Rules::default(),
-        timeouts: Timeouts::default(),
+        timeouts: timeouts()?,
     };
     let progress = Progress::new();
     let report = sweep(&plan, &|message| progress.show(message))?;
-    if report.compared + report.refused + report.failed == 0 {
+    if report.compared + report.refused + report.failed + report.blocked == 0 {
         return Err(CliError::bad_input(
             format!(
                 "no case of {} is allowed by the kernel's restrictions",

@@ -7,11 +7,12 @@ use gauntlet_judge::ledger::{Ledger, RunId, RunStart};
 use gauntlet_judge::{ExecutorKind, Journal, Workers};
 use gauntlet_report::Detail;
 use gauntlet_tournament::{Overrides, Settings, Tournament, play};
-use gauntlet_worker::{Limits, Program, Timeouts, WorkerCommand};
+use gauntlet_worker::{Limits, Program, WorkerCommand};
 
 use crate::arguments::{MeasuredExecutor, Run};
 use crate::calibrations::Calibrations;
 use crate::commands::cuda;
+use crate::environment::timeouts;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -87,7 +88,7 @@ pub fn settings(tournament: &Tournament, measure: bool) -> Result<Settings, CliE
             cpu: cpu_worker(None)?,
             cuda: gpus.workers,
         },
-        timeouts: Timeouts::default(),
+        timeouts: timeouts()?,
         limits: Limits::default(),
         measure,
         version: version(),

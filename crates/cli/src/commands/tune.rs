@@ -9,8 +9,8 @@ use gauntlet_parameters::Parameters;
 use gauntlet_simulate::{Accuracy, on_record};
 use gauntlet_task::Sizes;
 use gauntlet_tuning::{KernelSpace, TunedCase, Tuning, table, tune as tune_suite};
+use gauntlet_worker::Limits;
 use gauntlet_worker::protocol::Description;
-use gauntlet_worker::{Limits, Timeouts};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,6 +23,7 @@ use crate::commands::devices;
 use crate::commands::native;
 use crate::commands::run::version;
 use crate::documents::{Document, Versioned};
+use crate::environment::timeouts;
 use crate::error::{CliError, say, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
@@ -76,7 +77,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     let (device, mut workshop, gpu) = place(arguments)?;
     if let Some((subject, _)) = &kernel {
         let command = native::worker("nvrtc", &subject.file, &subject.kernel, &[])?;
-        workshop = Some(Workshop::new(command, Timeouts::default(), Limits::default())?);
+        workshop = Some(Workshop::new(command, timeouts()?, Limits::default())?);
     }
     let points = |sizes: &Sizes| {
         kernel

@@ -7,6 +7,7 @@ mod commands;
 mod common;
 mod compiled;
 mod cuda;
+mod environment;
 mod exit_codes;
 mod explain;
 mod explain_times;

@@ -9,12 +9,13 @@ mod heating;
 mod lone;
 mod unaccounted;
 mod waiting;
+mod whole;
 
 use std::collections::BTreeSet;
 
 use gauntlet_stats::{
-    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Origin, Resampling, Sample, median,
-    surely_over,
+    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Origin, Resampling, Sample, least_mean,
+    median,
 };
 
 use super::device::Readings;
@@ -112,11 +113,24 @@ impl Conduct {
             .filter(|_| !is_slower)
             .or_else(|| conduct.suspect(memory.map(|excess| excess.surely)))
             .or_else(|| heating::rests(cases))
+            .or_else(|| conduct.contradicted(assessment, criteria))
+            .or_else(|| whole::contradicted(cases, assessment.decision))
             .or_else(|| conduct.unconfirmed(cases, assessment, criteria))
             .or_else(|| conduct.unchecked(cases, assessment, criteria))
             .or_else(|| conduct.unfamiliar(assessment))
             .or_else(|| outweighed(&charge::with_all_work(cases), assessment));
         Ok(conduct)
+    }
+
+    /// What is left of an assessment where a check had no power for its gain: an interval that reaches down to what is sure, and no
+    /// decision.
+    pub fn widened(&self, mut assessment: Assessment) -> Assessment {
+        let least = self.suspicion.and_then(|suspicion| suspicion.least_gain());
+        if let Some((least, suite)) = least.zip(assessment.suite.as_mut()) {
+            suite.lower = suite.lower.min(least);
+            assessment.decision = Decision::Inconclusive;
+        }
+        assessment
     }
 
     /// Whether the machine was too busy to tell a real gain from one that is only reported: reports could omit enough
@@ -145,39 +159,46 @@ impl Conduct {
         })
     }
 
-    /// Whether the coordinator's clock fails to confirm the reported gain: its estimate must reach the same threshold,
-    /// and its lower bound must be above zero.
-    ///
-    /// On a GPU its times scatter by microseconds, which is a large part of a short call. A gain that they neither confirm
-    /// nor contradict is no accusation there. It is believed if the kernels have no code where calls are clocked.
+    /// Whether the coordinator's clock contradicts the reported gain: it does not confirm it, and its whole interval is below that of the
+    /// reports.
+    fn contradicted(&self, assessment: &Assessment, criteria: &Criteria) -> Option<Suspicion> {
+        let own = assessment.suite.as_ref()?;
+        let seen = self.without_confirmation(assessment, criteria)?;
+        (seen.upper < own.lower).then(|| Suspicion::Unconfirmed {
+            own: own.estimate.exp(),
+            seen: seen.estimate.exp(),
+        })
+    }
+
+    /// Whether the coordinator's clock neither confirms the reported gain nor contradicts it. Its times scatter: on a busy machine by many
+    /// percent, and behind the gates of a GPU by microseconds, which is a large part of a short call. It is no accusation. The
+    /// gain is believed if the kernels have no code where calls are clocked.
     fn unconfirmed(
         &self,
         cases: &[Vec<CaseConduct>],
         assessment: &Assessment,
         criteria: &Criteria,
     ) -> Option<Suspicion> {
-        let least = match assessment.decision {
-            Decision::Adopt => criteria.log_target(),
-            Decision::Marginal => 0.0,
-            Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
-        };
-        let (own, seen) = (assessment.suite.as_ref()?, self.by_coordinator.as_ref()?);
-        if seen.estimate >= least && seen.lower > 0.0 {
-            return None;
-        }
-        let are_on_gpu = cases.iter().flatten().all(|one| one.on_gpu);
-        if !are_on_gpu || seen.upper < own.lower {
-            return Some(Suspicion::Unconfirmed {
-                own: own.estimate.exp(),
-                seen: seen.estimate.exp(),
-            });
-        }
-        (!are_device_only(cases)).then(|| Suspicion::Unresolved {
+        let own = assessment.suite.as_ref().filter(|_| !are_device_only(cases))?;
+        let seen = self.without_confirmation(assessment, criteria)?;
+        Some(Suspicion::Unresolved {
             own: own.estimate.exp(),
             lower: seen.lower.exp(),
             upper: seen.upper.exp(),
             pairs: pairs_to_tell(own.estimate, seen, cases),
         })
+    }
+
+    /// The speed-up by the coordinator's clock, if it fails to confirm a reported gain: its estimate must reach the same threshold, and its
+    /// lower bound must be above zero.
+    fn without_confirmation(&self, assessment: &Assessment, criteria: &Criteria) -> Option<&Interval> {
+        let least = match assessment.decision {
+            Decision::Adopt => criteria.log_target(),
+            Decision::Marginal => 0.0,
+            Decision::ValidNegative | Decision::Regression | Decision::Inconclusive => return None,
+        };
+        let seen = self.by_coordinator.as_ref()?;
+        (seen.estimate < least || seen.lower <= 0.0).then_some(seen)
     }
 
     /// Whether a gain may be owed to memory: calls on known values are estimated to be faster than those on new ones by half
@@ -218,18 +239,18 @@ fn are_device_only(cases: &[Vec<CaseConduct>]) -> bool {
 }
 
 /// Whether a gain might be work that was moved out of the timed calls: it must surely remain when all excess work is
-/// counted, even what scatter could explain.
+/// counted, even what scatter could explain. What such work could feign is all that is not sure to remain.
 fn outweighed(remaining: &[f64], assessment: &Assessment) -> Option<Suspicion> {
     let gains = matches!(assessment.decision, Decision::Adopt | Decision::Marginal);
     let own = assessment.suite.as_ref()?.estimate;
     let measured = remaining.len() > 1 && remaining.iter().all(|one| one.is_finite());
-    if !gains || !measured || surely_over(remaining, 0.0, CONFIDENCE_OF_MEMORY) {
+    if !gains || !measured {
         return None;
     }
-    let mean = remaining.iter().sum::<f64>() / remaining.len() as f64;
+    let least = least_mean(remaining, CONFIDENCE_OF_MEMORY).filter(|least| *least <= 0.0)?;
     Some(Suspicion::Unchecked {
         own: own.exp(),
-        hidden: (own - mean).max(own).exp(),
+        hidden: (own - least).exp(),
     })
 }
 

@@ -62,6 +62,8 @@ pub struct Pair<'a> {
     hosted: bool,
     /// Whether neither kernel has code in the process that clocks it.
     device_only: bool,
+    /// Whether some calls are clocked as a whole too: the candidate has code in the process that clocks calls on the device alone.
+    takes_whole_calls: bool,
     /// The least seconds of load before each slot; none where calls are isolated.
     load: Option<f64>,
     /// From where to where calls are clocked; none on a CPU.
@@ -87,6 +89,7 @@ impl<'a> Pair<'a> {
         let mut spent = Spent::default();
         let hosted = baseline.is_hosted() && candidate.is_hosted();
         let device_only = baseline.device_only && candidate.device_only;
+        let has_host = !candidate.device_only;
         let (baseline, candidate) = clocked(&mut spent.workers, || {
             side_by_side(
                 || Side::start(workshop, Arm::Baseline, baseline),
@@ -107,8 +110,8 @@ impl<'a> Pair<'a> {
             [&baseline, &candidate].map(Side::has_device_times),
         );
         if scope == Scope::Call {
-            baseline.clock_calls();
-            candidate.clock_calls();
+            baseline.clock(scope);
+            candidate.clock(scope);
         }
         Ok(Self {
             workshop,
@@ -116,6 +119,7 @@ impl<'a> Pair<'a> {
             process,
             hosted,
             device_only,
+            takes_whole_calls: on_gpu(workshop) && scope == Scope::Device && has_host,
             load: measurement.load(),
             scope: on_gpu(workshop).then_some(scope),
             baseline,
@@ -196,6 +200,10 @@ impl<'a> Pair<'a> {
                 // A call on known values is nothing that a worker could tell from one on new values.
                 let (_, alone) = self.lone(&plan, &mut deck, 0, &numbers, &mut checker)?;
                 conduct.note_alone(&alone);
+                if self.takes_whole_calls {
+                    let slots = self.whole_calls(&plan, &deck, &numbers, &mut checker)?;
+                    conduct.note_whole_calls(&slots);
+                }
             }
             self.spent.measuring += begun.elapsed().as_secs_f64();
         }

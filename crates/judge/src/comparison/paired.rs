@@ -211,7 +211,7 @@ impl<'a> PairedComparison<'a> {
             cases: self.cases.iter().map(CaseSoFar::times).collect(),
             ended_early: self.ended_early(),
             spent: Some(self.spent_on),
-            assessment: self.assessment.clone(),
+            assessment: conduct.widened(self.assessment.clone()),
             regime: Some(self.setting.measurement.regime),
             scope: self.scope,
             looks: self.looks.clone(),
@@ -225,8 +225,8 @@ impl<'a> PairedComparison<'a> {
     }
 
     fn ended_early(&self) -> Option<String> {
-        let undecided = self.assessment.decision == Decision::Inconclusive && self.suspicion.is_none();
-        if !undecided {
+        let doubt = self.suspicion.map(|suspicion| suspicion.least_gain().is_some());
+        if !doubt.unwrap_or(self.assessment.decision == Decision::Inconclusive) {
             return None;
         }
         let pairs = self.pairs;

@@ -81,6 +81,25 @@ impl Deck {
         self.request(vec![set + self.sets * rng.random_range(0..of_set)])
     }
 
+    /// A request on copies of sets that calls have used, in random order. It leaves the deck as it is.
+    pub fn known(&self, calls: usize, rng: &mut impl Rng) -> TimedRequest {
+        let of = |wanted: &dyn Fn(usize) -> bool| -> Vec<usize> {
+            (0..self.copies).filter(|copy| wanted(copy % self.sets)).collect()
+        };
+        let mut known = of(&|set| set != 0 && self.used[set]);
+        if known.is_empty() {
+            known = of(&|set| self.used[set]);
+        }
+        let drawn = (0..calls).filter_map(|_| known.get(rng.random_range(0..known.len().max(1))));
+        TimedRequest {
+            copies: drawn.copied().collect(),
+            fresh: Vec::new(),
+            checks: Vec::new(),
+            is_slot: false,
+            heat: Vec::new(),
+        }
+    }
+
     fn request(&mut self, copies: Vec<usize>) -> TimedRequest {
         let mut fresh = Vec::new();
         for (call, copy) in copies.iter().enumerate() {
@@ -169,6 +188,19 @@ mod tests {
             (0..99).map(|_| deck.lone(0, &mut rng).copies[0]).collect();
         assert_eq!(copies.into_iter().collect::<Vec<_>>(), [0, 3, 6]);
         assert_eq!(deck.lone(1, &mut rng).fresh, [0; 0]);
+    }
+
+    #[test]
+    fn a_request_on_known_values_takes_none_that_are_new() {
+        let mut rng = ChaCha8Rng::seed_from_u64(4);
+        let mut deck = Deck::new(6, 3, &[0]);
+        let sets = |deck: &Deck, rng: &mut ChaCha8Rng| -> std::collections::BTreeSet<usize> {
+            deck.known(50, rng).copies.iter().map(|copy| copy % 3).collect()
+        };
+        assert_eq!(sets(&deck, &mut rng), [0].into());
+        deck.lone(2, &mut rng);
+        assert_eq!(sets(&deck, &mut rng), [2].into());
+        assert_eq!(deck.deal(4, &mut rng).fresh.len(), 1, "set 1 is still new");
     }
 
     #[test]

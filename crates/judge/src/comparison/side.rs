@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use gauntlet_stats::Arm;
 use gauntlet_task::Output;
-use gauntlet_worker::protocol::{Failure, FailureKind};
+use gauntlet_worker::protocol::{Failure, FailureKind, Scope};
 use gauntlet_worker::{Call, Heat, WorkerError, WorkerProcess};
 
 use super::placement::PlacementWatch;
@@ -212,9 +212,9 @@ impl Side {
         self.worker.tells_activity()
     }
 
-    /// Lets its host clock whole calls.
-    pub fn clock_calls(&mut self) {
-        self.worker.clock_calls();
+    /// Lets its host clock calls from here to there from now on.
+    pub fn clock(&mut self, scope: Scope) {
+        self.worker.clock(scope);
     }
 
     /// Lets its host close the gate before each call for this many seconds.

@@ -65,6 +65,12 @@ impl Comparison {
         }
     }
 
+    /// Why no check had enough power for a gain, if that is what widened the interval.
+    pub fn doubt(&self) -> Option<Suspicion> {
+        let suspicion = self.conduct.as_ref()?.suspicion?;
+        suspicion.least_gain().map(|_| suspicion)
+    }
+
     /// Why the times could not be believed at the last look. Before the first look there are too few pairs to tell.
     pub fn suspicion_at_last_look(&self) -> Option<Suspicion> {
         self.conduct
@@ -118,6 +124,9 @@ impl Comparison {
         }
         for charge in self.charged() {
             sentence.push_str(&format!("; {charge}"));
+        }
+        if let Some(doubt) = self.doubt() {
+            sentence.push_str(&format!("; {doubt}"));
         }
         if let Some(declared) = &self.declared {
             sentence.push_str(&format!("; bounds declared, not measured: {declared}"));

@@ -15,7 +15,7 @@ pub enum Suspicion {
         /// By this factor.
         factor: f64,
     },
-    /// The coordinator's clock does not confirm the speed-up.
+    /// The coordinator's clock contradicts the speed-up.
     Unconfirmed {
         /// The speed-up by the workers' reports.
         own: f64,
@@ -33,6 +33,16 @@ pub enum Suspicion {
         upper: f64,
         /// How many pairs of processes would about tell, if they scatter as before.
         pairs: usize,
+    },
+    /// Most of the time that a call takes less on the device, it does not take less from the call of the function until its
+    /// results are there: no accusation, since a slower host can be the reason, and no verdict.
+    NotInCalls {
+        /// By how much less time a call takes on the device, as a share of the baseline's time there.
+        own: f64,
+        /// The bounds of what a whole call takes less, as a share of the same time.
+        lower: f64,
+        /// See `lower`.
+        upper: f64,
     },
     /// The coordinator's clock scattered too much to check the candidate's favourable reports: no accusation, and no verdict.
     Unchecked {
@@ -83,21 +93,36 @@ pub enum Suspicion {
 impl Suspicion {
     /// Whether too few pairs can be the reason: the coordinator's clock does not yet confirm, or cannot yet check, the reports.
     pub fn may_pass(&self) -> bool {
-        matches!(
-            self,
-            Self::Unconfirmed { .. }
-                | Self::Unresolved { .. }
-                | Self::Unchecked { .. }
-                | Self::Unfamiliar { .. }
-        )
+        matches!(self, Self::Unconfirmed { .. } | Self::NotInCalls { .. }) || self.least_gain().is_some()
     }
 
     /// Whether this accuses a side, rather than stating that the times cannot be checked.
     pub fn accuses(&self) -> bool {
-        !matches!(
-            self,
-            Self::Unresolved { .. } | Self::Unchecked { .. } | Self::Unfamiliar { .. } | Self::Idle { .. }
-        )
+        self.least_gain().is_none() && !matches!(self, Self::NotInCalls { .. } | Self::Idle { .. })
+    }
+
+    /// The log speed-up that is left when all is taken off that a check without enough power could not exclude; none if the check
+    /// found something. The times then stay what they are, and the interval reaches down to this.
+    pub fn least_gain(&self) -> Option<f64> {
+        match *self {
+            Self::Unresolved { lower, .. } => Some(lower.ln()),
+            Self::Unchecked { own, hidden } => Some((own / hidden).ln()),
+            Self::Unfamiliar { own, memory } => {
+                Some(memory.map_or(0.0, |memory| (own / memory).ln().min(0.0)))
+            }
+            _ => None,
+        }
+    }
+
+    /// What can be done about time that is left out of reports. Only the author of a worker program clocks calls; a kernel that Gauntlet
+    /// calls (`is_hosted`) can only be at work after it returned.
+    pub fn advice(&self, is_hosted: bool) -> Option<&'static str> {
+        let is_left_out = matches!(self, Self::OwnClock { .. } | Self::Unconfirmed { .. });
+        is_left_out.then_some(if is_hosted {
+            "let all work of a call end before it returns"
+        } else {
+            "report each call from before its first instruction to after its last"
+        })
     }
 }
 
@@ -106,14 +131,12 @@ impl fmt::Display for Suspicion {
         match self {
             Self::OwnClock { factor } => write!(
                 formatter,
-                "the workers' own reports make the candidate {:.1} % faster than the coordinator's clock saw; \
-                 report each call from before its first instruction to after its last",
+                "the workers' own reports make the candidate {:.1} % faster than the coordinator's clock saw",
                 (factor - 1.0) * 100.0
             ),
             Self::Unconfirmed { own, seen } => write!(
                 formatter,
-                "the workers report a speed-up of {}, the coordinator's clock saw {}; report each call from \
-                 before its first instruction to after its last",
+                "the workers report a speed-up of {}, which the coordinator's clock contradicts: it saw {}",
                 percent(own - 1.0),
                 percent(seen - 1.0)
             ),
@@ -124,17 +147,26 @@ impl fmt::Display for Suspicion {
                 pairs,
             } => write!(
                 formatter,
-                "the coordinator's clock does not confirm the reported speed-up of {} yet: its interval is {} to {}, because the \
-                 overhead around a call differs between processes. This is no accusation. About {pairs} pairs would tell: measure \
-                 longer, with --budget, or time larger cases",
+                "the coordinator's clock does not confirm the reported speed-up of {} yet: its interval is {} to {}, because what \
+                 lies around a call differs between processes, as it does on a busy machine. This is no accusation. About {pairs} \
+                 pairs would tell: measure longer, with --budget, when less else runs here, or time larger cases",
                 percent(own - 1.0),
                 percent(lower - 1.0),
                 percent(upper - 1.0)
             ),
+            Self::NotInCalls { own, lower, upper } => write!(
+                formatter,
+                "a call takes {} less time on the device, and whole calls do not show it: by the coordinator's clock they take \
+                 {} to {} of that time less. What a host computes before the device may begin is not in the device's time. This is \
+                 no accusation, since a host may also launch more slowly; compare whole calls, with --scope call, or time larger cases",
+                share(*own),
+                share(*lower),
+                share(*upper)
+            ),
             Self::Unchecked { own, hidden } => write!(
                 formatter,
-                "the reported times cannot be checked closely enough here, which is no accusation: the workers report a \
-                 speed-up of {}, and time left out of reports, or work outside of timed calls, could feign {} unnoticed; \
+                "the reported times cannot be checked closely enough on this busy machine, which is no accusation: the workers report \
+                 a speed-up of {}, and time left out of reports, or work outside of timed calls, could feign {} unnoticed; \
                  measure again when less else runs here (`gauntlet doctor` names the load), longer, with --budget, or larger cases",
                 percent(own - 1.0),
                 percent(hidden - 1.0)
@@ -155,19 +187,20 @@ impl fmt::Display for Suspicion {
             }
             Self::Unfamiliar { own, memory } => {
                 let told = memory.map_or("have not been measured yet".to_owned(), |memory| {
-                    format!("may take {:.1} % longer", 100.0 * (memory - 1.0))
+                    let longer = 100.0 * (memory - 1.0);
+                    format!("take {longer:.1} % longer by an estimate that scatters too much to tell, as on a busy machine")
                 });
                 write!(
                     formatter,
                     "the candidate's gain of {} may come from results that it remembers, which is no accusation: its \
-                     calls on new values {told}, and too few were measured; measure longer, with --budget",
+                     calls on new values {told}; measure longer, with --budget, or when less else runs here",
                     percent(own - 1.0)
                 )
             }
             Self::Idle { candidate, share } => write!(
                 formatter,
                 "the {} keeps {:.0} % of a processor busy while nothing is asked of it and the other side is timed: this \
-                 disturbs the other side; let threads end or sleep before answering",
+                 disturbs the other side; let threads end or sleep before a call returns",
                 if *candidate { "candidate" } else { "baseline" },
                 share * 100.0
             ),
@@ -190,4 +223,9 @@ impl fmt::Display for Suspicion {
             ),
         }
     }
+}
+
+/// A share of a time, which may be negative.
+fn share(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
 }

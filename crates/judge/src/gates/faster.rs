@@ -4,7 +4,7 @@ use gauntlet_simulate::{Cached, repeated_limit_of_sizes};
 
 use super::{Answer, Examination, Found, Gate, NOT_HERE};
 use crate::comparison::{compare_predicted, compare_recorded};
-use crate::evidence::{Comparison, Evidence, Outcome, Setting, Verdict};
+use crate::evidence::{Candidate, Comparison, Evidence, Outcome, Setting, Verdict};
 use crate::runner::{ExaminationFailure, Executor, last_level_cache};
 
 /// Gives the verdict on a candidate that passed all other gates.
@@ -50,7 +50,9 @@ impl Gate for Faster {
                 }
             }
         };
-        if let Some(reason) = impossible(examination, &comparison).or_else(|| disbelieved(&comparison)) {
+        if let Some(reason) =
+            impossible(examination, &comparison).or_else(|| disbelieved(examination.candidate, &comparison))
+        {
             return Ok(Found::stop(
                 Verdict::Blocked,
                 reason,
@@ -123,10 +125,15 @@ fn tests_nothing(setting: &Setting) -> Option<String> {
     ))
 }
 
-/// Times that cannot be believed decide nothing.
-fn disbelieved(comparison: &Comparison) -> Option<String> {
+/// Times that cannot be believed decide nothing. A check without power has widened the interval and voids nothing.
+fn disbelieved(candidate: &Candidate, comparison: &Comparison) -> Option<String> {
     let suspicion = comparison.conduct.as_ref()?.suspicion?;
-    Some(format!("void: {suspicion}"))
+    let advice = suspicion.advice(candidate.is_hosted());
+    let advice = advice.map_or(String::new(), |advice| format!("; {advice}"));
+    suspicion
+        .least_gain()
+        .is_none()
+        .then(|| format!("void: {suspicion}{advice}"))
 }
 
 #[cfg(test)]
@@ -140,7 +147,7 @@ mod tests {
     use gauntlet_task::Suite;
 
     use super::*;
-    use crate::evidence::{Candidate, CaseTimes, Measurement};
+use crate::evidence::{CaseTimes, Conduct, Measurement, Suspicion};
     use crate::observer::Blind;
 
     /// A problem with few tokens: it is memory-bound, and all of it fits the cache of an H200.
@@ -154,6 +161,30 @@ mod tests {
         suite
     }
 
+    /// A comparison in which the candidate took these seconds.
+    fn comparison_with(seconds: f64) -> Comparison {
+        let name = &suite().benchmark[0].name;
+        Comparison {
+            cases: vec![CaseTimes {
+                case: name.clone(),
+                baseline: 1.0,
+                candidate: seconds,
+                blocks: Vec::new(),
+            }],
+            ended_early: None,
+            spent: None,
+            assessment: without_interval(std::slice::from_ref(name), &Criteria::default()),
+            regime: None,
+            scope: None,
+            looks: Vec::new(),
+            seed: 0,
+            conduct: None,
+            declared: None,
+            design: None,
+            predicted: None,
+        }
+    }
+
     /// The objection to a time of it.
     fn said(seconds: f64, warm: bool) -> Option<String> {
         let suite = suite();
@@ -164,25 +195,7 @@ mod tests {
         let device = Device::builtin("h200").unwrap();
         let setting = Setting::new(device, &suite, measurement, Criteria::default());
         let candidate = Candidate::new("candidate", Parameters::new());
-        let comparison = Comparison {
-            cases: vec![CaseTimes {
-                case: suite.benchmark[0].name.clone(),
-                baseline: 1.0,
-                candidate: seconds,
-                blocks: Vec::new(),
-            }],
-            ended_early: None,
-            spent: None,
-            assessment: without_interval(&[suite.benchmark[0].name.clone()], &Criteria::default()),
-            regime: None,
-            scope: None,
-            looks: Vec::new(),
-            seed: 0,
-            conduct: None,
-            declared: None,
-            design: None,
-            predicted: None,
-        };
+        let comparison = comparison_with(seconds);
         let examination = Examination {
             setting: &setting,
             candidate: &candidate,
@@ -195,6 +208,57 @@ mod tests {
             comparison: None,
         };
         impossible(&examination, &comparison)
+    }
+
+    /// What the gate says of a comparison with this suspicion, of a kernel that this program calls or of a worker program.
+    fn disbelief(suspicion: Suspicion, is_hosted: bool) -> Option<String> {
+        let mut candidate = Candidate::new("candidate", Parameters::new());
+        candidate.command = (!is_hosted).then(|| vec!["worker".into()]);
+        let mut comparison = comparison_with(1.0);
+        let conduct: Conduct = serde_json::from_str("{}").unwrap();
+        comparison.conduct = Some(Conduct {
+            suspicion: Some(suspicion),
+            ..conduct
+        });
+        disbelieved(&candidate, &comparison)
+    }
+
+    #[test]
+    fn advice_is_given_to_those_who_can_follow_it() {
+        for lie in [
+            Suspicion::OwnClock { factor: 1.2 },
+            Suspicion::Unconfirmed { own: 1.3, seen: 1.0 },
+        ] {
+            assert!(disbelief(lie, false).unwrap().contains("report each call"));
+            let told = disbelief(lie, true).unwrap();
+            assert!(
+                !told.contains("report each call") && told.contains("before it returns"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_check_without_power_voids_nothing() {
+        for doubt in [
+            Suspicion::Unchecked {
+                own: 1.1,
+                hidden: 1.2,
+            },
+            Suspicion::Unfamiliar {
+                own: 1.1,
+                memory: None,
+            },
+            Suspicion::Unresolved {
+                own: 1.1,
+                lower: 0.9,
+                upper: 1.5,
+                pairs: 40,
+            },
+        ] {
+            assert_eq!(disbelief(doubt, true), None);
+            assert!(doubt.may_pass() && doubt.least_gain().unwrap() <= 0.0, "{doubt}");
+        }
     }
 
     #[test]

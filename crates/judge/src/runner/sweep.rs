@@ -41,6 +41,8 @@ pub struct SweepReport {
     pub right: usize,
     /// Builds that the worker refused.
     pub refused: usize,
+    /// Schedules without a comparison because of the machine: it lacked memory, a file or a device, or a first call took too long.
+    pub blocked: usize,
     /// Schedules without a comparison for any other reason: the worker died, or gave no result.
     pub failed: usize,
     /// The largest normalised root-mean-square error.
@@ -80,12 +82,23 @@ pub struct Fault {
     pub what: String,
     /// The seed of its inputs.
     pub seed: Option<u64>,
+    /// Whether the machine is at fault, and not the schedule.
+    pub blocked: bool,
 }
 
 impl SweepReport {
     /// Whether at least one result was compared, and nothing was wrong, refused or left without a result.
     pub fn is_sound(&self) -> bool {
-        self.compared > 0 && self.right == self.compared && self.refused == 0 && self.failed == 0
+        self.compared > 0 && self.is_unspoilt() && self.blocked == 0
+    }
+
+    /// Whether the machine kept some from being compared, and nothing was wrong, refused or failed.
+    pub fn is_blocked(&self) -> bool {
+        self.blocked > 0 && self.is_unspoilt()
+    }
+
+    fn is_unspoilt(&self) -> bool {
+        self.right == self.compared && self.refused == 0 && self.failed == 0
     }
 }
 
@@ -147,6 +160,7 @@ fn examine(
             schedule: prepared.case.sizes.task().parameters().describe(schedule),
             what,
             seed,
+            blocked: false,
         };
         match try_schedule(workshop, &mut worker, prepared, schedule, rules) {
             Ok(compared) => {
@@ -169,12 +183,19 @@ fn examine(
             Err(ExaminationFailure::Candidate(error) | ExaminationFailure::Baseline(error)) => {
                 let refused =
                     matches!(&error, WorkerError::Failed(failure) if failure.kind == FailureKind::Refused);
-                report.refused += usize::from(refused);
-                report.failed += usize::from(!refused);
+                let count = match refused {
+                    true => &mut report.refused,
+                    false if error.is_of_the_machine() => &mut report.blocked,
+                    false => &mut report.failed,
+                };
+                *count += 1;
                 if error.is_death() {
                     worker = None;
                 }
-                point.faults.push(fault(error.to_string(), None));
+                point.faults.push(Fault {
+                    blocked: error.is_of_the_machine(),
+                    ..fault(error.to_string(), None)
+                });
             }
         }
     }
@@ -235,5 +256,9 @@ mod tests {
             assert!(!report.is_sound(), "{report:?}");
         }
         assert!(!SweepReport::default().is_sound(), "nothing was compared");
+        let blocked = SweepReport { blocked: 1, ..sound };
+        assert!(blocked.is_blocked() && !blocked.is_sound());
+        let wrong = SweepReport { right: 2, ..blocked };
+        assert!(!wrong.is_blocked() && !wrong.is_sound());
     }
 }

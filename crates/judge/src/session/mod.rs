@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use gauntlet_worker::WorkerError;
-use gauntlet_worker::protocol::FailureKind;
 
 use crate::evidence::{Comparison, Evidence, Finding, JudgeError, Outcome, Verdict};
 use crate::gates::{
@@ -117,21 +116,10 @@ pub fn conclude(findings: &[Finding]) -> (Verdict, String) {
 }
 
 fn found_in_failure(gate: &dyn Gate, error: &WorkerError) -> Found {
-    let verdict = match error {
-        // A SIGKILL comes from outside: from the out-of-memory killer or a person.
-        WorkerError::Died { status, .. } if killed(status.as_ref()) => Verdict::Blocked,
-        WorkerError::Start { .. } => Verdict::Blocked,
-        // A lack of memory or of a device says nothing about the candidate.
-        WorkerError::Failed(failure) if failure.kind == FailureKind::Broken => Verdict::Blocked,
-        _ => gate.on_worker_failure(),
+    let verdict = if error.is_of_the_machine() {
+        Verdict::Blocked
+    } else {
+        gate.on_worker_failure()
     };
     Found::stop(verdict, error.to_string(), Evidence::Reason)
 }
-
-fn killed(status: Option<&std::process::ExitStatus>) -> bool {
-    use std::os::unix::process::ExitStatusExt;
-    status.and_then(ExitStatusExt::signal) == Some(SIGKILL)
-}
-
-/// SIGKILL, which has the same number on every Unix.
-const SIGKILL: i32 = 9;

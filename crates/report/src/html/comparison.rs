@@ -1,5 +1,6 @@
 //! One comparison as a page.
 
+use gauntlet_judge::Comparison;
 use maud::html;
 
 use super::round::{case_by_case, gates, samples};
@@ -24,7 +25,8 @@ pub fn comparison_html(report: &ComparisonReport) -> String {
             }
             p.quiet { (criteria_line(&report.criteria)) }
             @for note in &report.notes { p.notice { (note) } }
-            @if let Some(comparison) = &report.comparison { (case_by_case(comparison, &report.criteria)) }
+            @if let Some(doubt) = report.comparison.as_ref().and_then(Comparison::doubt) { p.notice { (doubt.to_string()) } }
+            @if let Some(comparison) = &report.comparison { (case_by_case(comparison, report.verdict, &report.criteria)) }
             (gates(&report.findings))
             @if let Some(comparison) = &report.comparison { (samples(comparison)) }
         }

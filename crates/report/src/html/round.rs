@@ -1,7 +1,7 @@
 //! A round: scores, baseline, verdicts, intervals, and everything else behind a fold.
 
-use gauntlet_judge::{Comparison, Finding, Outcome};
-use gauntlet_stats::{Criteria, decide, median, percent};
+use gauntlet_judge::{Comparison, Finding, Outcome, Verdict};
+use gauntlet_stats::{Criteria, median, percent};
 use gauntlet_tournament::panel::Ranking;
 use gauntlet_tournament::{BaselineReport, Judged, RoundReport};
 use maud::{Markup, html};
@@ -134,7 +134,9 @@ fn candidate(judged: &Judged, criteria: &Criteria) -> Markup {
                 p class=(if outcome.contradicted { "refuted" } else { "quiet" }) { (peer(outcome)) }
             }
             (gates(&judged.findings))
-            @if let Some(comparison) = judged.comparison() { (case_by_case(comparison, criteria)) }
+            @if let Some(comparison) = judged.comparison() {
+                (case_by_case(comparison, judged.verdict, criteria))
+            }
         }
     }
 }
@@ -177,9 +179,9 @@ pub fn gates(findings: &[Finding]) -> Markup {
 }
 
 /// The cases with their times and intervals.
-pub fn case_by_case(comparison: &Comparison, criteria: &Criteria) -> Markup {
+pub fn case_by_case(comparison: &Comparison, verdict: Verdict, criteria: &Criteria) -> Markup {
     let lines = cases(comparison);
-    let tone = |interval| Tone::from(gauntlet_judge::Verdict::from(decide(Some(interval), criteria)));
+    let tone = |interval| Tone::of_interval(interval, comparison, verdict, criteria);
     let named = lines.iter().filter_map(|line| Some((line.name, line.interval?)));
     let suite = comparison
         .assessment

@@ -137,6 +137,29 @@ fn void_times_have_no_verdict_by_their_figures() {
     assert!(last.ends_with(&format!("blocked: {reason}")), "{text}");
 }
 
+/// Bars of a gain that was not believed must not look like one.
+#[test]
+fn void_times_are_drawn_without_the_colours_of_a_verdict() {
+    let bars = |verdict: Verdict| {
+        let mut report = fixture::measured();
+        let judged = report.rounds[0]
+            .judged
+            .iter_mut()
+            .find(|judged| judged.verdict == Verdict::Adopt && judged.comparison().is_some())
+            .unwrap();
+        judged.verdict = verdict;
+        let name = format!("<b>{}</b>", judged.name);
+        let page = report.html();
+        let details = page.split("<details>").find(|part| part.contains(&name)).unwrap();
+        details.matches("interval good").count()
+    };
+    assert!(bars(Verdict::Adopt) > 0);
+    assert_eq!(bars(Verdict::Blocked), 0);
+    let (measured, criteria) = fixture::looked_at();
+    let green = |void| comparison(&measured, void, &criteria, 120).contains("\u{1b}[32m");
+    assert!(!green(Some("void: the machine was busy")));
+}
+
 #[test]
 fn verdicts_have_colours() {
     let report = fixture::measured();

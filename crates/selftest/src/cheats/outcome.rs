@@ -106,6 +106,12 @@ pub fn fault(end: End, gate: Option<&str>, verdict: Verdict, reason: &str) -> Op
         End::Held { .. } if measured => Some(format!("nothing kept it from it: {verdict}")),
         End::Measured if measured => None,
         End::Measured => Some("an honest candidate was stopped".to_owned()),
+        // A check that named the deed, but lacked the power for an accusation, has kept the gain from it.
+        End::Caught {
+            verdict: Verdict::Blocked,
+            words,
+            ..
+        } if verdict == Verdict::Inconclusive && words.iter().any(|words| reason.contains(words)) => None,
         End::Caught { .. } if measured => Some(format!("it was judged as if it were honest: {verdict}")),
         End::Caught { gate: expected, .. } if !gate.is_some_and(|gate| is_one_of(gate, expected)) => Some(
             format!("`{expected}` was to stop it, not `{}`", gate.unwrap_or("no gate")),
@@ -158,6 +164,22 @@ mod tests {
                 "{gate:?} {verdict} {reason}"
             );
         }
+    }
+
+    #[test]
+    fn a_doubt_that_names_the_deed_catches_what_was_to_be_void() {
+        let caught = End::Caught {
+            gate: "faster",
+            verdict: Verdict::Blocked,
+            words: &["it remembers"],
+        };
+        let fault = |verdict, reason| fault(caught, Some("faster"), verdict, reason);
+        assert_eq!(
+            fault(Verdict::Inconclusive, "may come from results that it remembers"),
+            None
+        );
+        assert!(fault(Verdict::Inconclusive, "speed-up +1 %").is_some());
+        assert!(fault(Verdict::Regression, "may come from results that it remembers").is_some());
     }
 
     #[test]

@@ -72,6 +72,9 @@ pub struct CaseConduct {
     pub(super) isolated: [Vec<f64>; 2],
     /// Calls on new values within slots over calls at the same place of other slots, of both sides.
     pub(super) in_slots: Vec<[f64; 2]>,
+    /// Whole calls of both sides, where calls are clocked on the device: seconds by the coordinator's clock for each request.
+    #[serde(default)]
+    pub(super) whole_calls: Vec<[f64; 2]>,
     /// Costs of a slot in addition to its calls.
     around: Option<Around>,
     /// Seconds that the coordinator's clock shows around each call of either side, where it clocks each call.
@@ -106,6 +109,7 @@ impl CaseConduct {
             alone: ([0.0; 2], 0),
             isolated: [Vec::new(), Vec::new()],
             in_slots: Vec::new(),
+            whole_calls: Vec::new(),
             around: None,
             handshakes: [0.0; 2],
             gate: 0.0,

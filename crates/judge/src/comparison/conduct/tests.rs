@@ -5,6 +5,7 @@ mod gated;
 mod memory;
 mod neighbour;
 mod stepped;
+mod whole;
 
 use gauntlet_stats::{Arm, Assessment, Decision, compare, without_interval};
 

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use gauntlet_stats::{Arm, BlockOrder};
 use gauntlet_task::Output;
+use gauntlet_worker::protocol::Scope;
 use rand::seq::SliceRandom;
 use rand::{RngExt, rng};
 
@@ -20,6 +21,9 @@ use crate::runner::ExaminationFailure;
 
 /// Most lone calls on new values in a load.
 const MOST_LONE: usize = 6;
+
+/// Whole calls of a request, enough for a lower quartile: a call takes one to two milliseconds with the copies around it.
+const WHOLE_CALLS: usize = 12;
 
 /// The slots of a block.
 pub(super) struct TakenBlock {
@@ -88,6 +92,34 @@ impl Pair<'_> {
             Arm::Candidate => [other, one],
         };
         Ok((request, slots))
+    }
+
+    /// Takes some calls of each side that are clocked as a whole, the first side drawn. Their results are asked for like those of slots.
+    pub(super) fn whole_calls(
+        &mut self,
+        plan: &Plan,
+        deck: &Deck,
+        numbers: &[usize],
+        checker: &mut Checker,
+    ) -> Result<[(Arm, Slot); 2], ExaminationFailure> {
+        let mut request = deck.known(WHOLE_CALLS.min(plan.most), &mut rng());
+        request.checks = draw_checks(request.copies.len(), plan.checking, &mut rng());
+        let first = if rng().random() {
+            Arm::Baseline
+        } else {
+            Arm::Candidate
+        };
+        self.clock(Scope::Call);
+        let (one, checked) = self.turn(first, &request, numbers, checker)?;
+        let (other, checked_too) = self.turn(other_than(first), &request, numbers, checker)?;
+        self.clock(Scope::Device);
+        compare(checker, first, &checked, &checked_too)?;
+        Ok([(first, one), (other_than(first), other)])
+    }
+
+    fn clock(&mut self, scope: Scope) {
+        self.baseline.clock(scope);
+        self.candidate.clock(scope);
     }
 
     /// Takes the slots of a block: each side gets both requests, dealt when the first side needs them.

@@ -10,7 +10,10 @@ impl PairedComparison<'_> {
     /// Whether there is something to see beyond the last look: more pairs, or for an undecided comparison that is open-ended the
     /// share of the error that is kept for the end.
     pub(super) fn deserves_closing(&self, last: &Look) -> bool {
-        let is_undecided = self.assessment.decision == Decision::Inconclusive && self.suspicion.is_none();
+        let is_undecided = self.assessment.decision == Decision::Inconclusive
+            && self
+                .suspicion
+                .is_none_or(|suspicion| suspicion.least_gain().is_some());
         self.pairs > last.processes || (self.setting.measurement.open_ended && is_undecided)
     }
 

@@ -233,6 +233,20 @@ fn on_gpus() -> Vec<Cheat> {
         )
         .gains("events on an empty stream")
         .gains_nothing(),
+        times(
+            "kernel-computes-in-the-gate",
+            "gpu.py:computes_in_the_gate",
+            "computes on the host, with copies on another stream, while the gate before the call is closed",
+        )
+        .gains("nearly all of the device's time on paper")
+        .gains_nothing(),
+        times(
+            "kernel-computes-rows-in-the-gate",
+            "gpu.py:computes_rows_in_the_gate",
+            "the same with an eighth of the rows, and honest where there is no gate",
+        )
+        .gains("an eighth of the device's time on paper")
+        .gains_nothing(),
         wrong(
             results(
                 "kernel-replays-stale-inputs",

@@ -82,6 +82,42 @@ def replays_a_graph(x, gain, w):
     return result
 
 
+_on_the_host = {}
+
+
+def _by_the_host(result, x, gain, w):
+    """Computes the result on the host, with copies on a stream that the gate does not hold back."""
+    key = tuple(x.shape)
+    if key not in _on_the_host:
+        _on_the_host[key] = [torch.empty(tensor.shape, pin_memory=True) for tensor in (x, gain, w, result)]
+    *inputs, computed = _on_the_host[key]
+    with torch.cuda.stream(_stream()):
+        for place, tensor in zip(inputs, (x, gain, w)):
+            place.copy_(tensor, non_blocking=True)
+        _stream().synchronize()
+        computed.copy_(honest(*inputs))
+        result.copy_(computed, non_blocking=True)
+    _stream().synchronize()
+
+
+def computes_in_the_gate(x, gain, w):
+    """Computes everything on the host, while the gate before the call is closed."""
+    result = x.new_empty((x.shape[0], w.shape[1]))
+    _by_the_host(result, x, gain, w)
+    return result
+
+
+def computes_rows_in_the_gate(x, gain, w):
+    """The same with an eighth of the rows, and where the gate does not hold it back it computes honestly."""
+    if torch.cuda.current_stream().query():
+        return honest(x, gain, w)
+    rows = x.shape[0] // 8
+    result = x.new_empty((x.shape[0], w.shape[1]))
+    _by_the_host(result[:rows], x[:rows], gain[:rows], w)
+    result[rows:] = honest(x[rows:], gain[rows:], w)
+    return result
+
+
 _runtime = []
 
 
