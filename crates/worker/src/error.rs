@@ -97,7 +97,8 @@ fn describe_status(status: &Option<ExitStatus>) -> String {
     }
 }
 
-fn quoted(stderr_tail: &str) -> String {
+/// The end of standard error as a part of a sentence; nothing if nothing was written.
+pub(crate) fn quoted(stderr_tail: &str) -> String {
     match stderr_tail.trim() {
         "" => String::new(),
         words => format!("; the end of its standard error: {words}"),

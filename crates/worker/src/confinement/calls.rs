@@ -12,10 +12,9 @@ use seccompiler::{
 };
 
 /// Calls refused with `EPERM` whatever their arguments.
-const NEVER: [libc::c_long; 19] = [
+const NEVER: [libc::c_long; 18] = [
     // The worker is killed by its process group, so none of its processes may leave the group.
     libc::SYS_setsid,
-    libc::SYS_setpgid,
     // It performs other calls without making them, sockets included.
     libc::SYS_io_uring_setup,
     // Access to memory and open files of other processes.
@@ -97,9 +96,13 @@ const F_SETSIG: u64 = 10;
 /// clone3(2) sends when the child ends lies in memory, which a filter cannot read.
 const MISSING: [libc::c_long; 1] = [libc::SYS_clone3];
 
+/// Calls that do nothing and seem to succeed. Programs such as ninja, with which PyTorch builds extensions, give each process
+/// that they start a group of its own and end if that is refused; all stay in the worker's group.
+const WITHOUT_EFFECT: [libc::c_long; 1] = [libc::SYS_setpgid];
+
 /// The filters, compiled.
 #[derive(Debug, Clone)]
-pub(crate) struct Filter(Arc<[BpfProgram; 2]>);
+pub(crate) struct Filter(Arc<[BpfProgram; 3]>);
 
 /// The filter in the kernel's format.
 #[repr(C)]
@@ -158,9 +161,16 @@ impl Filter {
                 rules.entry(number).or_default().push(rule);
             }
         }
-        let missing = MISSING.into_iter().flat_map(numbers);
-        let missing = missing.map(|number| (number, Vec::new())).collect();
-        let programs = [compiled(rules, libc::EPERM)?, compiled(missing, libc::ENOSYS)?];
+        let always = |calls: &[libc::c_long]| {
+            let numbers = calls.iter().copied().flat_map(numbers);
+            numbers.map(|number| (number, Vec::new())).collect()
+        };
+        let programs = [
+            compiled(rules, libc::EPERM)?,
+            compiled(always(&MISSING), libc::ENOSYS)?,
+            // The error 0 is none.
+            compiled(always(&WITHOUT_EFFECT), 0)?,
+        ];
         Ok(Self(Arc::new(programs)))
     }
 
@@ -267,7 +277,10 @@ mod tests {
     fn nobody_leaves_the_group() {
         filtered(|| {
             assert_eq!(setsid(), Err(Errno::EPERM));
-            assert_eq!(setpgid(Pid::from_raw(0), getpgrp()), Err(Errno::EPERM));
+            let before = getpgrp();
+            // A group of one's own, as ninja asks for it.
+            assert_eq!(setpgid(Pid::from_raw(0), Pid::from_raw(0)), Ok(()));
+            assert_eq!(getpgrp(), before);
         });
     }
 

@@ -5,12 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::WorkerProcess;
-use crate::error::WorkerError;
+use crate::error::{WorkerError, quoted};
 use crate::pipes::Heard;
-use crate::protocol::{Answer, Envelope, Outcome, Reply, Request};
+use crate::protocol::{Answer, Envelope, Failure, FailureKind, Outcome, Reply, Request};
 use crate::watch::{self, Excess};
 
-/// How long to wait for the last line of a worker that has ended.
+/// How long to wait for the last line of a worker that has ended, and for what one said before it refused a build.
 const LAST_LINE: Duration = Duration::from_millis(100);
 
 /// An exchange in progress.
@@ -72,8 +72,23 @@ impl WorkerProcess {
         }
         match reply.outcome {
             Outcome::Done(answer) => Ok(answer),
-            Outcome::Failed { error } => Err(WorkerError::Failed(error)),
+            Outcome::Failed { error } => Err(WorkerError::Failed(self.with_words(error))),
         }
+    }
+
+    /// A failure with what the worker wrote to standard error, if it refused a build: a compiler says there why.
+    fn with_words(&self, failure: Failure) -> Failure {
+        if failure.kind != FailureKind::Refused {
+            return failure;
+        }
+        thread::sleep(LAST_LINE);
+        let own = format!("{}/", self.folder().display());
+        let said = self.standard_error.stderr_tail().replace(&own, "");
+        if failure.message.contains(said.trim()) {
+            return failure;
+        }
+        let message = failure.message + &quoted(&said);
+        Failure { message, ..failure }
     }
 
     /// Fails if a line is there before the line is sent that it could answer. The first answer, the description, may come

@@ -57,18 +57,20 @@ fn against_the_control() -> Vec<Cheat> {
             .gains("a control that has half of the cores"),
             &["while nothing is asked"],
         ),
-        row(
-            "leaves-children",
-            "the same, each in a process group of its own, to be counted by nobody",
-            || {
-                Box::new(AtBuild::new(
-                    "children cannot be started",
-                    processes::leave_children,
-                ))
-            },
+        void(
+            row(
+                "leaves-children",
+                "the same, each in what it takes for a process group of its own, to be counted by nobody",
+                || {
+                    Box::new(AtBuild::new(
+                        "children cannot be started",
+                        processes::leave_children,
+                    ))
+                },
+            )
+            .gains("a control that has half of the cores, and every round after it too"),
+            &["while nothing is asked"],
         )
-        .gains("a control that has half of the cores, and every round after it too")
-        .caught("compiles", Verdict::DoesNotCompile, &[KEPT])
         .held_by("stays in its process group, and leaves others' urgency alone"),
         row(
             "stops-the-control",
