@@ -61,6 +61,7 @@ interface! {
     PyErr_SetString: fn(Pointer, *const c_char);
     PyErr_SetObject: fn(Pointer, Pointer);
     PyErr_Clear: fn();
+    PyType_IsSubtype: fn(Pointer, Pointer) -> c_int;
     PyTuple_New: fn(isize) -> Pointer;
     PyTuple_SetItem: fn(Pointer, isize, Pointer) -> c_int;
     PyTuple_GetItem: fn(Pointer, isize) -> Pointer;
@@ -249,9 +250,14 @@ impl Object {
         self.class().is_ok_and(|own| own.pointer.cast() == class)
     }
 
-    /// Whether it is a tuple and not of a subclass.
+    /// Whether it is a tuple or of a subclass, such as a named tuple or what torch's functions return. Length and items are
+    /// read from the tuple itself, whatever the subclass says.
     pub fn is_tuple(&self) -> bool {
-        self.is_exactly(self.python.0.PyTuple_Type)
+        let tuple = self.python.0.PyTuple_Type.as_ptr().cast();
+        // SAFETY: both are types, and alive.
+        let is_subtype =
+            |class: Self| unsafe { (self.python.0.PyType_IsSubtype)(class.pointer.as_ptr(), tuple) };
+        self.class().is_ok_and(|class| is_subtype(class) != 0)
     }
 
     /// Whether it is a list and not of a subclass.

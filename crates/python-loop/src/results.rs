@@ -19,6 +19,8 @@ pub struct Library {
     pending: Vec<Object>,
     /// Gives the same tensor in row-major order.
     contiguous: Option<Object>,
+    /// Gives a tensor with its elements converted to a type.
+    converted: Object,
     /// Makes a tensor of a scalar.
     of_scalar: Option<Object>,
     /// Whether strides count elements and not bytes.
@@ -31,6 +33,8 @@ pub struct Found {
     pub layout: Layout,
     /// Whether its memory must not be written to.
     pub is_read_only: bool,
+    /// Whether its elements have the output's own type, and not another that is accepted too.
+    is_own_kind: bool,
 }
 
 /// None for Python's None.
@@ -50,16 +54,24 @@ impl Library {
             device: optional(described.item(5)?),
             pending: described.item(6)?.items()?,
             contiguous: optional(described.item(7)?),
-            of_scalar: optional(described.item(8)?),
-            strides_in_elements: described.item(9)?.number()? != 0,
+            converted: described.item(8)?,
+            of_scalar: optional(described.item(9)?),
+            strides_in_elements: described.item(10)?.number()? != 0,
         })
     }
 
-    /// The same tensor in row-major order.
-    pub fn row_major(&self, tensor: &Object) -> Result<Object, Failed> {
-        match &self.contiguous {
-            Some(contiguous) => contiguous.call(vec![tensor.again()?]),
-            None => tensor.again(),
+    /// The tensor as results are copied from it: on a device in row-major order, and everywhere with the output's own type of
+    /// elements, which the tensor may lack if another is accepted too.
+    pub fn to_copy(&self, tensor: &Object, found: &Found, output: &Output) -> Result<Object, Failed> {
+        let tensor = match &self.contiguous {
+            Some(contiguous) if output.on_device && !found.layout.is_row_major() => {
+                contiguous.call(vec![tensor.again()?])?
+            }
+            _ => tensor.again()?,
+        };
+        match found.is_own_kind {
+            true => Ok(tensor),
+            false => self.converted.call(vec![tensor, output.kinds[0].dtype.again()?]),
         }
     }
 
@@ -74,15 +86,17 @@ impl Library {
         }
     }
 
-    /// Where a tensor lies, if its type, element type, shape and device are those of an output.
+    /// Where a tensor lies, if its type, shape and device are those of an output, and its element type is accepted.
     pub fn layout(&self, tensor: &Object, output: &Output) -> Result<Option<Found>, Failed> {
         if !tensor.class()?.is(&self.class) {
             return Ok(None);
         }
         let ask = |question: &Object| question.call(vec![tensor.again()?]);
-        if !ask(&self.dtype)?.equals(&output.dtype) {
+        let dtype = ask(&self.dtype)?;
+        let Some(kind) = output.kinds.iter().position(|kind| dtype.equals(&kind.dtype)) else {
             return Ok(None);
-        }
+        };
+        let element = output.kinds[kind].element;
         if let (Some(device), Some(expected)) = (&self.device, &output.device)
             && !ask(device)?.equals(expected)
         {
@@ -104,11 +118,7 @@ impl Library {
         if shape != output.shape {
             return Ok(None);
         }
-        let unit = if self.strides_in_elements {
-            output.element
-        } else {
-            1
-        };
+        let unit = if self.strides_in_elements { element } else { 1 };
         let strides = numbers(ask(&self.strides)?)?
             .into_iter()
             .map(|stride| stride as isize * unit as isize)
@@ -123,17 +133,35 @@ impl Library {
                 address,
                 shape,
                 strides,
-                element: output.element,
+                element,
             },
             is_read_only,
+            is_own_kind: kind == 0,
         }))
+    }
+}
+
+/// A type of elements.
+struct Kind {
+    dtype: Object,
+    /// Bytes of an element.
+    element: usize,
+}
+
+impl Kind {
+    /// From a tuple in the order of the fields.
+    fn new(described: &Object) -> Result<Self, Failed> {
+        Ok(Self {
+            dtype: described.item(0)?,
+            element: described.item(1)?.number()? as usize,
+        })
     }
 }
 
 /// An output of the task, as its library sees it.
 pub struct Output {
-    dtype: Object,
-    element: usize,
+    /// Its own type of elements, then others that are accepted and converted.
+    kinds: Vec<Kind>,
     shape: Vec<usize>,
     device: Option<Object>,
     /// Whether its elements lie on a GPU.
@@ -145,28 +173,33 @@ pub struct Output {
 impl Output {
     /// From a tuple in the order of the fields.
     pub fn new(described: &Object) -> Result<Self, Failed> {
-        let shape = described.item(2)?.items()?;
+        let kinds = described.item(0)?.items()?;
+        let shape = described.item(1)?.items()?;
         Ok(Self {
-            dtype: described.item(0)?,
-            element: described.item(1)?.number()? as usize,
+            kinds: kinds.iter().map(Kind::new).collect::<Result<_, _>>()?,
             shape: shape
                 .iter()
                 .map(|size| Ok(size.number()? as usize))
                 .collect::<Result<_, Failed>>()?,
-            device: optional(described.item(3)?),
-            on_device: described.item(4)?.number()? != 0,
-            scalars: described.item(5)?.items()?,
+            device: optional(described.item(2)?),
+            on_device: described.item(3)?.number()? != 0,
+            scalars: described.item(4)?.items()?,
         })
+    }
+
+    /// Bytes of one element of its own type.
+    fn element(&self) -> usize {
+        self.kinds[0].element
     }
 
     /// Bytes of all elements.
     pub fn bytes(&self) -> usize {
-        self.shape.iter().product::<usize>() * self.element
+        self.shape.iter().product::<usize>() * self.element()
     }
 
     /// Where an output lies that the worker allocated, in row-major order.
     pub fn at(&self, address: u64) -> Layout {
-        let mut strides = vec![self.element as isize; self.shape.len()];
+        let mut strides = vec![self.element() as isize; self.shape.len()];
         for dimension in (1..self.shape.len()).rev() {
             strides[dimension - 1] = strides[dimension] * self.shape[dimension] as isize;
         }
@@ -174,7 +207,7 @@ impl Output {
             address,
             shape: self.shape.clone(),
             strides,
-            element: self.element,
+            element: self.element(),
         }
     }
 }

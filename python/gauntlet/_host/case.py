@@ -53,26 +53,30 @@ def library_of(task):
     if task.library == "numpy":
         array = np.ndarray
         ask = [array.dtype.__get__, array.shape.__get__, array.strides.__get__, array.__array_interface__.__get__]
-        return (array, *ask, None, (), None, np.asarray, 0)
+        return (array, *ask, None, (), None, array.astype, np.asarray, 0)
     torch = tensors.import_torch()
     base = torch._C.TensorBase
     ask = [base.dtype.__get__, base.size, base.stride, base.data_ptr, base.device.__get__]
-    return (torch.Tensor, *ask, (base.is_conj, base.is_neg), base.contiguous, None, 1)
+    return (torch.Tensor, *ask, (base.is_conj, base.is_neg), base.contiguous, base.to, None, 1)
 
 
 def output_of(task, name, spec):
-    """An output as the loop knows it: element type, bytes of an element, shape, device, and types of scalars."""
+    """An output as the loop knows it: element types with the bytes of an element, first its own and then others that are
+    accepted; shape, device, and types of scalars."""
     leaf = task.leaf(name)
     dtype, shape = leaf.get("dtype"), tuple(spec["shape"])
     complex_ = dtype is not None and dtype.startswith("complex")
     shape = shape[:-1] if complex_ else shape
-    if task.library == "numpy":
-        kind = tensors.numpy_dtype(spec["data_type"], dtype)
-        scalars = (kind.type, *(plain for plain in (bool, int, float) if np.dtype(plain) == kind))
-        return (kind, kind.itemsize, shape, None, 0, () if shape else scalars)
-    torch, kind = tensors.import_torch(), tensors.torch_dtype(spec["data_type"], dtype)
-    device = torch.empty(0, device=task.output_device(name)).device
-    return (kind, kind.itemsize, shape, device, int(device.type == "cuda"), ())
+    is_numpy = task.library == "numpy"
+    find = tensors.numpy_dtype if is_numpy else tensors.torch_dtype
+    kinds = [find(spec["data_type"], dtype), *map(find, leaf.get("accepts", ()))]
+    sized = tuple((kind, kind.itemsize) for kind in kinds)
+    if is_numpy:
+        own = kinds[0]
+        scalars = (own.type, *(plain for plain in (bool, int, float) if np.dtype(plain) == own))
+        return (sized, shape, None, 0, () if shape else scalars)
+    device = tensors.import_torch().empty(0, device=task.output_device(name)).device
+    return (sized, shape, device, int(device.type == "cuda"), ())
 
 
 def forms_of(task):
@@ -130,7 +134,7 @@ def explain(task, number, result, in_place):
             return
         kind = "dict" if "dict" in tree else "tuple"
         expected = tree["dict"] if kind == "dict" else tree.get("tuple", tree.get("list"))
-        fits = type(value) is dict if kind == "dict" else type(value) in (tuple, list)
+        fits = type(value) is dict if kind == "dict" else is_sequence(value)
         if not fits:
             problem = problem or f"{where} is {_kind(value)}, but the task's is a {kind} of {len(expected)}"
         elif len(value) != len(expected):
@@ -145,12 +149,13 @@ def explain(task, number, result, in_place):
             for index, branch in enumerate(expected):
                 walk(branch, value[index], f"{where}[{index}]")
 
-    if type(result) in (tuple, list) and "tensor" in task.results and len(result) != 1:
+    if is_sequence(result) and len(result) != 1 and any("tensor" in form for form in forms_of(task)):
         (name,) = task.outputs
         kind = type(result).__name__
         found = f"the kernel returned a {kind} of {len(result)} values"
-        return f"{found}, and the task has one output, `{name}`; return an array"
-    kind = {dict: "dict", tuple: "tuple", list: "tuple"}.get(type(result), "tensor")
+        array = "an array of numpy" if task.library == "numpy" else "a torch.Tensor"
+        return f"{found}, and the task has one output, `{name}`; return {array}"
+    kind = "dict" if type(result) is dict else "tuple" if is_sequence(result) else "tensor"
     forms = [form for form in forms_of(task) if kind in form or (kind == "tuple" and "list" in form)]
     walk((forms or [task.results])[0], result, "the returned value")
     for name, value in found.items():
@@ -158,12 +163,17 @@ def explain(task, number, result, in_place):
     return problem or f"the result of call {number} does not fit the task's outputs"
 
 
+def is_sequence(value):
+    """Whether the loop takes a value for a tuple or a list: named tuples and what torch's functions return are tuples."""
+    return issubclass(type(value), tuple) or type(value) is list
+
+
 def _kind(value):
     return f"a {type(value).__module__}.{type(value).__qualname__}".replace("a builtins.", "a ")
 
 
 def _misfit(task, name, value):
-    dtype, _, shape, device, _, _ = output_of(task, name, task.outputs[name])
+    kinds, shape, device, _, _ = output_of(task, name, task.outputs[name])
     if task.library == "numpy":
         if type(value) is not np.ndarray:
             return f"`{name}` is {_kind(value)}, but the task's is a numpy.ndarray; return an array of numpy"
@@ -177,8 +187,9 @@ def _misfit(task, name, value):
             return f"`{name}` is on {value.device}, but the task's is on {device}"
         if value.is_conj() or value.is_neg():
             return f"`{name}` is a lazy view; return it by `.resolve_conj().resolve_neg()`"
-    if value.dtype != dtype:
-        expected = str(dtype).removeprefix("torch.")
+    accepted = [dtype for dtype, _ in kinds]
+    if value.dtype not in accepted:
+        expected = " or ".join(str(dtype).removeprefix("torch.") for dtype in accepted)
         return f"`{name}` has elements of type {tensors.dtype_name(value)}, but the task's are {expected}"
     if tuple(value.shape) != shape:
         return f"`{name}` has the shape {list(value.shape)}, but the task's is {list(shape)}"

@@ -11,6 +11,9 @@ _OUTPUT = "output"
 # The seed with which a case's tensors are found out.
 _SEED = 1
 
+# Element types that a result may have in place of the reference's, if inputs have them and the task's own check accepts them.
+_ALIKE = ("f64", "f32", "f16", "bf16")
+
 
 class Case:
     """One case: what a worker is told of it, and how its tensors are placed in arguments and results."""
@@ -46,6 +49,7 @@ class Case:
             raise self._fault(
                 "check", f"the task's own check refuses the reference's result: {fault}", "let the two agree"
             )
+        self.accepted = self._accepted_types(stored, result)
         self.tolerance = self._tolerance()
         self.work = self._told("in `work`", lambda: task.work(parameters)) or {}
         self.inputs = self.outputs = None
@@ -132,6 +136,29 @@ class Case:
         if shared and self.task.call == "keywords":
             raise self._fault("generate", f"`{shared[0]}` is both an input and an output", "rename one of them")
 
+    def _accepted_types(self, stored, expected):
+        """Other element types for the outputs by name, where the task's own check decides and accepts them: those of the inputs,
+        because a task may hand over a tensor to write the result to that is of another type than its reference's."""
+        if not (self.task.has_check and (self.task.call == "single" or self.task.check_is_the_rule)):
+            return {}
+        given, accepted = {spec["data_type"] for spec in self.specs}, {}
+        for spec in self.output_specs:
+            name = spec["name"]
+            others = [kind for kind in _ALIKE if kind in given and spec["data_type"] in _ALIKE and kind != spec["data_type"]]
+            found = [kind for kind in others if self._accepts(stored, expected, name, kind)]
+            if found:
+                accepted[name] = found
+        return accepted
+
+    def _accepts(self, stored, expected, name, kind):
+        """Whether the task's own check accepts the reference's result with one output converted to another type."""
+        values = {**self.outputs, name: tensors.converted(self.outputs[name], kind)}
+        try:
+            output = tensors.plant(self.results, lambda leaf: values[leaf["tensor"]])
+            return self._checked(stored, output, expected) is None
+        except TaskFault:
+            return False
+
     def _tolerance(self):
         by_outputs = getattr(self.task, "tolerances", None)
         stated = by_outputs(self.outputs.values()) if by_outputs else self.task.tolerance
@@ -143,13 +170,22 @@ class Case:
         arguments = self.arguments
         if self.task.call in ("positional", "model"):
             arguments = {"tuple": arguments.get("tuple") or arguments.get("list")}
-        told |= {"arguments": arguments, "results": self.results}
+        told |= {"arguments": arguments, "results": self._results_to_tell()}
         if self.init:
             told |= {"init": self.init, "seed": self.seed}
         if self.task.is_ordered:
             # JSON objects lose their order on the way to the worker.
             told["order"] = list(arguments["dict"])
         return told
+
+    def _results_to_tell(self):
+        """The tree of results, with the other element types that an output may have."""
+
+        def leaf(own):
+            kinds = self.accepted.get(own["tensor"])
+            return {**own, "accepts": kinds} if kinds else own
+
+        return tensors.mapped(self.results, leaf)
 
     def generate(self, seed, path):
         """Writes inputs to a file."""

@@ -225,6 +225,11 @@ def numpy_dtype(data_type: str, dtype=None) -> np.dtype:
         return np.dtype(f"uint{8 * _BYTES[data_type]}")
 
 
+def converted(tensor, data_type: str):
+    """A tensor of the same library with its elements converted to a stored type."""
+    return tensor.to(torch_dtype(data_type)) if is_torch(tensor) else tensor.astype(numpy_dtype(data_type))
+
+
 def zeros(data_type: str, shape) -> Stored:
     """A stored tensor of zeros."""
     return Stored(data_type, tuple(shape), np.zeros(math.prod(shape) * _BYTES[data_type], np.uint8))
@@ -336,6 +341,15 @@ def _branches(tree):
         if kind in tree:
             return tree[kind]
     raise TensorError(f"{json.dumps(tree)} is not a tree: it has neither tensor, value, tuple, list nor dict")
+
+
+def mapped(tree, change):
+    """A tree with its leaves changed."""
+    if "tensor" in tree:
+        return change(tree)
+    if "dict" in tree:
+        return {"dict": {key: mapped(branch, change) for key, branch in tree["dict"].items()}}
+    return {kind: [mapped(branch, change) for branch in value] if kind != "value" else value for kind, value in tree.items()}
 
 
 def plant(tree, place):

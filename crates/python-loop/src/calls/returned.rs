@@ -7,7 +7,7 @@ use crate::results::{Found, Output};
 /// A tensor that a call returned.
 pub(super) struct Returned {
     own: Found,
-    /// The same tensor in row-major order where that is needed to copy it.
+    /// The same tensor as it is copied.
     pub copied: Found,
     /// What keeps both where they are.
     _alive: [Object; 2],
@@ -48,7 +48,7 @@ impl Host {
             let Some(value) = value.filter(|_| fits) else {
                 return Ok(None);
             };
-            let Some(tensor) = self.row_major(&value, output)? else {
+            let Some(tensor) = self.found(&value, output)? else {
                 return Ok(None);
             };
             returned.push(tensor);
@@ -56,18 +56,13 @@ impl Host {
         Ok(Some(returned))
     }
 
-    /// Where a returned tensor lies; none if it does not fit. A tensor on the device that is not in row-major order is
-    /// copied first.
-    fn row_major(&self, value: &Object, output: &Output) -> Result<Option<Returned>, Failed> {
+    /// Where a returned tensor lies; none if it does not fit. One that cannot be copied as it is is converted first.
+    fn found(&self, value: &Object, output: &Output) -> Result<Option<Returned>, Failed> {
         let tensor = self.library.tensor(value, output)?;
         let Some(own) = self.library.layout(&tensor, output)? else {
             return Ok(None);
         };
-        let copy = if own.layout.is_row_major() || !output.on_device {
-            tensor.again()?
-        } else {
-            self.library.row_major(&tensor)?
-        };
+        let copy = self.library.to_copy(&tensor, &own, output)?;
         if let Some(device) = self.device.as_ref().filter(|_| output.on_device) {
             device.synchronise()?;
         }
