@@ -31,10 +31,11 @@ pub(crate) struct NamedCase {
     pub(crate) shown: String,
     /// What its generator is called with.
     pub(crate) parameters: Value,
+    pub(crate) work: Work,
 }
 
 /// The tensors and rules of one case.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub(crate) struct CaseTensors {
     pub(crate) inputs: Vec<TensorSpec>,
     pub(crate) outputs: Vec<TensorSpec>,
@@ -46,6 +47,7 @@ pub(crate) struct CaseTensors {
     pub(crate) sizes: Value,
     /// The task's own limits; none if it leaves them to the types of its outputs.
     pub(crate) tolerance: Option<StatedTolerance>,
+    /// The same work as in the list.
     pub(crate) work: Work,
 }
 

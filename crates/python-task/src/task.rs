@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::TaskError;
 use crate::description::{Description, describe};
 use crate::process::Reference;
-use crate::protocol::{CaseTensors, NamedCase, Opened};
+use crate::protocol::{CaseTensors, NamedCase, Opened, Work};
 use crate::results::Results;
 use crate::sizes::PythonSizes;
 
@@ -29,6 +29,8 @@ pub struct Options {
     pub baseline: Option<String>,
     /// Names of the benchmark cases that are wanted; all if there are none. The others are not generated.
     pub cases: Vec<String>,
+    /// Whether the cases are only listed: no inputs are drawn and no reference is computed, so that tensors are not known.
+    pub lists_only: bool,
     /// How long a generator, a reference or a check may take, if not as long as `GAUNTLET_REFERENCE_TIMEOUT` or the
     /// default say.
     pub timeout: Option<Duration>,
@@ -45,6 +47,7 @@ struct Shared {
     table: Table,
     reference: Reference,
     results: Results,
+    lists_only: bool,
 }
 
 /// Opens the task at a path: a Python file, a folder with task.py, task.yml or definition.json, or one of these files.
@@ -71,6 +74,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
         opened,
         reference,
         results: Results::default(),
+        lists_only: options.lists_only,
     }));
     let suite = task.suite(notes)?;
     let is_wanted = |case: &Case| options.cases.is_empty() || options.cases.contains(&case.name);
@@ -160,8 +164,23 @@ impl PythonTask {
 
     /// Asks for the tensors of a case.
     pub(crate) fn case(&self, parameters: &Value) -> Result<CaseTensors, TaskError> {
+        if self.0.lists_only {
+            return Ok(self.listed(parameters));
+        }
         self.reference()
             .ask(&json!({ "call": "case", "parameters": parameters }))
+    }
+
+    /// What is known of a case without drawing its inputs.
+    fn listed(&self, parameters: &Value) -> CaseTensors {
+        let Opened { correctness, benchmark, .. } = self.opened();
+        let mut listed = correctness.iter().chain(benchmark);
+        let case = listed.find(|case| case.parameters == *parameters);
+        CaseTensors {
+            sizes: json!({ "parameters": parameters }),
+            work: case.map_or_else(Work::default, |case| case.work),
+            ..CaseTensors::default()
+        }
     }
 }
 

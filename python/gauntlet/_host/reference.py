@@ -38,7 +38,7 @@ else:
     import task_gpu_mode
     import task_kernel_bench
     import tensors
-    from task_faults import TaskFault
+    from task_faults import TaskFault, told
 
 # The user's modules may have the names of these files.
 for _name in _OWN:
@@ -77,7 +77,10 @@ def _listed(task, cases):
         made = ",".join(f"{key}={value}" for key, value in parameters.items())
         if not made or len(made) > _LONGEST_NAME or " " in made:
             made = f"case-{number}"
-        listed.append({"name": str(name or made), "shown": task.shown(parameters), "parameters": parameters})
+        shown = task.shown(parameters)
+        with told(f"in `work` on {shown or 'its only case'}", task.folders):
+            work = task.work(parameters) or {}
+        listed.append({"name": str(name or made), "shown": shown, "parameters": parameters, "work": work})
     return listed
 
 
