@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use crate::common::{Place, has_numpy, interpreter, names, repository};
+use crate::common::{NORM_SUITE, Place, has_numpy, interpreter, names, repository};
 
 /// A task in the form of GPU MODE: the reference's sums are f64, and the tensor that is handed over for them is f32.
 const YML: &str = r#"
@@ -139,19 +139,20 @@ fn cases_are_listed_without_inputs_and_references() {
 fn a_worker_is_checked() {
     let Some(python) = interpreter() else { return };
     let place = Place::new();
+    place.write("norms.toml", NORM_SUITE);
     let program = std::fs::read_to_string(repository("examples/worker/rms_norm.py")).unwrap();
     let right = place.write("worker", &program);
     let kernel = format!("command: {python} {}", right.display());
-    let ran = place.run(&["check", &kernel, "--task", "rms-norm"]).expect(0);
+    let ran = place.run(&["check", &kernel, "--task", "norms.toml"]).expect(0);
     assert!(ran.out.contains("comparisons right"), "{}", ran.out);
     let wrong = place.write("wrong", &program.replace("np.sqrt(", "np.cbrt("));
     let kernel = format!("command: {python} {}", wrong.display());
-    let ran = place.run(&["check", &kernel, "--task", "rms-norm"]).expect(1);
+    let ran = place.run(&["check", &kernel, "--task", "norms.toml"]).expect(1);
     assert!(ran.out.contains("not right"), "{}", ran.out);
     let ran = place.run(&["check", &kernel]).expect(2);
     names(&ran, &["no task says what this kernel computes", "--task"]);
     let ran = place
-        .run(&["check", &kernel, "--task", "rms-norm", "--simd", "avx2"])
+        .run(&["check", &kernel, "--task", "norms.toml", "--simd", "avx2"])
         .expect(2);
     names(&ran, &["say nothing about a worker"]);
 }
