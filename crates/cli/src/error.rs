@@ -103,7 +103,8 @@ pub fn say(text: &str) {
 /// Columns of the terminal; where there is none, those that the variable COLUMNS says, or 100.
 pub fn terminal_width() -> usize {
     let said = || std::env::var("COLUMNS").ok()?.parse().ok();
-    let terminal = terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| usize::from(columns));
+    let terminal =
+        terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| usize::from(columns));
     terminal.or_else(said).unwrap_or(100)
 }
 

@@ -173,7 +173,11 @@ impl PythonTask {
 
     /// What is known of a case without drawing its inputs.
     fn listed(&self, parameters: &Value) -> CaseTensors {
-        let Opened { correctness, benchmark, .. } = self.opened();
+        let Opened {
+            correctness,
+            benchmark,
+            ..
+        } = self.opened();
         let mut listed = correctness.iter().chain(benchmark);
         let case = listed.find(|case| case.parameters == *parameters);
         CaseTensors {

@@ -21,10 +21,16 @@ pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidat
     let said = match comparison.assessment.suite.as_ref() {
         None => format!("not enough was measured to say which of {baseline} and {candidate} is faster"),
         Some(interval) if interval.lower > 0.0 => {
-            format!("{candidate} is faster than {baseline} by {}", percent_span(interval))
+            format!(
+                "{candidate} is faster than {baseline} by {}",
+                percent_span(interval)
+            )
         }
         Some(interval) if interval.upper < 0.0 => {
-            format!("{candidate} is slower than {baseline} by {}", percent_span(interval))
+            format!(
+                "{candidate} is slower than {baseline} by {}",
+                percent_span(interval)
+            )
         }
         Some(_) if verdict == Verdict::ValidNegative => format!(
             "{candidate} is as fast as {baseline}: the difference is less than {}",

@@ -226,7 +226,11 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
             ("result", true),
         ];
         let shown: Vec<_> = columns.iter().map(|(_, shown)| *shown).collect();
-        let head: Vec<_> = columns.iter().filter(|(_, shown)| *shown).map(|(name, _)| *name).collect();
+        let head: Vec<_> = columns
+            .iter()
+            .filter(|(_, shown)| *shown)
+            .map(|(name, _)| *name)
+            .collect();
         let rows = rows.into_iter().map(|row| {
             let cells = row.into_iter().zip(&shown).filter(|(_, shown)| **shown);
             cells.map(|(cell, _)| cell).collect()
@@ -265,18 +269,21 @@ fn counts(report: &SweepReport) -> String {
 
 /// The standing of every baseline, pitch, fallback and suite.
 fn standings(checked: &Checked) -> Vec<(Standing, String)> {
-    let suites = checked.suites.iter().zip(&checked.kernels).map(|(report, kernel)| {
-        let standing = if report.is_sound() {
-            Standing::Met
-        } else {
-            Standing::Failed
-        };
-        let by = kernel.as_ref().map_or_else(String::new, |kernel| format!(" by {kernel}"));
-        (
-            standing,
-            format!("{} is not computed rightly{by}", report.suite),
-        )
-    });
+    let suites = checked
+        .suites
+        .iter()
+        .zip(&checked.kernels)
+        .map(|(report, kernel)| {
+            let standing = if report.is_sound() {
+                Standing::Met
+            } else {
+                Standing::Failed
+            };
+            let by = kernel
+                .as_ref()
+                .map_or_else(String::new, |kernel| format!(" by {kernel}"));
+            (standing, format!("{} is not computed rightly{by}", report.suite))
+        });
     let rounds = checked.tournaments.iter().flat_map(|report| &report.rounds);
     let rounds = rounds.flat_map(|round| {
         let baseline = match unsound_baseline(round) {

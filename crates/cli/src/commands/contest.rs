@@ -83,11 +83,7 @@ impl<'a> Contest<'a> {
     pub fn of(arguments: &'a arguments::Contest, texts: [&str; 2]) -> Result<Self, CliError> {
         arguments.files.check()?;
         let task = task_of(arguments, &texts)?;
-        let suite = chosen_for(
-            task,
-            &arguments.cases,
-            kernel_text::python_function(texts[0]),
-        )?;
+        let suite = chosen_for(task, &arguments.cases, kernel_text::python_function(texts[0]))?;
         let table = suite.parameters();
         let measured = match arguments.measured.executor {
             Some(executor) => executor,

@@ -14,10 +14,7 @@ use crate::progress::Progress;
 /// Examines a kernel by all gates.
 pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
     let task = task_of(&arguments.contest, &[&arguments.candidate])?;
-    let baseline = arguments
-        .baseline
-        .clone()
-        .unwrap_or_else(|| own_baseline(task));
+    let baseline = arguments.baseline.clone().unwrap_or_else(|| own_baseline(task));
     let contest = Contest::of(&arguments.contest, [&baseline, &arguments.candidate])?;
     let _hold = contest.hold();
     let progress = Progress::new();

@@ -118,7 +118,11 @@ fn takes_no_options(what: &str, arguments: &Check) -> Result<(), CliError> {
 /// A Python function, a solution or a worker.
 fn hosted(target: &str, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
     let is_worker = kernel_text::is_worker(target);
-    let what = if is_worker { "a worker" } else { "a Python function" };
+    let what = if is_worker {
+        "a worker"
+    } else {
+        "a Python function"
+    };
     takes_no_options(what, arguments)?;
     let tensors = contest::tensors(suite, contest::home(suite));
     let none = Parameters::new();

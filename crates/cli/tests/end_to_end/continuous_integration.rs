@@ -21,7 +21,9 @@ fn steps(workflow: &Value) -> &[Value] {
 /// The command of the step that compares.
 fn script(workflow: &Value) -> &str {
     let mut scripts = steps(workflow).iter().filter_map(|step| step["run"].as_str());
-    scripts.find(|script| script.contains("gauntlet compare")).unwrap()
+    scripts
+        .find(|script| script.contains("gauntlet compare"))
+        .unwrap()
 }
 
 #[test]
@@ -32,8 +34,14 @@ fn the_task_and_the_baseline_are_those_of_the_base() {
     assert_eq!(base["ref"], "${{ github.base_ref }}");
     let folder = base["path"].as_str().unwrap();
     let script = script(&workflow);
-    assert!(script.contains(&format!(r#"--task "{folder}/$TASK""#)), "{script}");
-    assert!(script.contains(&format!(r#"compare "{folder}/$KERNEL" "#)), "{script}");
+    assert!(
+        script.contains(&format!(r#"--task "{folder}/$TASK""#)),
+        "{script}"
+    );
+    assert!(
+        script.contains(&format!(r#"compare "{folder}/$KERNEL" "#)),
+        "{script}"
+    );
     let readme = std::fs::read_to_string(repository("examples/ci/README.md")).unwrap();
     assert!(readme.contains("--task baseline/task.py"), "{readme}");
 }
@@ -89,5 +97,8 @@ fn a_pull_request_that_loosens_its_own_tolerance_fails() {
     assert!(ran.out.contains("incorrect"), "{} {}", ran.out, ran.err);
     let report = std::fs::read(place.path("report.json")).unwrap();
     let report: Value = serde_json::from_slice(&report).unwrap();
-    assert_eq!((&report["verdict"], &report["side"]), (&"incorrect".into(), &"candidate".into()));
+    assert_eq!(
+        (&report["verdict"], &report["side"]),
+        (&"incorrect".into(), &"candidate".into())
+    );
 }

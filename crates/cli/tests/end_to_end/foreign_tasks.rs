@@ -100,10 +100,15 @@ fn a_task_that_wants_a_gpu_says_so_in_a_line() {
     }
     let place = place();
     place.write("sums/reference.py", &format!("{REFERENCE}{WITHOUT_A_GPU}"));
-    let ran = place.run(&["check", "sums/submission.py:exact", "--task", "sums"]).expect(2);
+    let ran = place
+        .run(&["check", "sums/submission.py:exact", "--task", "sums"])
+        .expect(2);
     names(
         &ran,
-        &["the task makes CUDA tensors, and there is no GPU", "use a machine with an NVIDIA GPU"],
+        &[
+            "the task makes CUDA tensors, and there is no GPU",
+            "use a machine with an NVIDIA GPU",
+        ],
     );
     assert!(!ran.err.contains("TORCH_USE_CUDA_DSA"), "{}", ran.err);
 }
@@ -122,7 +127,9 @@ fn cases_are_listed_without_inputs_and_references() {
         "{}",
         ran.out
     );
-    place.run(&["check", "sums/submission.py:exact", "--task", "sums"]).expect(2);
+    place
+        .run(&["check", "sums/submission.py:exact", "--task", "sums"])
+        .expect(2);
     // What the task says of its work is known without them.
     place.write(
         "task.py",
@@ -132,7 +139,11 @@ fn cases_are_listed_without_inputs_and_references() {
          def work(n): return {\"flops\": 5e9, \"bytes\": 3e6}\n",
     );
     let ran = place.run(&["suites", "task.py"]).expect(0);
-    assert!(ran.out.contains("5.000") && ran.out.contains("3.0"), "{}", ran.out);
+    assert!(
+        ran.out.contains("5.000") && ran.out.contains("3.0"),
+        "{}",
+        ran.out
+    );
 }
 
 #[test]
@@ -168,7 +179,10 @@ fn a_check_of_a_kernel_says_only_what_means_something_for_it() {
     for stranger in ["competition", "SIMD", "schedules", "refused", "without a result"] {
         assert!(!ran.out.contains(stranger), "{stranger} in {}", ran.out);
     }
-    place.write("sums/broken.py", "import no_such_module\ndef f(data): return data\n");
+    place.write(
+        "sums/broken.py",
+        "import no_such_module\ndef f(data): return data\n",
+    );
     let ran = check("sums/broken.py:f").expect(1);
     assert!(
         ran.out.contains("nothing could be compared, 2 builds refused"),
@@ -209,7 +223,9 @@ fn a_returned_list_is_told_to_be_one() {
     let ran = place.run(&["check", "k.py:f", "--task", "task.py"]).expect(1);
     let said = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        said.contains("returned a list of 8 values, and the task has one output, `y`; return an array of numpy"),
+        said.contains(
+            "returned a list of 8 values, and the task has one output, `y`; return an array of numpy"
+        ),
         "{said}"
     );
 }
@@ -226,7 +242,9 @@ fn what_a_compiler_wrote_before_a_build_was_refused_is_shown() {
          raise RuntimeError(\"Error building the extension\")\n\
          def f(data): return data\n",
     );
-    let ran = place.run(&["check", "sums/compiled.py:f", "--task", "sums"]).expect(1);
+    let ran = place
+        .run(&["check", "sums/compiled.py:f", "--task", "sums"])
+        .expect(1);
     let said = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         said.contains("Error building the extension; the end of its standard error: main.cpp:3: error: c is not declared"),
