@@ -1,29 +1,43 @@
 """An evaluator for agents that evolve programs (OpenEvolve and its kin): ``evaluate(program_path)`` returns metrics.
 
-Set GAUNTLET_TASK to a task, such as examples/softmax/task.py, and GAUNTLET_BUDGET to the time of one evaluation. Such
+Set GAUNTLET_TASK to a task (examples/softmax/task.py by default) and GAUNTLET_BUDGET to the time of one evaluation. Such
 agents maximise `combined_score`: here the speed-up that the evidence shows, 1 for as fast as the baseline, and 0 for a
-program that is wrong. An uncertain measurement scores lower than a certain one, so a search gains nothing by noise.
+program that is wrong. An uncertain measurement scores lower than a certain one, so a search gains nothing by noise. A right
+program of which too little was measured keeps a small score, so that a search does not take it for a wrong one.
 """
 
 from __future__ import annotations
 
 import math
 import os
+from pathlib import Path
 from typing import Any
 
 import gauntlet
 
-TASK = os.environ.get("GAUNTLET_TASK", "examples/softmax/task.py")
+TASK = os.environ.get("GAUNTLET_TASK") or Path(__file__).resolve().parent.parent / "softmax" / "task.py"
 BUDGET = os.environ.get("GAUNTLET_BUDGET", "30s")
+RIGHT_BUT_NOT_TIMED = 0.01
+"""The score of a right program whose speed is not known: less than any speed that is worth keeping."""
 
 
 def evaluate(program_path: str) -> dict[str, Any]:
     """The metrics of a program."""
-    found = gauntlet.evaluate(program_path, TASK, budget=BUDGET)
-    score = found["score"]
+    return metrics(gauntlet.evaluate(program_path, TASK, budget=BUDGET))
+
+
+def metrics(found: dict[str, Any]) -> dict[str, Any]:
+    """What `gauntlet.evaluate` returns, as metrics. `is_right` is left out where it is not known."""
+    right, score = found["right"], found["score"]
+    if not right:
+        combined = 0.0
+    elif score is None:
+        combined = RIGHT_BUT_NOT_TIMED
+    else:
+        combined = math.exp(score)
     return {
-        "combined_score": 0.0 if score is None else math.exp(score),
-        "is_right": float(score is not None),
+        "combined_score": combined,
+        **({} if right is None else {"is_right": float(right)}),
         "verdict": found["verdict"],
         "feedback": "\n".join(found["reasons"]),
     }

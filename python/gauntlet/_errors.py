@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 
+def kind(value: object) -> str:
+    """The type of a value with its article: `an int`."""
+    name = type(value).__name__
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
 class GauntletError(Exception):
     """What the judge raises, except for wrong arguments of a function."""
 

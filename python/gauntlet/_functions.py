@@ -13,6 +13,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from gauntlet._errors import kind
+
 MAIN = "__gauntlet_main__"
 """The name under which a script is imported, so that its ``if __name__ == "__main__"`` part does not run."""
 
@@ -26,7 +28,7 @@ def place(function: Callable[..., Any]) -> Place:
         TypeError: It is not a function, or one of a notebook or a closure and cloudpickle is not installed.
     """
     if not callable(function):
-        raise TypeError(f"it is a {type(function).__name__}; give a function, or a text such as 'softmax.py:fast'")
+        raise TypeError(f"it is {kind(function)}; give a function, or a text such as 'softmax.py:fast'")
     module = getattr(function, "__module__", None)
     name = getattr(function, "__qualname__", None)
     if module and name and "<" not in name:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -11,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gauntlet import _functions, _program, _verdict
-from gauntlet._errors import GauntletError
+from gauntlet._errors import GauntletError, kind
 from gauntlet._task import Cases, Function, Task, parameters_of
 from gauntlet._verdict import Verdict
 
@@ -75,12 +77,12 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="gauntlet-") as temporary:
         folder = Path(temporary)
         kernels = [_text(folder, "baseline", baseline), _text(folder, "candidate", candidate)]
-        arguments = ["compare", *kernels, "--task", _task_text(folder, task), "--budget", budget]
-        arguments += [*_device(device), *(["--warm"] if warm else []), "--regime", regime, "--scope", scope]
+        arguments = ["compare", *kernels, "--task", _task_text(folder, task), "--budget", _time(budget)]
+        arguments += [*_device(device), *(["--warm"] if warm else [])]
+        arguments += ["--regime", _one_of("regime", regime, "isolated", "sustained")]
+        arguments += ["--scope", _one_of("scope", scope, "device", "call")]
         arguments += ["--activity"] if activity else []
-        record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
-    names = _names(baseline, candidate)
-    return _verdict.read(record, *names)
+        return _run(folder, arguments, progress, _names(baseline, candidate))
 
 
 def judge(
@@ -113,10 +115,9 @@ def judge(
         arguments = ["judge", _text(folder, "candidate", candidate), "--task", _task_text(folder, task)]
         if baseline is not None:
             arguments += ["--baseline", _text(folder, "baseline", baseline)]
-        arguments += ["--budget", budget, *_device(device)]
-        record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
-    names = _names("the reference" if baseline is None else baseline, candidate)
-    return _verdict.read(record, *names)
+        arguments += ["--budget", _time(budget), *_device(device)]
+        names = _names("the reference" if baseline is None else baseline, candidate)
+        return _run(folder, arguments, progress, names)
 
 
 def evaluate(
@@ -139,8 +140,9 @@ def evaluate(
         device: As in `compare`.
 
     Returns:
-        Plain data: `score`, the lower bound of the log speed-up over the baseline (0 is as fast; none if the program is
-        wrong or cannot run), `verdict`, `reasons`, a list of sentences, and `cases`.
+        Plain data: `right`, whether the program's results are right (none if that is not known, as of a task that cannot be
+        used); `score`, the lower bound of the log speed-up over the baseline (0 is as fast; none if the program is wrong
+        or cannot run, and if too little was measured); `verdict`, `reasons`, a list of sentences, and `cases`.
 
     Raises:
         FileNotFoundError: There is no such program.
@@ -152,11 +154,19 @@ def evaluate(
     try:
         name = function or _only_function(path)
         verdict = judge(f"{path}:{name}", task, baseline=baseline, budget=budget, device=device, progress=False)
-    except (SyntaxError, ValueError) as error:
-        return {"score": None, "verdict": "blocked", "reasons": [str(error)], "cases": []}
+    except SyntaxError as error:
+        return _evaluation("does-not-compile", right=False, reasons=[str(error)])
+    except ValueError as error:
+        return _evaluation("blocked", right=None, reasons=[str(error)])
     found = verdict.to_dict()
     reasons = [str(verdict)] if verdict.speedup is None else [str(verdict), verdict.reason]
-    return {"score": verdict.score, "verdict": verdict.verdict, "reasons": reasons, "cases": found["cases"]}
+    evaluation = _evaluation(verdict.verdict, right=verdict.is_right, reasons=reasons)
+    return {**evaluation, "score": verdict.score, "cases": found["cases"]}
+
+
+def _evaluation(verdict: str, *, right: bool | None, reasons: list[str]) -> dict[str, Any]:
+    """What `evaluate` returns, of a program that was not measured."""
+    return {"right": right, "score": None, "verdict": verdict, "reasons": reasons, "cases": []}
 
 
 def _only_function(path: Path) -> str:
@@ -190,10 +200,13 @@ def _task(
         return task
     if inputs is None:
         raise ValueError("inputs: it is left out; give a function that draws the inputs of a case, or a `task`")
+    sizes = [name for name in _needed(inputs) if name != "seed"]
+    if cases is None and sizes:
+        raise ValueError(f'cases: they are left out, and inputs takes {", ".join(sizes)}; give such as [{{"{sizes[0]}": 512}}]')
     made = Task(
         generate=inputs,
         reference=reference or (baseline if callable(baseline) else None),
-        cases=cases or [{}],
+        cases=[{}] if cases is None else cases,
         tolerance=tolerance,
         constant=constant,
         name=_functions.label(inputs, "inputs"),
@@ -201,7 +214,41 @@ def _task(
     return replace(made, parameters=tuple(parameters_of(baseline)))
 
 
+def _needed(function: Function) -> list[str]:
+    """The parameters of a function that have no default."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    needed = (one for one in found if one.default is one.empty and one.kind not in several)
+    return [parameter.name for parameter in needed]
+
+
+def _run(folder: Path, arguments: Sequence[str], progress: bool | None, names: tuple[str, str]) -> Verdict:
+    """Runs the command on what was written into a folder, and reads its result."""
+    record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
+    return _verdict.read({**record, "reason": _program.in_python(record["reason"], folder)}, *names)
+
+
+def _time(budget: str) -> str:
+    """A time as the command takes it."""
+    if not isinstance(budget, str):
+        raise TypeError(f"budget: {budget!r} is {kind(budget)}; give a time with its unit, such as '30s' or '5m'")
+    if not re.fullmatch(r"\s*(\d+(\.\d+)?\s*[a-zA-Zµ]+[\s,]*)+", budget):
+        raise ValueError(f"budget: {budget!r} is no time with its unit; give one such as '30s' or '5m'")
+    return budget
+
+
+def _one_of(name: str, word: str, *words: str) -> str:
+    if word not in words:
+        raise ValueError(f"{name}: it is {word!r}; give {' or '.join(map(repr, words))}")
+    return word
+
+
 def _task_text(folder: Path, task: Task | str | os.PathLike[str]) -> str:
+    if not isinstance(task, (Task, str, os.PathLike)):
+        raise TypeError(f"task: it is {kind(task)}; give a Task, or a path or name as the command takes it")
     return str(task.write(folder)) if isinstance(task, Task) else os.fspath(task)
 
 
@@ -223,6 +270,8 @@ def _names(baseline: Kernel, candidate: Kernel) -> tuple[str, str]:
 
 
 def _device(device: str | None) -> list[str]:
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f"device: it is {kind(device)}; give a GPU's name, such as 'h100'")
     return [] if device is None else ["--executor", "cuda", "--device", device]
 
 

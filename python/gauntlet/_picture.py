@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,9 +48,8 @@ def _line(name: str, interval: Interval, number: int, edge: float, decides: bool
     sign = (interval.lower > 0) - (interval.upper < 0) if decides else 0
     colour = {1: FASTER, -1: SLOWER, 0: UNDECIDED}[sign]
     start, dot, end = (_x(value, edge) for value in (interval.lower, interval.estimate, interval.upper))
-    percent = 100 * math.expm1(interval.estimate)
     return (
-        f'<text x="0" y="{middle + 4:.1f}">{html.escape(visible(name))}: {percent:+.1f} %</text>'
+        f'<text x="0" y="{middle + 4:.1f}">{html.escape(visible(name))}: {interval.percent}</text>'
         f'<line x1="{start:.1f}" x2="{end:.1f}" y1="{middle:.1f}" y2="{middle:.1f}" stroke="{colour}" stroke-width="3"/>'
         f'<circle cx="{dot:.1f}" cy="{middle:.1f}" r="4" fill="{colour}"/>'
     )

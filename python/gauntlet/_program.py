@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,25 @@ from gauntlet._errors import BadInput, Broken
 BAD_INPUT, BROKEN, INTERRUPTED = 2, 3, 130
 TAIL = 4000
 """Characters of the command's messages that an exception holds at most."""
+
+
+# Options of the command that are arguments of the functions.
+_OPTION = re.compile(r"--(activity|budget|device|executor|regime|scope|task|warm)\b")
+# The mark before a message, and the bar before its further lines.
+_FRAME = re.compile(r"^ *[×│] ?", re.MULTILINE)
+
+
+def in_python(text: str, folder: Path) -> str:
+    """A message of the command as a caller of the functions understands it.
+
+    Args:
+        text: The message.
+        folder: Where the caller's functions were written for the command; its files mean nothing to the caller.
+    """
+    text = _OPTION.sub(r"`\1`", _FRAME.sub("", text)).strip()
+    place = re.escape(str(folder)) + "/"
+    text = re.sub(place + r"[^/\s]+/task\.py(:\d+)?", "the task", text)
+    return re.sub(place + r"(baseline|candidate)\.py(:\d+)?", r"the \1", text)
 
 
 def command() -> list[str]:
@@ -42,8 +62,9 @@ def run(arguments: Sequence[str], result: Path, *, progress: bool) -> dict[str, 
             "`if __name__ == \"__main__\":`"
         )
     words = [*command(), *arguments, "--json", str(result)]
-    # Workers of Python functions run in this interpreter, unless the caller has chosen another.
-    environment = {"GAUNTLET_PYTHON": sys.executable, **os.environ}
+    # Workers of Python functions run in this interpreter, unless the caller has chosen another. Messages are not broken into
+    # lines where the exception repeats them.
+    environment = {"GAUNTLET_PYTHON": sys.executable, **os.environ, **({} if progress else {"COLUMNS": "10000"})}
     with subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
@@ -60,7 +81,7 @@ def run(arguments: Sequence[str], result: Path, *, progress: bool) -> dict[str, 
             process.send_signal(2)
             process.wait()
             raise
-    told = (messages or "").strip()[-TAIL:]
+    told = in_python((messages or "")[-TAIL:], result.parent)
     if process.returncode == BAD_INPUT:
         raise BadInput(told or "the command refuses its input; it says why above")
     if process.returncode == INTERRUPTED:

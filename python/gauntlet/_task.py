@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gauntlet import _functions
+from gauntlet._errors import kind
 
 Function = Callable[..., Any]
 Cases = Sequence[Mapping[str, Any]] | Mapping[str, Sequence[Mapping[str, Any]]]
@@ -61,9 +62,15 @@ class Task:
         for name in ("generate", "reference", "check", "work"):
             function = getattr(self, name)
             if function is not None and not callable(function):
-                raise TypeError(f"{name}: it is a {type(function).__name__}; give a function")
+                raise TypeError(f"{name}: it is {kind(function)}; give a function")
+        if self.tolerance not in (None, "check") and not isinstance(self.tolerance, dict):
+            raise TypeError(
+                f'tolerance: it is {self.tolerance!r}; give a dict such as {{"rtol": 1e-3, "atol": 1e-3}}, one for each '
+                'output by name, or "check"'
+            )
         if not self.cases:
             raise ValueError('cases: there are none; give at least one, such as [{"rows": 512}], or [{}] without sizes')
+        _plain_cases(self.cases)
 
     @classmethod
     def define(cls, **arguments: Any) -> Callable[[type], Task]:
@@ -113,7 +120,8 @@ class Task:
         if self.tolerance is not None:
             lines.append(f"tolerance = {self.tolerance!r}")
         if self.constant:
-            lines.append(f"constant = {list(self.constant)!r}")
+            constant = [self.constant] if isinstance(self.constant, str) else list(self.constant)
+            lines.append(f"constant = {constant!r}")
         if not self.deterministic:
             lines.append("deterministic = False")
         file.write_text("\n".join(lines) + "\n")
@@ -152,14 +160,23 @@ def parameters_of(function: object) -> list[str]:
 def _plain_cases(cases: Cases) -> Any:
     plain: Any
     if isinstance(cases, Mapping):
-        plain = {name: [dict(case) for case in own] for name, own in cases.items()}
+        plain = {name: _dicts(own) for name, own in cases.items()}
     else:
-        plain = [dict(case) for case in cases]
+        plain = _dicts(cases)
     try:
         json.dumps(plain)
     except TypeError as error:
         raise TypeError(f"cases: {error}; a case is a dict of numbers, texts and lists") from None
     return plain
+
+
+def _dicts(cases: object) -> list[dict[str, Any]]:
+    if not isinstance(cases, (list, tuple)) or not all(isinstance(case, Mapping) for case in cases):
+        raise TypeError(
+            f'cases: {cases!r} is no list of dicts; give a dict for each case, such as [{{"rows": 512}}], or '
+            '{"correctness": […], "benchmark": […]}'
+        )
+    return [dict(case) for case in cases]
 
 
 def _word(name: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,6 +17,7 @@ FASTER = ("adopt", "marginal")
 NOT_SLOWER = (*FASTER, "valid-negative")
 VOID = ("blocked", "aborted")
 UNDECIDED = ("inconclusive", *VOID)
+WRONG = ("incorrect", "racy", "does-not-compile")
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,26 @@ class Interval:
         """The interval of a record; none without evidence."""
         return cls(found["estimate"], found["lower"], found["upper"]) if found else None
 
+    # The extension writes percentages as the command does. It is imported when a figure is shown.
+
     def __str__(self) -> str:
-        percent = [100 * math.expm1(value) for value in (self.estimate, self.lower, self.upper)]
-        return f"{percent[0]:+.1f} % [{percent[1]:+.1f} … {percent[2]:+.1f}]"
+        from gauntlet import _native
+
+        return _native.percent_interval((self.estimate, self.lower, self.upper))
+
+    @property
+    def percent(self) -> str:
+        """The estimate as a percentage: `+12.3 %`."""
+        from gauntlet import _native
+
+        return _native.percent(self.estimate)
+
+    @property
+    def span(self) -> str:
+        """An interval on one side of zero without a sign: `12.3 % [10.9 … 13.8]`."""
+        from gauntlet import _native
+
+        return _native.percent_span((self.estimate, self.lower, self.upper))
 
 
 @dataclass(frozen=True)
@@ -132,6 +149,17 @@ class Verdict:
         return (self.record.get("comparison") or {}).get("scope")
 
     @property
+    def is_right(self) -> bool | None:
+        """Whether the candidate's results are right: False if they are wrong, change from call to call, or do not come; None
+        if that is not known, for example because the baseline failed or the machine could not run it."""
+        if self.about != self.candidate:
+            return None
+        if self.verdict in WRONG:
+            return False
+        passed = any(found["gate"] == "right" and found["outcome"] == "pass" for found in self.record.get("findings", ()))
+        return True if passed or self.record.get("comparison") else None
+
+    @property
     def is_void(self) -> bool:
         """Whether it could not be judged, so that its times mean nothing; `reason` says why."""
         return self.verdict in VOID
@@ -158,9 +186,9 @@ class Verdict:
 
     def _direction(self, speedup: Interval) -> str:
         if speedup.lower > 0:
-            return f"{self.candidate} is faster by {_span(speedup, 1)}"
+            return f"{self.candidate} is faster by {speedup.span}"
         if speedup.upper < 0:
-            return f"{self.candidate} is slower by {_span(speedup, -1)}"
+            return f"{self.candidate} is slower by {speedup.span}"
         return f"{self.candidate} is neither shown to be faster nor slower, {speedup}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -169,6 +197,7 @@ class Verdict:
             name: getattr(self, name)
             for name in ("verdict", "reason", "notes", "baseline", "candidate", "about", "trials", "score", "regime", "scope")
         }
+        own["right"] = self.is_right
         speedup = asdict(self.speedup) if self.speedup else None
         return {**own, "text": str(self), "speedup": speedup, "cases": [asdict(case) for case in self.cases]}
 
@@ -205,6 +234,8 @@ class Verdict:
             Regression: It is slower, or wrong; the message has the interval.
             NotShown: The evidence does not decide.
         """
+        # pytest shows the test's line and not this one.
+        __tracebackhide__ = True
         if self.verdict in NOT_SLOWER or (allow_inconclusive and self.verdict == "inconclusive"):
             return
         if self.verdict in UNDECIDED:
@@ -218,16 +249,10 @@ class Verdict:
             Regression: It is slower, or wrong; the message has the interval.
             NotShown: The evidence does not show that it is faster.
         """
+        __tracebackhide__ = True
         if self.verdict in FASTER:
             return
         raise (Regression if self.verdict == "regression" or self.is_wrong else NotShown)(str(self))
-
-
-def _span(speedup: Interval, sign: int) -> str:
-    """An interval on one side of zero, as percentages without a sign: `12.3 % [10.9 … 13.8]`."""
-    low, high = sorted((sign * speedup.lower, sign * speedup.upper))
-    numbers = [100 * math.expm1(value) for value in (sign * speedup.estimate, low, high)]
-    return f"{numbers[0]:.1f} % [{numbers[1]:.1f} … {numbers[2]:.1f}]"
 
 
 def read(record: Mapping[str, Any], baseline: str, candidate: str) -> Verdict:

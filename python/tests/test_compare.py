@@ -1,8 +1,10 @@
 """The judge on real functions: few trials, and no figure that depends on how busy the machine is."""
 
+import ast
 import json
 import math
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 import softmax
 
 import gauntlet
+from gauntlet import _program
 
 CASES = [{"rows": 64, "cols": 256}]
 BUDGET = "20s"
@@ -84,6 +87,46 @@ def test_bad_input_says_where_and_what_to_do():
         compare(softmax.plain, f"{KERNELS}:missing")
 
 
+def another(z):
+    return z
+
+
+def test_wrong_arguments_are_told_in_words():
+    for arguments, kind, said in [
+        ({"budget": 5}, TypeError, "budget: 5 is an int; give a time with its unit, such as '30s'"),
+        ({"budget": "5"}, ValueError, "budget: '5' is no time with its unit"),
+        ({"cases": {"rows": 64}}, TypeError, "cases: .* is no list of dicts"),
+        ({"cases": None}, ValueError, "cases: they are left out, and inputs takes rows, cols"),
+        ({"tolerance": 0.1}, TypeError, "tolerance: it is 0.1; give a dict"),
+        ({"regime": "hot"}, ValueError, "regime: it is 'hot'; give 'isolated' or 'sustained'"),
+        ({"scope": "host"}, ValueError, "scope: it is 'host'; give 'device' or 'call'"),
+        ({"device": 3}, TypeError, "device: it is an int; give a GPU's name"),
+    ]:
+        with pytest.raises(kind, match=said):
+            compare(softmax.plain, softmax.slow, **arguments)
+    with pytest.raises(TypeError, match="task: it is an int; give a Task"):
+        gauntlet.judge(softmax.plain, 5)
+
+
+def test_messages_name_the_caller_s_own_places():
+    missing = "nothing/kernels.py"
+    with pytest.raises(gauntlet.BadInput, match=f"there is no file .*{missing}") as told:
+        compare(f"{missing}:f", softmax.plain)
+    assert "correct the task" not in str(told.value)
+    with pytest.raises(gauntlet.BadInput, match="`constant` names `q`, which is no input") as told:
+        compare(softmax.plain, softmax.slow, constant=["q"])
+    # A message of one piece, without the frame of a terminal and the files in which functions are handed over.
+    assert "gauntlet-" not in str(told.value) and "│" not in str(told.value)
+    verdict = compare(softmax.plain, another)
+    assert verdict.verdict == "does-not-compile"
+    assert f"`another` in {__file__}:" in verdict.reason and "gauntlet-" not in verdict.reason
+
+
+def test_options_of_the_command_are_said_as_arguments():
+    told = _program.in_python("  × give more time with --budget\n  │ /tmp/g/inputs/task.py:3: wrong\n", Path("/tmp/g"))
+    assert told == "give more time with `budget`\nthe task: wrong"
+
+
 def test_a_program_of_an_agent_gets_a_score(tmp_path):
     task = gauntlet.Task(softmax.inputs, softmax.plain, CASES, name="softmax")
     right = tmp_path / "right.py"
@@ -97,12 +140,20 @@ def test_a_program_of_an_agent_gets_a_score(tmp_path):
     # On a busy machine the comparison may be undecided or void, and then there may be no score.
     undecided = found["verdict"] in ("inconclusive", "blocked")
     assert undecided if found["score"] is None else math.isfinite(found["score"]), found
+    assert found["right"] is True, found
     wrong = gauntlet.evaluate(KERNELS, task, function="wrong", budget=BUDGET)
-    assert wrong["score"] is None and wrong["verdict"] == "incorrect"
+    assert wrong["score"] is None and wrong["verdict"] == "incorrect" and wrong["right"] is False
     broken = tmp_path / "broken.py"
     broken.write_text("def softmax(x:\n")
-    assert gauntlet.evaluate(broken, task)["verdict"] == "blocked"
-    assert "name the kernel with `function`" in gauntlet.evaluate(KERNELS, task)["reasons"][0]
+    assert gauntlet.evaluate(broken, task) == {
+        "right": False,
+        "score": None,
+        "verdict": "does-not-compile",
+        "reasons": [f"'(' was never closed ({broken.name}, line 1)"],
+        "cases": [],
+    }
+    unnamed = gauntlet.evaluate(KERNELS, task)
+    assert "name the kernel with `function`" in unnamed["reasons"][0] and unnamed["right"] is None
     with pytest.raises(FileNotFoundError, match="program_path"):
         gauntlet.evaluate(tmp_path / "nothing.py", task)
 
@@ -132,8 +183,51 @@ def test_the_plugin_fails_a_test_by_its_verdict(pytester):
     assert pytester.runpytest_subprocess("--gauntlet-skip").parseoutcomes() == {"skipped": 2}
 
 
-def test_the_shim_for_evaluators_of_programs(tmp_path):
-    shim = Path(__file__).parents[2] / "examples" / "agents" / "evaluator.py"
-    code = f"import runpy; print(callable(runpy.run_path({str(shim)!r})['evaluate']))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
-    assert done.stdout.strip() == "True", done.stderr
+def test_an_inconclusive_comparison_passes_with_a_warning_unless_the_test_asks(pytester):
+    pytester.makepyfile(
+        """
+        import pytest
+        from gauntlet import Interval, Verdict, pytest_plugin
+
+        OPEN = Verdict("inconclusive", "", "a", "b", "b", Interval(0.01, -0.03, 0.05), (), 4, (), {})
+
+        @pytest.fixture(autouse=True)
+        def undecided(monkeypatch):
+            monkeypatch.setattr(pytest_plugin, "compare", lambda *kernels, **arguments: OPEN)
+
+        def test_passes(gauntlet):
+            gauntlet(None, None)
+
+        @pytest.mark.gauntlet(allow_inconclusive=False)
+        def test_fails(gauntlet):
+            gauntlet(None, None)
+        """
+    )
+    result = pytester.runpytest_subprocess()
+    result.assert_outcomes(passed=1, failed=1, warnings=1)
+    result.stdout.fnmatch_lines(["*NotShown: b is neither shown to be faster nor slower*", "*Undecided: b is neither shown*"])
+    # The lines shown are the test's own.
+    result.stdout.no_fnmatch_line("*def assert_no_regression*")
+
+
+def test_the_example_for_agents_runs_as_its_page_says():
+    folder = Path(__file__).parents[2] / "examples" / "agents"
+    page = (folder / "README.md").read_text()
+    command = page.split("```sh\ncd examples/agents\n")[1].split("\n```")[0]
+    python = {"PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    environment = {**os.environ, **python, "GAUNTLET_BUDGET": "1s"}
+    words = ["sh", "-c", command]
+    done = subprocess.run(words, capture_output=True, text=True, cwd=folder, env=environment, timeout=600, check=False)
+    found = ast.literal_eval(done.stdout.strip() or "{}")
+    # A second is never enough to decide, and the program is right all the same.
+    assert found.get("is_right") == 1.0 and found["combined_score"] > 0, (found, done.stderr)
+
+
+def test_a_wrong_program_scores_nothing_and_an_undecided_one_little():
+    shim = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "agents" / "evaluator.py"))
+    found = {"verdict": "inconclusive", "reasons": ["a", "b"], "cases": []}
+    of = lambda right, score: shim["metrics"]({**found, "right": right, "score": score})  # noqa: E731
+    assert of(True, 0.0) == {"combined_score": 1.0, "is_right": 1.0, "verdict": "inconclusive", "feedback": "a\nb"}
+    assert of(False, None)["combined_score"] == 0.0 and of(False, None)["is_right"] == 0.0
+    assert 0 < of(True, None)["combined_score"] < 0.1 and of(True, None)["is_right"] == 1.0
+    assert of(None, None)["combined_score"] == 0.0 and "is_right" not in of(None, None)

@@ -51,3 +51,15 @@ def test_the_readme_s_task_tells_right_from_wrong(tmp_path):
     assert right.returncode == 0, right.stdout + right.stderr
     assert wrong.returncode == 1, wrong.stdout + wrong.stderr
     assert "0 of 1 comparisons right" in wrong.stdout
+
+
+def test_the_readme_s_first_comparison_runs_as_printed(tmp_path):
+    for block in blocks(ROOT / "README.md"):
+        name = block.split("\n")[0].removeprefix("# ")
+        (tmp_path / name).write_text(block, encoding="utf-8")
+    printed = re.search(r"^gauntlet (compare .*\.py:.*)$", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    # The first pair is measured whatever the time.
+    words = [*printed[1].split(), "--budget", "1ms"]
+    ran = subprocess.run([sys.executable, "-m", "gauntlet", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert ran.returncode in (0, 4), ran.stdout + ran.stderr
+    assert "once" in ran.stdout and "rows=512,cols=1024" in ran.stdout, ran.stdout + ran.stderr

@@ -60,7 +60,7 @@ def test_closures_without_cloudpickle_are_refused_with_a_remedy(tmp_path, monkey
     monkeypatch.setitem(sys.modules, "cloudpickle", None)
     with pytest.raises(TypeError, match="candidate: function is defined in a notebook.*install the package cloudpickle"):
         _functions.shim(tmp_path, "candidate", lambda x: x)
-    with pytest.raises(TypeError, match="baseline: it is a int; give a function"):
+    with pytest.raises(TypeError, match="baseline: it is an int; give a function"):
         _functions.shim(tmp_path, "baseline", 3)
 
 
@@ -97,12 +97,17 @@ def test_a_task_says_what_is_wrong_with_it(tmp_path):
         Task()
     with pytest.raises(ValueError, match="cases: there are none"):
         Task(softmax.inputs)
-    with pytest.raises(TypeError, match="reference: it is a int"):
+    with pytest.raises(TypeError, match="reference: it is an int"):
         Task(softmax.inputs, 3, [{}])
     with pytest.raises(ValueError, match="path: it stands beside other arguments"):
         Task(softmax.inputs, path="task.py")
     with pytest.raises(TypeError, match="cases: Object of type set is not JSON serializable"):
-        Task(softmax.inputs, None, [{"rows": {1}}]).write(tmp_path)
+        Task(softmax.inputs, None, [{"rows": {1}}])
+    for cases in ({"rows": 4}, [3], {"benchmark": {"rows": 4}}, "rows"):
+        with pytest.raises(TypeError, match="cases: .* is no list of dicts; give a dict for each case"):
+            Task(softmax.inputs, None, cases)
+    with pytest.raises(TypeError, match='tolerance: it is 0.1; give a dict such as {"rtol"'):
+        Task(softmax.inputs, None, [{}], 0.1)
 
 
 def test_inputs_without_names_get_those_of_the_baseline():

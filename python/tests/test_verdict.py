@@ -2,11 +2,12 @@
 
 import json
 import math
+import subprocess
 import sys
 
 import pytest
 
-from gauntlet import NotShown, Regression, _picture, _verdict
+from gauntlet import NotShown, Regression, _picture, _program, _verdict
 
 
 def interval(low, estimate, high):
@@ -38,9 +39,10 @@ def read(found):
 
 def test_a_verdict_says_which_kernel_is_faster_and_by_how_much():
     assert str(read(FASTER)) == "triton_softmax is faster by 12.3 % [10.9 … 13.8]: adopt; right on 2 cases, 4 trials"
-    assert str(read(SLOWER)) == "triton_softmax is slower by 10.0 % [5.0 … 20.0]: regression; right on 2 cases, 4 trials"
+    # As in the command's reports: a fraction of the baseline's speed.
+    assert str(read(SLOWER)) == "triton_softmax is slower by 9.1 % [4.8 … 16.7]: regression; right on 2 cases, 4 trials"
     assert str(read(OPEN)) == (
-        "triton_softmax is neither shown to be faster nor slower, +1.0 % [-3.0 … +5.0]: inconclusive; right on 2 cases, "
+        "triton_softmax is neither shown to be faster nor slower, +1.0 % [−3.0 … +5.0]: inconclusive; right on 2 cases, "
         "4 trials"
     )
     assert str(read(WRONG)) == "triton_softmax is incorrect: 4 of 9 elements differ"
@@ -72,7 +74,7 @@ def test_requirements_pass_on_evidence_only():
     read(FASTER).assert_no_regression()
     read(FASTER).assert_faster()
     read(record("valid-negative", interval(0.999, 1.0, 1.001))).assert_no_regression()
-    with pytest.raises(Regression, match=r"slower by 10.0 % \[5.0 … 20.0\]"):
+    with pytest.raises(Regression, match=r"slower by 9.1 % \[4.8 … 16.7\]"):
         read(SLOWER).assert_no_regression()
     with pytest.raises(Regression, match="is incorrect"):
         read(WRONG).assert_no_regression(allow_inconclusive=True)
@@ -83,6 +85,43 @@ def test_requirements_pass_on_evidence_only():
         read(OPEN).assert_faster()
     with pytest.raises(Regression):
         read(SLOWER).assert_faster()
+
+
+def test_whether_results_are_right_does_not_depend_on_times():
+    assert read(FASTER).is_right and read(SLOWER).is_right and read(OPEN).is_right
+    for verdict in ("incorrect", "racy", "does-not-compile"):
+        assert read({**WRONG, "verdict": verdict}).is_right is False
+    # The baseline was stopped, so that nothing is known about the candidate.
+    assert read({**WRONG, "side": "baseline"}).is_right is None
+    blocked = {**WRONG, "verdict": "blocked", "findings": []}
+    assert read(blocked).is_right is None
+    passed = {"gate": "right", "outcome": "pass"}
+    assert read({**blocked, "findings": [passed]}).is_right is True
+    # Times that mean nothing, of kernels that were shown to be right before.
+    assert read({**OPEN, "verdict": "blocked"}).is_right is True
+    assert read(OPEN).to_dict()["right"] is True and read(WRONG).to_dict()["right"] is False
+
+
+@pytest.mark.parametrize("ratio, said", [(0.5, "50.0 % [49.0 … 51.0]"), (0.9, "10.0 % [9.1 … 10.9]"), (2.0, "100 % [98.0 … 102]")])
+def test_every_face_of_a_result_has_the_same_percentages(ratio, said, tmp_path):
+    """A result of the command, in every form that it writes, and as the package reads it."""
+    times = [1 + 0.01 * math.sin(1.7 * number) for number in range(40)]
+    for name, factor in (("before", 1), ("after", 1 / ratio)):
+        rows = [f"{process},{factor * times[process]!r}" for process in range(40)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["process,seconds", *rows]) + "\n")
+    forms = [word for form in ("json", "html", "markdown", "junit") for word in (f"--{form}", str(tmp_path / form))]
+    words = [*_program.command(), "compare", "--samples", "before.csv", "after.csv", *forms]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+    record = json.loads((tmp_path / "json").read_text())
+    verdict = _verdict.read(record, "before", "after")
+    estimate, bounds = verdict.speedup.span.split(" %")[0], verdict.speedup.span.split("[")[1].rstrip("]")
+    faces = {form: (tmp_path / form).read_text() for form in ("html", "markdown", "junit")}
+    faces |= {"terminal": done.stdout, "Python": str(verdict), "dict": verdict.to_dict()["text"], "notebook": verdict.to_html()}
+    faces["pytest"] = str(verdict)
+    for face, text in faces.items():
+        assert f"{estimate} %" in text, (face, text)
+        assert face == "notebook" or bounds in text or str(verdict.speedup) in text, (face, text)
+    assert verdict.speedup.percent in verdict.to_html()
 
 
 def test_the_score_is_the_lower_bound():

@@ -195,6 +195,7 @@ Examples:
   gauntlet check softmax.cu:softmax_warp --task rms-norm --device h100
                                                 without a GPU: compiled for it, small cases interpreted
   gauntlet check ./libnorm.so:norm --task rms-norm
+  gauntlet check 'command: python3 examples/worker/rms_norm.py' --task rms-norm
 
 Exit codes:
   0  every gate that measures nothing is passed by every pitch, fallback and baseline, and by every suite
@@ -202,10 +203,10 @@ Exit codes:
   4  none of these, but one is blocked or aborted, so that nothing is known about it")]
 pub struct Check {
     /// Round or tournament files, suites, or kernels: `FILE.py:FUNCTION`, `FILE.cu:KERNEL`, `FILE.so:FUNCTION`,
-    /// `solution.json`.
+    /// `solution.json`, 'command: PROGRAM ARGUMENTS'.
     #[arg(required = true)]
     pub targets: Vec<String>,
-    /// The suite of the task that a kernel computes (kernels).
+    /// The task that a kernel computes, by name or file (kernels).
     #[arg(long)]
     pub task: Option<String>,
     /// The GPU to compile for, which need not be here (`.cu`); see `gauntlet devices`.

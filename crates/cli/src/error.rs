@@ -136,9 +136,12 @@ pub fn say_line(text: impl fmt::Display) {
     say(&format!("{}\n", visible(&text.to_string())));
 }
 
-/// Columns of the terminal; 100 where there is none.
+/// Columns of the terminal; where there is none, those that the variable COLUMNS says, or 100.
 pub fn terminal_width() -> usize {
-    terminal_size::terminal_size().map_or(100, |(terminal_size::Width(columns), _)| usize::from(columns))
+    let said = || std::env::var("COLUMNS").ok()?.parse().ok();
+    let terminal =
+        terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| usize::from(columns));
+    terminal.or_else(said).unwrap_or(100)
 }
 
 impl fmt::Display for CliError {

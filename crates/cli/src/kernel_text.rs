@@ -75,6 +75,10 @@ struct Named<'t> {
 /// The kernel that a text names; none if it is of another form.
 fn named(text: &str) -> Option<Named<'_>> {
     let text = text.trim();
+    // A command may end with the name of a file.
+    if is_worker(text) || text.starts_with(DISPATCH) {
+        return None;
+    }
     for (ending, host) in FILES {
         let Some(end) = text.find(&format!("{ending}:")).map(|at| at + ending.len()) else {
             if text.ends_with(ending) && !text.contains('=') {
@@ -298,9 +302,22 @@ pub fn is_cuda(text: &str) -> bool {
     named(text).is_some_and(|kernel| kernel.host == Host::Nvrtc)
 }
 
-/// Whether a text names a function of a Python file, or a solution.
-pub fn is_python(text: &str) -> bool {
-    python_function(text).is_some() || solution_file(text).is_some()
+/// Whether a text names a kernel of the user's: a function of a file or a module, a solution, or a worker.
+pub fn is_users(text: &str) -> bool {
+    named(text).is_some() || solution_file(text).is_some() || is_worker(text)
+}
+
+/// Whether a text names a worker.
+pub fn is_worker(text: &str) -> bool {
+    text.trim().starts_with(COMMAND)
+}
+
+/// What to say where no task is named for a kernel of the user's.
+pub fn no_task(text: &str) -> CliError {
+    CliError::bad_input(
+        format!("{text}: no task says what this kernel computes"),
+        "name a task with --task: a file of yours (docs/guide/tasks.md), or a suite that `gauntlet suites` lists",
+    )
 }
 
 /// A kernel's text if it names a function of a Python file, as `softmax.py:fast` does.
@@ -350,6 +367,8 @@ mod tests {
             "stages=2",
             "tile=64x64x256, order=dynamic",
             "tuned.toml",
+            "command: python3 worker.py",
+            "dispatch:table.py",
         ] {
             assert_eq!(parts(text), None, "{text}");
         }

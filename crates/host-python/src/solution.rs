@@ -5,9 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::process::Command;
 
 use serde::Deserialize;
 use thiserror::Error;
+
+use crate::interpreter;
 
 /// Languages whose entry point is a Python function that runs on any device.
 const PYTHON: [&str; 2] = ["python", "pytorch"];
@@ -250,11 +253,9 @@ impl Solution {
         } = &self.spec;
         let mut notes = Vec::new();
         let mut note = |text: String| notes.push(format!("the solution {}: {text}", self.name));
-        if !dependencies.is_empty() {
-            note(format!(
-                "its dependencies are not installed: {}",
-                dependencies.join(", ")
-            ));
+        let missing = missing(dependencies);
+        if !missing.is_empty() {
+            note(format!("its dependencies are not installed: {missing}"));
         }
         if !target_hardware.is_empty() {
             note(format!(
@@ -294,6 +295,35 @@ impl Solution {
             .entry()
             .map(|(file, function)| format!("{}:{function}", folder.join(file).display()));
         entry.ok_or_else(|| io::Error::other("the entry point names no file and function"))
+    }
+}
+
+/// Prints those of its arguments that are neither installed packages nor modules.
+const MISSING: &str = r#"
+import re, sys
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+def there(text):
+    name = re.match(r"[A-Za-z0-9_-]*", text.strip()).group()
+    try:
+        return bool(name and version(name))
+    except PackageNotFoundError:
+        return find_spec(name.replace("-", "_")) is not None
+print(", ".join(text for text in sys.argv[1:] if not there(text)))
+"#;
+
+/// The dependencies that the interpreter does not have; all of them if it cannot be asked.
+fn missing(dependencies: &[String]) -> String {
+    if dependencies.is_empty() {
+        return String::new();
+    }
+    let asked = Command::new(interpreter())
+        .args(["-I", "-c", MISSING])
+        .args(dependencies)
+        .output();
+    match asked {
+        Ok(asked) if asked.status.success() => String::from_utf8_lossy(&asked.stdout).trim().to_owned(),
+        _ => dependencies.join(", "),
     }
 }
 
@@ -358,14 +388,14 @@ mod tests {
     fn what_is_not_honoured_is_named() {
         let solution = read(
             |value| {
-                value["spec"]["dependencies"] = json!(["cutlass"]);
+                value["spec"]["dependencies"] = json!(["json", "no-such-package>=2"]);
                 value["spec"]["compile_options"] = json!({ "cflags": ["-O2"] });
             },
             false,
         );
         let notes = solution.unwrap().notes().join("\n");
         for said in [
-            "not installed: cutlass",
+            "not installed: no-such-package>=2",
             "this machine: LOCAL",
             "`compile_options` is not honoured",
         ] {

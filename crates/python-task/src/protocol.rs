@@ -34,7 +34,7 @@ pub(crate) struct NamedCase {
 }
 
 /// The tensors and rules of one case.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub(crate) struct CaseTensors {
     pub(crate) inputs: Vec<TensorSpec>,
     pub(crate) outputs: Vec<TensorSpec>,

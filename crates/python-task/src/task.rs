@@ -32,6 +32,8 @@ pub struct Options {
     pub baseline: Option<String>,
     /// Names of the benchmark cases that are wanted; all if there are none. The others are not generated.
     pub cases: Vec<String>,
+    /// Whether the cases are only listed: no inputs are drawn and no reference is computed, so that tensors are not known.
+    pub lists_only: bool,
     /// How long a generator, a reference or a check may take, if not as long as `GAUNTLET_REFERENCE_TIMEOUT` or the
     /// default say.
     pub timeout: Option<Duration>,
@@ -54,6 +56,7 @@ struct Shared {
     exact: Results,
     /// Whether the reference was called twice on the same inputs of a case.
     repeated: AtomicBool,
+    lists_only: bool,
 }
 
 /// Opens the task at a path: a Python file, a folder with task.py, task.yml or definition.json, or one of these files.
@@ -91,6 +94,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
         results: Results::default(),
         exact: Results::default(),
         repeated: AtomicBool::new(false),
+        lists_only: options.lists_only,
     }));
     let suite = task.suite(notes)?;
     let is_wanted = |case: &Case| options.cases.is_empty() || options.cases.contains(&case.name);
@@ -234,6 +238,9 @@ impl PythonTask {
 
     /// Asks for the tensors of a case.
     pub(crate) fn case(&self, parameters: &Value) -> Result<CaseTensors, TaskError> {
+        if self.0.lists_only {
+            return Ok(Self::listed(parameters));
+        }
         let mut tensors: CaseTensors = self
             .reference()
             .ask(&json!({ "call": "case", "parameters": parameters }), &[])?;
@@ -247,6 +254,15 @@ impl PythonTask {
             })?;
         }
         Ok(tensors)
+    }
+
+    /// What is known of a case without drawing its inputs.
+    fn listed(parameters: &Value) -> CaseTensors {
+        CaseTensors {
+            sizes: json!({ "parameters": parameters }),
+            ..CaseTensors::default()
+        }
+    }
     }
 }
 

@@ -12,6 +12,7 @@ mod cuda;
 mod engine;
 mod error;
 mod gemm;
+mod percent;
 mod stack;
 mod tensor;
 
@@ -31,6 +32,8 @@ mod _native {
     use crate::engine::{set_threads, threads};
     #[pymodule_export]
     use crate::gemm::{Matrices, grouped_mm, grouped_mm_of_floats, moe};
+    #[pymodule_export]
+    use crate::percent::{percent, signed, span};
     #[pymodule_export]
     use crate::stack::Stack;
     #[pymodule_export]

@@ -21,7 +21,7 @@ use crate::result::ComparisonReport;
 #[error("the result cannot be written as JUnit XML: {0}")]
 pub struct UnwritableXml(#[from] SerializeError);
 
-/// One comparison: a test for each gate, each case, and the verdict.
+/// One comparison: a test for each gate that examined the candidate (of `judge`), each case, and the verdict.
 pub fn comparison(report: &ComparisonReport) -> Result<String, UnwritableXml> {
     let mut suite = TestSuite::new(report.task.clone());
     properties(&mut suite, &report.version, &report.environment);

@@ -1,7 +1,7 @@
 //! The outcome of a comparison in one plain sentence.
 
 use gauntlet_judge::{Comparison, Regime, Verdict};
-use gauntlet_stats::{Criteria, Ground, Interval, percent, percent_interval};
+use gauntlet_stats::{Criteria, Ground, percent, percent_interval, percent_span};
 
 use crate::speedup::bound;
 
@@ -21,10 +21,16 @@ pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidat
     let said = match comparison.assessment.suite.as_ref() {
         None => format!("not enough was measured to say which of {baseline} and {candidate} is faster"),
         Some(interval) if interval.lower > 0.0 => {
-            format!("{candidate} is faster than {baseline} by {}", amount(interval))
+            format!(
+                "{candidate} is faster than {baseline} by {}",
+                percent_span(interval)
+            )
         }
         Some(interval) if interval.upper < 0.0 => {
-            format!("{candidate} is slower than {baseline} by {}", amount(interval))
+            format!(
+                "{candidate} is slower than {baseline} by {}",
+                percent_span(interval)
+            )
         }
         Some(_) if verdict == Verdict::ValidNegative => format!(
             "{candidate} is as fast as {baseline}: the difference is less than {}",
@@ -41,22 +47,6 @@ pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidat
         Some(Regime::Isolated) | None => "",
     };
     format!("{said}{load}: {verdict}")
-}
-
-/// The size of an effect whose direction is known, without a sign: `12.3 % [10.9 … 13.8]`.
-fn amount(interval: &Interval) -> String {
-    if interval.estimate > 0.0 {
-        return percent_interval(interval).replace('+', "");
-    }
-    let without_sign = percent_interval(interval).replace('−', "");
-    // The bound nearer to zero comes first, as for a gain.
-    match without_sign.split_once(" [").and_then(|(estimate, rest)| {
-        let (far, near) = rest.trim_end_matches(']').split_once(" … ")?;
-        Some(format!("{estimate} [{near} … {far}]"))
-    }) {
-        Some(turned) => turned,
-        None => without_sign,
-    }
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ pub trait Rendered {
     /// For a comment under a pull request: no colours, no pictures, details behind folds.
     fn markdown(&self) -> String;
 
-    /// JUnit XML, as build servers read it: a test for each gate and each verdict.
+    /// JUnit XML, as build servers read it: a test for each gate of `judge` and rounds, and for each verdict.
     ///
     /// # Errors
     /// If the XML cannot be written.

@@ -54,7 +54,7 @@ pub use floor::FloorFinding;
 pub use holm::holm_adjusted;
 pub use interval::{DeclaredPair, Interval, Origin, declared_interval, declared_suite};
 pub use looks::{LookNumber, LookPlan, look_after};
-pub use percent::{percent, percent_interval, sign};
+pub use percent::{percent, percent_interval, percent_span, sign};
 pub use planning::{Aim, Spread, needed_processes, power, required_blocks, required_processes};
 pub use predicted::{PredictedPair, predicted_interval, predicted_suite};
 pub use prediction::{Fit, Predicted, rank_correlation, regret};

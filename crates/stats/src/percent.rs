@@ -17,27 +17,47 @@ pub fn percent_interval(interval: &Interval) -> String {
     )
 }
 
+/// The size of an effect whose direction is known, without a sign: `12.3 % [10.9 … 13.8]`, the bound nearer to zero first.
+pub fn percent_span(interval: &Interval) -> String {
+    let size = |fraction: f64| unsigned(fraction.abs());
+    let bounds = [interval.lower_fraction(), interval.upper_fraction()];
+    let [near, far] = if interval.estimate < 0.0 {
+        [bounds[1], bounds[0]]
+    } else {
+        bounds
+    };
+    format!(
+        "{} % [{} … {}]",
+        size(interval.estimate_fraction()),
+        size(near),
+        size(far)
+    )
+}
+
 /// The sign of a figure that is shown with one: `+` or the true minus.
 pub fn sign(value: f64) -> &'static str {
     if value < 0.0 { "−" } else { "+" }
 }
 
 fn signed(fraction: f64) -> String {
-    if !fraction.is_finite() {
-        return if fraction.is_nan() {
-            "—".to_owned()
-        } else {
-            format!("{}∞", sign(fraction))
-        };
-    }
-    let value = fraction.abs() * 100.0;
-    let digits = usize::from(value < 99.95);
-    let text = format!("{value:.digits$}");
-    if text == "0.0" {
+    let text = unsigned(fraction.abs());
+    if fraction.is_nan() || text == "0.0" {
         text
     } else {
         sign(fraction).to_owned() + &text
     }
+}
+
+fn unsigned(size: f64) -> String {
+    if size.is_nan() {
+        return "—".to_owned();
+    }
+    if size.is_infinite() {
+        return "∞".to_owned();
+    }
+    let value = size * 100.0;
+    let digits = usize::from(value < 99.95);
+    format!("{value:.digits$}")
 }
 
 #[cfg(test)]
@@ -58,6 +78,15 @@ mod tests {
         ] {
             assert_eq!(percent(fraction), text);
         }
+    }
+
+    #[test]
+    fn a_gain_and_a_loss_are_fractions_of_the_same_baseline() {
+        let at_half_speed = declared_interval(1.0, 2.0, 0.01).unwrap();
+        assert_eq!(percent_interval(&at_half_speed), "−50.0 % [−51.0 … −49.0]");
+        assert_eq!(percent_span(&at_half_speed), "50.0 % [49.0 … 51.0]");
+        let faster = declared_interval(2.0, 1.0, 0.01).unwrap();
+        assert_eq!(percent_span(&faster), "100 % [96.0 … 104]");
     }
 
     #[test]

@@ -74,7 +74,7 @@ class Kernel:
         except TypeError as error:
             style = "its inputs, then its outputs" if writes_outputs else "its inputs"
             raise Refused(
-                f"`{self.name}` in {self.module.__file__}{_line(self.function)} is called with {style} "
+                f"`{self.name}` in {_place(self.function, self.module)} is called with {style} "
                 f"({', '.join(self.positional)}): {error}; correct its parameters, or `destination_passing_style` of "
                 "the spec"
             ) from None
@@ -90,7 +90,7 @@ class Kernel:
         except (ValueError, TypeError):
             self.positional = given
             return
-        where = f"`{self.name}` in {self.module.__file__}{_line(self.function)}"
+        where = f"`{self.name}` in {_place(self.function, self.module)}"
         for parameter in parameters:
             if parameter.kind is parameter.VAR_KEYWORD:
                 self.keywords += [name for name in given if name not in self.keywords + self.positional]
@@ -131,9 +131,10 @@ def _no_tensor(leaf):
     raise Refused(f"the arguments of the model's constructor hold the tensor `{name}`; only values can be given")
 
 
-def _line(function):
+def _place(function, module):
+    """File and line of a function's definition, which a file may have from another one."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    return f":{code.co_firstlineno}" if code else ""
+    return f"{code.co_filename}:{code.co_firstlineno}" if code else module.__file__
 
 
 def _imported(place, file, is_submission):

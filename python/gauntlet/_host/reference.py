@@ -41,7 +41,7 @@ else:
     import task_gpu_mode
     import task_kernel_bench
     import tensors
-    from task_faults import TaskFault, brief
+    from task_faults import TaskFault, brief, told
 
 # The user's modules may have the names of these files.
 for _name in _OWN:
@@ -84,7 +84,8 @@ def _listed(task, cases):
         made = ",".join(f"{key}={value}" for key, value in parameters.items())
         if not made or len(made) > _LONGEST_NAME or " " in made:
             made = f"case-{number}"
-        listed.append({"name": str(name or made), "shown": task.shown(parameters), "parameters": parameters})
+        shown = task.shown(parameters)
+        listed.append({"name": str(name or made), "shown": shown, "parameters": parameters})
     return listed
 
 

@@ -53,6 +53,10 @@ def told(doing, folders):
         raise TaskFault(f"{type(error).__name__}: {error.msg}", remedy, error.filename, error.lineno) from None
     except (Exception, SystemExit) as error:
         file, line = _innermost(error, folders)
+        if _wants_a_gpu(error):
+            message = f"the task makes CUDA tensors, and there is no GPU that PyTorch finds ({doing})"
+            remedy = "use a machine with an NVIDIA GPU; `gauntlet doctor` says what is missing"
+            raise TaskFault(message, remedy, file, line) from error
         text = str(error).strip() or "no message"
         message = f"{type(error).__name__} {doing}: {text}"
         raise TaskFault(message, _remedy(error, text), file, line) from error
@@ -74,6 +78,14 @@ def _lies_in(file, folder):
     return os.path.realpath(file).startswith(os.path.realpath(folder) + os.sep)
 
 
+def _wants_a_gpu(error):
+    """Whether an exception says, in one of many ways, that PyTorch has no GPU."""
+    torch = sys.modules.get("torch")
+    if torch is None or isinstance(error, SystemExit) or torch.cuda.is_available():
+        return False
+    return any(sign in str(error) for sign in ("CUDA", "NVIDIA")) or "Cannot access accelerator device" in str(error)
+
+
 def _remedy(error, text):
     if isinstance(error, ModuleNotFoundError) and error.name:
         return (
@@ -82,6 +94,4 @@ def _remedy(error, text):
         )
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return "there is not enough memory: make the case smaller, or use a larger machine"
-    if any(sign in text for sign in ("No CUDA GPUs", "no NVIDIA driver", "not compiled with CUDA")):
-        return "the task wants tensors on a GPU: use a machine with an NVIDIA GPU, or generate them on the CPU"
     return "correct the task; the line is that of the innermost call in its own files"

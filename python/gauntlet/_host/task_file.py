@@ -212,6 +212,8 @@ class FileTask(Task):
                 "which then stands in for it",
             )
         file, _, name = baseline.rpartition(":")
+        if not os.path.isfile(file):
+            raise TaskFault(f"there is no file {file}", "check the path of the baseline; it is written as FILE:FUNCTION")
         folder = os.path.dirname(os.path.abspath(file))
         self.folders.append(folder)
         add_folders(folder)
@@ -227,7 +229,7 @@ class FileTask(Task):
 
     def _check_arguments(self):
         for name, parameters in [case for cases in self.cases() for case in cases]:
-            remedy = f"let `generate` take `seed` and the names in the case ({', '.join(parameters)}), or correct the case"
+            remedy = f"let it take `seed` and the names in the case ({', '.join(parameters)}), or correct the case"
             bound(self.generator, self._drawn(parameters, 0), remedy)
         if not takes(self.generator, "seed"):
             self.notes.append(

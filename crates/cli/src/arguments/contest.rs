@@ -79,9 +79,9 @@ pub struct Judge {
 /// What `compare` and `judge` share.
 #[derive(Debug, Args)]
 pub struct Contest {
-    /// The suite of a task, by name or file (see `gauntlet suites`).
-    #[arg(long, visible_alias = "suite", default_value = "group-gemm")]
-    pub task: String,
+    /// The task, by name or file (see `gauntlet suites`); group-gemm if both kernels are built-in ones.
+    #[arg(long, visible_alias = "suite")]
+    pub task: Option<String>,
     /// Only these of its benchmark cases.
     #[arg(long = "case", value_name = "NAME")]
     pub cases: Vec<String>,

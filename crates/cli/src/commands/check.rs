@@ -37,6 +37,9 @@ pub struct Checked {
     tournaments: Vec<TournamentReport>,
     /// The suites and kernels, each compared with its reference.
     suites: Vec<SweepReport>,
+    /// For each of these the kernel as it was named; none for a suite of built-in kernels.
+    #[serde(skip)]
+    kernels: Vec<Option<String>>,
 }
 
 impl Document for Checked {
@@ -52,10 +55,12 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
         environment: environment(),
         tournaments: Vec::new(),
         suites: Vec::new(),
+        kernels: Vec::new(),
     };
     for target in &arguments.targets {
         if let Some(report) = native::check(target, arguments)? {
             checked.suites.push(report);
+            checked.kernels.push(Some(target.clone()));
             continue;
         }
         let path = Path::new(target);
@@ -64,6 +69,7 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
             checked
                 .suites
                 .push(check_suite(&suites::find(target)?, arguments)?);
+            checked.kernels.push(None);
         } else {
             if arguments.simd.is_some() || arguments.schedule.is_some() {
                 return Err(CliError::bad_input(
@@ -76,7 +82,10 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
                 let meant = did_you_mean(target, suites.into_iter());
                 return Err(CliError::bad_input(
                     format!("`{target}` is neither a file nor a suite"),
-                    format!("check the path; `gauntlet suites` lists the suites{meant}"),
+                    format!(
+                        "check the path; `gauntlet suites` lists the suites{meant}, and a kernel is written as \
+                         FILE:FUNCTION or 'command: PROGRAM ARGUMENTS'"
+                    ),
                 ));
             }
             checked.tournaments.push(check_rounds(path, &calibrations)?);
@@ -173,7 +182,7 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
     for report in &checked.tournaments {
         sink::print(report.text(Detail::Outcome, terminal_width()))?;
     }
-    for report in &checked.suites {
+    for (report, kernel) in checked.suites.iter().zip(&checked.kernels) {
         for note in &report.notes {
             sink::print(format_args!("note: {note}"))?;
         }
@@ -193,25 +202,43 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
                     format!("{result}: [{}]", index + 1)
                 }
             };
-            rows.push(vec![
+            let of_compared = |text: String| match point.compared {
+                0 => "–".to_owned(),
+                _ => text,
+            };
+            rows.push([
                 point.case.clone(),
                 point.inputs.to_string(),
                 point.worker.clone(),
                 point.compared.to_string(),
-                point.elements.to_string(),
-                format!("{:.1e}", point.worst_nrmse),
+                of_compared(point.elements.to_string()),
+                of_compared(format!("{:.1e}", point.worst_nrmse)),
                 result,
             ]);
         }
-        let head = [
-            "case",
-            "inputs",
-            "SIMD",
-            "schedules",
-            "elements",
-            "worst NRMSE",
-            "result",
+        // A kernel of the user's runs on one worker, mostly on one kind of inputs and in one form.
+        let is_suite = kernel.is_none();
+        let kinds = is_suite || report.points.windows(2).any(|two| two[0].inputs != two[1].inputs);
+        let schedules = is_suite || report.points.iter().any(|point| point.compared > 1);
+        let columns = [
+            ("case", true),
+            ("inputs", kinds),
+            ("SIMD", is_suite),
+            ("schedules", schedules),
+            ("elements", true),
+            ("worst NRMSE", true),
+            ("result", true),
         ];
+        let shown: Vec<_> = columns.iter().map(|(_, shown)| *shown).collect();
+        let head: Vec<_> = columns
+            .iter()
+            .filter(|(_, shown)| *shown)
+            .map(|(name, _)| *name)
+            .collect();
+        let rows = rows.into_iter().map(|row| {
+            let cells = row.into_iter().zip(&shown).filter(|(_, shown)| **shown);
+            cells.map(|(cell, _)| cell).collect()
+        });
         listing::print(&head, rows)?;
         for (index, Fault { schedule, what, .. }) in told.into_iter().enumerate() {
             let of = if schedule.is_empty() {
@@ -221,27 +248,50 @@ fn tell(checked: &Checked) -> Result<(), CliError> {
             };
             sink::message(format_args!("[{}] {of}{what}", index + 1))?;
         }
-        sink::line(format_args!(
-            "{}: {} of {} comparisons right, {} builds refused, {} without a result, {} blocked",
-            report.suite, report.right, report.compared, report.refused, report.failed, report.blocked
-        ))?;
+        sink::line(format_args!("{}: {}", report.suite, counts(report)))?;
     }
     Ok(())
 }
 
+/// How many comparisons there were, and how many failed before.
+fn counts(report: &SweepReport) -> String {
+    let SweepReport { right, compared, .. } = report;
+    let mut said = match compared {
+        0 => "nothing could be compared".to_owned(),
+        _ => format!("{right} of {compared} comparisons right"),
+    };
+    for (count, one, several) in [
+        (report.refused, "build refused", "builds refused"),
+        (report.failed, "without a result", "without a result"),
+        (report.blocked, "blocked", "blocked"),
+    ] {
+        if count > 0 {
+            said += &format!(", {count} {}", if count == 1 { one } else { several });
+        }
+    }
+    said
+}
+
 /// The standing of every baseline, pitch, fallback and suite.
 fn standings(checked: &Checked) -> Vec<(Standing, String)> {
-    let suites = checked.suites.iter().map(|report| {
-        let (standing, what) = match report {
-            sound if sound.is_sound() => (Standing::Met, "is computed rightly"),
-            blocked if blocked.is_blocked() => (
-                Standing::Undecided,
-                "is blocked: the machine kept it from being computed",
-            ),
-            _ => (Standing::Failed, "is not computed rightly"),
-        };
-        (standing, format!("the suite {} {what}", report.suite))
-    });
+    let suites = checked
+        .suites
+        .iter()
+        .zip(&checked.kernels)
+        .map(|(report, kernel)| {
+            let (standing, what) = match report {
+                sound if sound.is_sound() => (Standing::Met, "is computed rightly"),
+                blocked if blocked.is_blocked() => (
+                    Standing::Undecided,
+                    "is blocked: the machine kept it from being computed",
+                ),
+                _ => (Standing::Failed, "is not computed rightly"),
+            };
+            let by = kernel
+                .as_ref()
+                .map_or_else(String::new, |kernel| format!(" by {kernel}"));
+            (standing, format!("{} {what}{by}", report.suite))
+        });
     let rounds = checked.tournaments.iter().flat_map(|report| &report.rounds);
     let rounds = rounds.flat_map(|round| {
         let baseline = match unsound_baseline(round) {

@@ -82,11 +82,8 @@ impl<'a> Contest<'a> {
     /// Reads the kernels and finds the place where they are measured.
     pub fn of(arguments: &'a arguments::Contest, texts: [&str; 2]) -> Result<Self, CliError> {
         arguments.files.check()?;
-        let suite = chosen_for(
-            &arguments.task,
-            &arguments.cases,
-            kernel_text::python_function(texts[0]),
-        )?;
+        let task = task_of(arguments, &texts)?;
+        let suite = chosen_for(task, &arguments.cases, kernel_text::python_function(texts[0]))?;
         let table = suite.parameters();
         let measured = match arguments.measured.executor {
             Some(executor) => executor,
@@ -122,10 +119,10 @@ impl<'a> Contest<'a> {
         let texts = texts.map(str::to_owned);
         let device = arguments.measured.device.clone();
         let conditions = Conditions {
-            files: named_files::digests(&arguments.task, &suite, &texts, device.as_deref()),
+            files: named_files::digests(task, &suite, &texts, device.as_deref()),
             program: named_files::digest_of_program(),
             cases: digest_of(&[serde_json::to_string(&suite).unwrap_or_default()]),
-            task: arguments.task.clone(),
+            task: task.to_owned(),
             chosen: arguments.cases.clone(),
             on_gpu: measured == MeasuredExecutor::Cuda,
             device,
@@ -341,6 +338,19 @@ pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>) ->
         Some(requirement) => {
             Conclusion::of_one(requirement.of_verdict(report.verdict), because).exit(requirement.name())
         }
+    }
+}
+
+/// The task of built-in kernels if none is named.
+const USUAL_TASK: &str = "group-gemm";
+
+/// The task by name or file. A kernel of the user's computes what only the user knows.
+pub fn task_of<'a>(arguments: &'a arguments::Contest, texts: &[&str]) -> Result<&'a str, CliError> {
+    let users = texts.iter().find(|text| kernel_text::is_users(text));
+    match (&arguments.task, users) {
+        (Some(task), _) => Ok(task),
+        (None, Some(text)) => Err(kernel_text::no_task(text)),
+        (None, None) => Ok(USUAL_TASK),
     }
 }
 

@@ -6,17 +6,15 @@ use gauntlet_judge::{Finding, Observer};
 use gauntlet_stats::Arm;
 
 use crate::arguments::Judge;
-use crate::commands::contest::{Contest, Found, own_baseline};
+use crate::commands::contest::{Contest, Found, own_baseline, task_of};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::progress::Progress;
 
 /// Examines a kernel by all gates.
 pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
-    let baseline = arguments
-        .baseline
-        .clone()
-        .unwrap_or_else(|| own_baseline(&arguments.contest.task));
+    let task = task_of(&arguments.contest, &[&arguments.candidate])?;
+    let baseline = arguments.baseline.clone().unwrap_or_else(|| own_baseline(task));
     let contest = Contest::of(&arguments.contest, [&baseline, &arguments.candidate])?;
     let _hold = contest.hold();
     let progress = Progress::new();

@@ -145,7 +145,7 @@ fn quoted(path: &Path) -> String {
 fn arguments_of(arguments: &Compare, conditions: &Conditions) -> Arguments {
     let measurement = &conditions.measurement;
     Arguments {
-        task: conditions.task.clone(),
+        task: Some(conditions.task.clone()),
         cases: conditions.chosen.clone(),
         measured: Measured {
             executor: Some(if conditions.on_gpu {

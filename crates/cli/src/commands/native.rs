@@ -82,25 +82,22 @@ impl Subject {
     }
 }
 
-/// Examines a kernel in a file without measuring: a Python function, a solution or a shared library on this machine, a CUDA kernel in
-/// the PTX interpreter. None if the target names no such kernel.
+/// Examines a kernel of the user's without measuring: a Python function, a solution, a shared library or a worker on this machine, a
+/// CUDA kernel in the PTX interpreter. None if the target names no such kernel.
 pub fn check(target: &str, arguments: &Check) -> Result<Option<SweepReport>, CliError> {
     let subject = Subject::of(target);
-    if subject.is_none() && !kernel_text::is_python(target) {
+    if subject.is_none() && !kernel_text::is_users(target) {
         return Ok(None);
     }
     let Some(task) = arguments.task.as_deref() else {
-        return Err(CliError::bad_input(
-            format!("{target}: no task says what this kernel computes"),
-            "name a suite with --task; `gauntlet suites` lists those that come with Gauntlet",
-        ));
+        return Err(kernel_text::no_task(target));
     };
     let suite = suites::find(task)?;
     for note in contest::of_solutions(&suite, &[target])? {
         say_line(format_args!("note: {note}"));
     }
     let checked = match subject {
-        None => function(target, &suite, arguments),
+        None => hosted(target, &suite, arguments),
         Some(subject) if subject.compiled == Compiled::Library => library(&subject, &suite, arguments),
         Some(_) => kernel(target, suite, arguments),
     };
@@ -118,8 +115,15 @@ fn takes_no_options(what: &str, arguments: &Check) -> Result<(), CliError> {
     ))
 }
 
-fn function(target: &str, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
-    takes_no_options("a Python function", arguments)?;
+/// A Python function, a solution or a worker.
+fn hosted(target: &str, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
+    let is_worker = kernel_text::is_worker(target);
+    let what = if is_worker {
+        "a worker"
+    } else {
+        "a Python function"
+    };
+    takes_no_options(what, arguments)?;
     let tensors = contest::tensors(suite, contest::home(suite));
     let none = Parameters::new();
     let kernel = kernel_text::candidate("kernel", target, &none, &suite.parameters(), tensors)?;
@@ -131,7 +135,8 @@ fn function(target: &str, suite: &Suite, arguments: &Check) -> Result<SweepRepor
         program.clone(),
         rest.iter().map(OsString::from).collect::<Vec<_>>(),
     );
-    swept(suite, "Python", command, &|_| vec![Parameters::new()])
+    let label = if is_worker { "worker" } else { "Python" };
+    swept(suite, label, command, &|_| vec![Parameters::new()])
 }
 
 fn library(subject: &Subject, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {

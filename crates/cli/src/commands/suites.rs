@@ -14,7 +14,13 @@ use crate::sink;
 /// Lists suites, or shows one.
 pub fn suites(arguments: &Suites) -> Result<Exit, CliError> {
     match &arguments.suite {
-        Some(name) => show(&find(name)?, &arguments.json)?,
+        Some(name) => {
+            let options = Options {
+                lists_only: true,
+                ..Options::default()
+            };
+            show(&find_with(name, &options)?, &arguments.json)?;
+        }
         None => list(&arguments.json)?,
     }
     Ok(Exit::Done)
@@ -82,7 +88,10 @@ fn tell(suite: &Suite) -> Result<(), CliError> {
             case.sizes
                 .flops()
                 .map_or_else(|| "–".to_owned(), |flops| format!("{:.3}", flops as f64 / 1e9)),
-            format!("{:.1}", case.sizes.bytes() as f64 / 1e6),
+            match case.sizes.bytes() {
+                0 => "–".to_owned(),
+                bytes => format!("{:.1}", bytes as f64 / 1e6),
+            },
         ]
     };
     let rows = suite

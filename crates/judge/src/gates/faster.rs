@@ -147,7 +147,7 @@ mod tests {
     use gauntlet_task::Suite;
 
     use super::*;
-use crate::evidence::{CaseTimes, Conduct, Measurement, Suspicion};
+    use crate::evidence::{CaseTimes, Conduct, Measurement, Suspicion};
     use crate::observer::Blind;
 
     /// A problem with few tokens: it is memory-bound, and all of it fits the cache of an H200.
