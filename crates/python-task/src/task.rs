@@ -263,7 +263,6 @@ impl PythonTask {
             ..CaseTensors::default()
         }
     }
-    }
 }
 
 impl Task for PythonTask {
