@@ -19,7 +19,7 @@ pub mod trace;
 
 pub use api::{
     ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
-    Choice, CombineBuffers, ExpertMap, IndexWidth, Layer, LayerShape, Library, Mixture, MixtureShape,
+    Choice, CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, Layer, LayerShape, Library, Mixture, MixtureShape,
     Planner, ProductShape, Queue, RepackBuffers, RepackShape, Routing, ServeError, ShapePlan, Target,
     Weights,
 };
