@@ -11,8 +11,8 @@ use std::rc::Rc;
 use gauntlet_kernels_cuda::packing;
 use gauntlet_kernels_cuda::{
     ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
-    CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, Layer, Library, MixtureShape, Queue, RepackBuffers, RepackShape,
-    ServeError,
+    CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, Layer, Library, MixtureShape, Queue,
+    RepackBuffers, RepackShape, ServeError,
 };
 use lru::LruCache;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};

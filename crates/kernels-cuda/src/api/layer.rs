@@ -94,7 +94,11 @@ impl Layer {
     ///
     /// # Errors
     /// As [`plan_routed`](Self::plan_routed), and if the address of a bias is not a multiple of 2.
-    pub fn plan_routed_with(&self, rows: usize, epilogue: Option<Epilogue>) -> Result<Rc<CallPlan>, ServeError> {
+    pub fn plan_routed_with(
+        &self,
+        rows: usize,
+        epilogue: Option<Epilogue>,
+    ) -> Result<Rc<CallPlan>, ServeError> {
         let routing = Routing::Device { rows, epilogue };
         if let Some(plan) = self.plans.borrow_mut().get(&routing) {
             return Ok(Rc::clone(plan));

@@ -116,10 +116,7 @@ fn check_arranged(shape: &MixtureShape, buffers: &ArrangeBuffers) -> Result<(), 
     if let Some(map) = buffers.expert_map.filter(|map| map.len > 0) {
         check_aligned(|| "expert map".to_owned(), map.places, map.width.bytes() as u64)?;
     }
-    for (name, address) in [
-        ("experts of rows", buffers.row_experts),
-        ("rows", buffers.rows),
-    ] {
+    for (name, address) in [("experts of rows", buffers.row_experts), ("rows", buffers.rows)] {
         check_aligned(|| name.to_owned(), address, 4)?;
     }
     if shape.count_bytes() > 0 {

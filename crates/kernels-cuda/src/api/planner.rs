@@ -115,13 +115,7 @@ impl Planner {
         let layer = self.gemm(&vec![0; self.shape.products.len()])?;
         plan::validate(&layer)?;
         let schedule = self.choice.routed_schedule(&layer);
-        let plan = Box::new(RoutedPlan::new(
-            &layer,
-            rows,
-            &schedule,
-            self.target,
-            epilogue,
-        )?);
+        let plan = Box::new(RoutedPlan::new(&layer, rows, &schedule, self.target, epilogue)?);
         Ok(ShapePlan {
             plan,
             planner: self.clone(),

@@ -170,7 +170,12 @@ impl Queue {
 
     /// # Safety
     /// As [`enqueue`](Self::enqueue), and [`enqueue_routed`](Self::enqueue_routed) if the plan is routed.
-    unsafe fn launch(&self, plan: &CallPlan, buffers: &Buffers, ends: Option<Ends>) -> Result<(), ServeError> {
+    unsafe fn launch(
+        &self,
+        plan: &CallPlan,
+        buffers: &Buffers,
+        ends: Option<Ends>,
+    ) -> Result<(), ServeError> {
         let addresses = Addresses {
             operands: [
                 buffers.tokens,

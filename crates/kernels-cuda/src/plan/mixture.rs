@@ -185,7 +185,10 @@ impl MixtureShape {
     /// Slots of a block, if not every block sorts all of them, and blocks.
     fn parts(&self) -> Option<(usize, usize)> {
         let slots = self.slots();
-        let of_block = slots.div_ceil(MOST_BLOCKS).max(LEAST_BLOCK_SLOTS).next_multiple_of(32);
+        let of_block = slots
+            .div_ceil(MOST_BLOCKS)
+            .max(LEAST_BLOCK_SLOTS)
+            .next_multiple_of(32);
         (slots > MOST_ALONE).then(|| (of_block, slots.div_ceil(of_block)))
     }
 

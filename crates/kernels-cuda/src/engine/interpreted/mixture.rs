@@ -8,7 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 use crate::plan::fixture::collect;
 use crate::plan::mixture::{
-    self, ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MOST_ALONE, MOST_EXPERTS, MOST_SLOTS, MixtureShape,
+    self, ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MOST_ALONE, MOST_EXPERTS, MOST_SLOTS,
+    MixtureShape,
 };
 
 /// More than a warp, and an odd number, so that rows of counts begin at any address.
@@ -247,7 +248,10 @@ fn the_largest_arrangement_by_every_block_fits() {
     let mut case = Case::new(MOST_ALONE / 32, 32, |_| drawn(&mut generator, EXPERTS));
     case.shape.hidden = 8;
     assert_eq!(case.shape.count_bytes(), 0);
-    let shape = MixtureShape { tokens: MOST_SLOTS / 32, ..case.shape };
+    let shape = MixtureShape {
+        tokens: MOST_SLOTS / 32,
+        ..case.shape
+    };
     assert_eq!(shape.check(), Ok(()));
     case.check(&kernels, 5);
 }

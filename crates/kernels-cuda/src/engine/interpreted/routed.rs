@@ -85,7 +85,14 @@ impl Prepared {
         inputs: &[GroupInputs],
         ends_are_ready: bool,
     ) -> Self {
-        Self::of_memory(compiler, layer, schedule, inputs, ends_are_ready, (Memory::new(), None))
+        Self::of_memory(
+            compiler,
+            layer,
+            schedule,
+            inputs,
+            ends_are_ready,
+            (Memory::new(), None),
+        )
     }
 
     fn of_memory(
@@ -102,7 +109,11 @@ impl Prepared {
         let maps = needed.maps.iter();
         let maps = maps.flat_map(|map| encoded(map, operands.address(map))).collect();
         let addresses = Addresses {
-            operands: [operands.rows[0], memory.allocate(vec![0; 4 * EXPERTS]), u64::from(ends_are_ready)],
+            operands: [
+                operands.rows[0],
+                memory.allocate(vec![0; 4 * EXPERTS]),
+                u64::from(ends_are_ready),
+            ],
             scales: operands.scales,
             factors: [1.0; OPERANDS],
             output: memory.allocate_unwritten(ROWS * layer.groups[0].n * 4),
@@ -172,7 +183,13 @@ fn check_sizes(tokens: TokenFormat, form: Form, schedule: &Schedule, sizes: (usi
     all[0] = ROWS;
     let layer_of = |counts: &[usize]| layer_of(tokens, form, counts, sizes);
     let whole = layer_of(&all);
-    let mut prepared = Prepared::new(&compiler, &whole, schedule, &generated(&whole), form == Form::Swiglu);
+    let mut prepared = Prepared::new(
+        &compiler,
+        &whole,
+        schedule,
+        &generated(&whole),
+        form == Form::Swiglu,
+    );
     for (seed, counts) in routings().iter().enumerate() {
         let problem = layer_of(counts);
         let inputs = generated(&problem);
@@ -200,7 +217,10 @@ fn assert_close(found: &[u8], expected: &[u8], about: &str) {
     let (found, expected): (Vec<f32>, Vec<f32>) = (collect(found), collect(expected));
     let most = expected.iter().map(|value| value.abs()).fold(0.0, f32::max);
     for (found, expected) in found.iter().zip(&expected) {
-        assert!((found - expected).abs() <= 1e-5 * most, "{found} for {expected}: {about}");
+        assert!(
+            (found - expected).abs() <= 1e-5 * most,
+            "{found} for {expected}: {about}"
+        );
     }
 }
 
@@ -321,7 +341,11 @@ fn biases_and_limits_follow_the_sums() {
     (counts[1], counts[9], counts[36]) = (5, 26, 9);
     let problem = |form| layer(TokenFormat::Bf16, form, &counts);
     let mut generator = ChaCha8Rng::seed_from_u64(21);
-    let mut biases = || (0..EXPERTS * n).map(|_| generator.random_range(-9.0..9.0_f32)).collect::<Vec<_>>();
+    let mut biases = || {
+        (0..EXPERTS * n)
+            .map(|_| generator.random_range(-9.0..9.0_f32))
+            .collect::<Vec<_>>()
+    };
     let biases = [biases(), biases()];
     let operation = Operation::GroupedGemm(problem(Form::Swiglu));
     let Inputs::GroupedGemm(inputs) = operations::generate(&operation, InputKind::Competition, 6) else {
@@ -329,7 +353,11 @@ fn biases_and_limits_follow_the_sums() {
     };
     let with = |second: bool| {
         let own = inputs.iter().map(|group| GroupInputs {
-            b: if second { group.b2.clone().unwrap() } else { group.b.clone() },
+            b: if second {
+                group.b2.clone().unwrap()
+            } else {
+                group.b.clone()
+            },
             b2: None,
             a: group.a.clone(),
         });
@@ -351,7 +379,10 @@ fn biases_and_limits_follow_the_sums() {
         collect::<f32>(&prepared.run(&problem, inputs, &ends(&counts), 2))
     };
     let [first, second] = [false, true].map(|which| run(Form::Plain, &with(which), None));
-    let groups = counts.iter().enumerate().flat_map(|(group, &m)| std::iter::repeat_n(group, m));
+    let groups = counts
+        .iter()
+        .enumerate()
+        .flat_map(|(group, &m)| std::iter::repeat_n(group, m));
     let groups: Vec<_> = groups.collect();
     let bias = |which: usize, at: usize| biases[which][groups[at / n] * n + at % n];
     let plain = run(Form::Plain, &with(false), Some(biases.clone()));
@@ -362,6 +393,10 @@ fn biases_and_limits_follow_the_sums() {
         assert!((plain[at] - sum).abs() <= 1e-5 * (first[at].abs() + 9.0), "{at}");
         let (gate, up) = (sum.min(7.0), other.clamp(-7.0, 7.0));
         let expected = gate / (1.0 + (-1.702 * gate).exp()) * (up + 1.0);
-        assert!((dual[at] - expected).abs() <= 1e-4 * (1.0 + expected.abs()), "{at}: {} for {expected}", dual[at]);
+        assert!(
+            (dual[at] - expected).abs() <= 1e-4 * (1.0 + expected.abs()),
+            "{at}: {} for {expected}",
+            dual[at]
+        );
     }
 }

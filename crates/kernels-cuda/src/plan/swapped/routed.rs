@@ -14,8 +14,8 @@ use super::geometry::{CHUNK, CONSUMERS, Geometry};
 use super::tables::{ALIGNMENT, direct_tokens, maps};
 use super::tokens;
 use crate::plan::error::require;
-use crate::plan::variant::output_define;
 use crate::plan::groups::{self, check_sizes, check_tiles, depth, token_columns, within};
+use crate::plan::variant::output_define;
 use crate::plan::{
     Addresses, Group, Launch, Memory, Pass, Plan, PlanError, ScaleLayout, Source, Target, Variant, Weights,
 };
@@ -169,14 +169,22 @@ impl RoutedPlan {
             }
             false => (0, 0),
         };
-        within("the items to convert", eighths.saturating_mul(chunks), u32::MAX as usize)?;
+        within(
+            "the items to convert",
+            eighths.saturating_mul(chunks),
+            u32::MAX as usize,
+        )?;
 
         let converted = eighths * chunks * 8 * CHUNK * 2 + geometry.copied_beyond();
         let tiles_a_worker = most_tiles.div_ceil(workers.max(1)) + MORE_TILES;
         Ok(Self {
             variant,
             preparation: tokens::variant(layer.tokens, &geometry, target, true),
-            costs: costs(&geometry, chunks, (rows.div_ceil(8) + filled).saturating_mul(weight_blocks)),
+            costs: costs(
+                &geometry,
+                chunks,
+                (rows.div_ceil(8) + filled).saturating_mul(weight_blocks),
+            ),
             epilogue,
             most_parts: schedule.split_k,
             places: Places::new(
