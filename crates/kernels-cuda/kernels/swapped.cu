@@ -39,6 +39,8 @@ DEVICE void compute_tile(const Parameter& parameter, const Announced& announced,
 DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, Control* control, Recorder& recorder) {
     Ring ring;
     u32 count = 0, scale_pair = SCALE_COPY_BYTES;
+    // Biases are loaded before a tile's first unit is waited for, and of the first tile nothing has been announced yet.
+    if (EPILOGUE && width > 0) barrier_wait(ring_base + ring.full(0), ring.parity);
     auto next_width = [&]() -> u32 {
         if (control->tiles[count++ % ANNOUNCED].tile.is_last()) return 0;
         barrier_wait(ring_base + ring.full(0), ring.parity);
