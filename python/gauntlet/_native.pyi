@@ -73,8 +73,9 @@ class CudaLibrary:
         addresses: tuple[int, int, int, int],
         token_scales: Sequence[float],
         formats: tuple[str, str],
-        routing: tuple[int, int],
+        routing: tuple[int, int, bool],
         buffers: tuple[int, int, int],
+        epilogue: tuple[tuple[int, int], str, tuple[float, float, float]] | None,
     ) -> None: ...
     def load(
         self, products: Sequence[tuple[int, Stack, Stack | None, tuple[str, str], bool]]
@@ -89,6 +90,8 @@ class CudaLibrary:
         results: tuple[int, int, int, int, int],
         output: str,
     ) -> None: ...
+    @staticmethod
+    def mixture_scratch(sizes: tuple[int, int, int, int]) -> int: ...
     def enqueue_combine(
         self,
         stream: int,

@@ -192,7 +192,7 @@ class TestOnHopper:
         generator = torch.Generator().manual_seed(17)
         matrices = [nvfp4.Weights(one.to("cuda")) for one in mixture(dtype)[0][3:]]
         biases = {name: drawn(6, width, seed=7).to("cuda") for name, width in {"gate_bias": 64, "up_bias": 64, "down_bias": 96}.items()}
-        for turn, tokens in enumerate([1, 2, 5, 8, 40, 130, 300, 2000]):
+        for turn, tokens in enumerate([1, 2, 5, 8, 40, 130, 300, 2000, 5000]):
             count = 1 + (turn + 7) % 8
             hidden = drawn(tokens, 96, seed=turn).to("cuda", dtype)
             weights = torch.rand(tokens, count, generator=generator).to("cuda", [torch.float32, dtype][turn % 2])
@@ -206,7 +206,17 @@ class TestOnHopper:
             both(hidden, (ids + 10) % 11 - 1, weights, *matrices, expert_map=places)
             both(*layer, **biases, alpha=1.702, beta=1.0, limit=7.0)
         # More slots than the kernels take.
-        assert not takes(hidden, ids.repeat(1, 2), 6)
+        assert not takes(hidden, ids[:1, :1].expand(131073, 8), 6)
+
+    def test_many_tokens_are_computed_in_parts(self, monkeypatch):
+        from gauntlet.nvfp4 import _routed
+
+        (hidden, ids, weights, *experts), _ = mixture(torch.bfloat16)
+        layer = [one.to("cuda") for one in (hidden, ids, weights)] + [nvfp4.Weights(one.to("cuda")) for one in experts]
+        expected = nvfp4.moe(*layer, out_dtype=torch.float32)
+        monkeypatch.setattr(_routed, "_MOST_BYTES", 4 * (96 * 6 + 64 * 2) * ids.shape[1])
+        found = nvfp4.moe(*layer, out_dtype=torch.float32)
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
     def test_a_mixture_is_captured_that_was_never_made_before(self):
         (hidden, ids, weights, *experts), _ = mixture(torch.bfloat16)

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use gauntlet_kernels_cuda::driver::DriverError;
 use gauntlet_kernels_cuda::{
-    Buffers, BuildError, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError,
+    Buffers, BuildError, CallPlan, Choice, Ends, Layer, LayerShape, Library, ProductShape, Queue, ServeError,
     Weights,
 };
 use gauntlet_operations::Packing;
@@ -236,6 +236,10 @@ pub unsafe extern "C" fn gauntlet_cuda_enqueue_routed(
             tokens,
             token_scales,
             output,
+        };
+        let ends = Ends {
+            address: ends,
+            are_ready: false,
         };
         // SAFETY: the caller promises memory of the plan's sizes that lives until the stream's work is done.
         unsafe { queue.enqueue_routed(&plan.0, &buffers, ends) }.map_err(failure)

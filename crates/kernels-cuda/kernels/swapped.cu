@@ -7,6 +7,7 @@
 // weights lie as src/packing.rs packs them, 2, as src/packing/steps.rs does, and then tokens are not converted, or 0, row by row; RING, the bytes of operand buffers; ROUTED, see
 // swapped_problem.cuh.
 #include "swapped_loads.cuh"
+#include "swapped_routed.cuh"
 #include "swapped_products.cuh"
 #include "swapped_results.cuh"
 
@@ -19,15 +20,16 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control,
         load_weights(parameter, ring_base, control, recorder);
     } else if (warp == 1) {
         recorder.begin(Role::TokenLoader, 0, threadIdx.x % 32 == 0);
-        load_tokens(parameter, ring_base, recorder);
+        load_tokens(parameter, ring_base, control, recorder);
     }
 }
 
 template <u32 COLUMNS>
 DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, Ring& ring, u32& scale_pair, Recorder& recorder, u32 number) {
     float sums[COLUMNS / 2];
+    const Biases biases(parameter, announced.tile);
     u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, ring, scale_pair, sums, recorder, number);
-    finish_tile<COLUMNS>(parameter, announced, control, unit, sums, recorder, number);
+    finish_tile<COLUMNS>(parameter, announced, control, unit, sums, biases, recorder, number);
     fence_async();      // data staged there, before the copies that take its place
     barrier_arrive(ring_base + ring.empty_before(1));
 }
@@ -37,6 +39,8 @@ DEVICE void compute_tile(const Parameter& parameter, const Announced& announced,
 DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, Control* control, Recorder& recorder) {
     Ring ring;
     u32 count = 0, scale_pair = SCALE_COPY_BYTES;
+    // Biases are loaded before a tile's first unit is waited for, and of the first tile nothing has been announced yet.
+    if (EPILOGUE && width > 0) barrier_wait(ring_base + ring.full(0), ring.parity);
     auto next_width = [&]() -> u32 {
         if (control->tiles[count++ % ANNOUNCED].tile.is_last()) return 0;
         barrier_wait(ring_base + ring.full(0), ring.parity);
@@ -67,16 +71,26 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
         }
         barrier_init_fence();
     }
+#if ROUTED
+    Planner planner(parameter, memory);
+    planner.load_costs();
+    if (!parameter.ends_are_ready) {
+        grid_wait();
+        grid_launch_dependents();
+    }
+    __syncthreads();
+    planner.plan(control);
+#else
     __syncthreads();
     grid_launch_dependents();
-    if (ROUTED) grid_wait();        // an earlier launch writes the tiles
+#endif
     u32 ring_base = shared_address(memory);
     if (threadIdx.x >= CONSUMER_THREADS) {
         registers_decrease<PRODUCER_REGISTERS>();
         produce(parameter, ring_base, control, recorder);
     } else {
         registers_increase<CONSUMER_REGISTERS>();
-        Tile first = worker_tile(parameter, 0);      // early: nothing has announced it yet
+        Tile first = worker_tile(parameter, control, 0);      // early: nothing has announced it yet
         u32 width = first.chunks == 0 ? 0 : computed_width(first.width);
         recorder.begin(Role::Multiplier1, threadIdx.x / 128, threadIdx.x % 128 == 0);
         named_barrier_sync(3, CONSUMER_THREADS);        // for ptxas, which must see that all threads go one way

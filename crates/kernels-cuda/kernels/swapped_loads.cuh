@@ -48,7 +48,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
     Filling filling;
     // Where the next scales go, and how many units may be in use then: as many as have theirs in the other place.
     u32 scale_place = 0, in_other_place = SLOTS - 1;
-    Tile next = worker_tile(parameter, 0);
+    Tile next = worker_tile(parameter, control, 0);
     float2 next_scales = load_scales(parameter, next);
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
@@ -56,7 +56,7 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
         if (elect()) control->tiles[i % ANNOUNCED] = {tile, {next_scales.x, next_scales.y}};
         // The next tile is loaded early, so that its first unit does not wait for it.
         if (tile.is_last()) next.chunks = 0;
-        else next = worker_tile(parameter, i + 1);
+        else next = worker_tile(parameter, control, i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width);
         const TensorMap* maps = parameter.map_table + 4 * tile.group;
 #pragma unroll 1
@@ -126,7 +126,9 @@ struct TokenCopies {
     u64 stride;     // of a chunk: 16 million tokens take 4 GiB
 
     DEVICE TokenCopies(const Parameter& parameter, const Tile& tile) : stride((u64)((SHAPE(tile.group, m) + 7) / 8) * ITEM_BYTES) {
-        from = parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)(tile.token / 8) * ITEM_BYTES;
+        // Each of several groups may fill up its last eight tokens.
+        u32 eighth = tile.token / 8 + (ROUTED ? tile.group : 0);
+        from = parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)eighth * ITEM_BYTES;
     }
 
     DEVICE static void prefetch(const Parameter&) {}
@@ -138,19 +140,21 @@ struct TokenCopies {
 
 #endif
 
-DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, Recorder& recorder) {
+DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, const Control* control, Recorder& recorder) {
     Filling filling;
-    Tile next = worker_tile(parameter, 0);
+    Tile next = worker_tile(parameter, control, 0);
     TokenCopies::prefetch(parameter);
     // Waits until the launch before is complete, that which converts tokens or, if there is none, any other, and with it all
     // earlier launches, because that launch waited for them. No other warp has to wait: none stores anything before tokens have arrived.
     grid_wait();
+    // The next launch, if it begins now, may rely on it that the ends were ready too.
+    if (ROUTED && parameter.ends_are_ready) grid_launch_dependents();
     fence_async_global();
     recorder.end(Activity::Wait, NO_TILE);
     for (u32 i = 0; next.chunks > 0; i++) {
         Tile tile = next;
         if (tile.is_last()) next.chunks = 0;
-        else next = worker_tile(parameter, i + 1);
+        else next = worker_tile(parameter, control, i + 1);
         u32 width = computed_width(tile.width), bytes = unit_bytes(width);
         TokenCopies copies(parameter, tile);
 #pragma unroll 1

@@ -1,14 +1,18 @@
 // The binary interface of the swapped kernel: its parameter and tiles; the other half is src/plan/swapped/abi.rs. The
 // preceding kernel, which converts tokens, takes the same parameter.
 //
-// With ROUTED 1 the host does not know the token counts: an earlier launch (route.cu) writes the groups, where their items
-// begin, and the token tiles, in which each worker finds its tiles by their number. So nothing that depends on the counts
-// may be read before grid_wait(), or through the read-only cache.
+// With ROUTED 1 the host does not know the token counts, and each block plans the call for itself (swapped_routed.cuh). All groups
+// have the same sizes then, which the first of the shapes has; its tokens, results and workspace are those of all groups, and its m
+// counts the tokens for which there is room in the workspace. Tiles have tokens counted over all groups.
 #pragma once
 #include "trace.cuh"
 
 #ifndef ROUTED
 #define ROUTED 0
+#endif
+// Whether sums get biases, and the dual form another activation than silu; only if ROUTED.
+#ifndef EPILOGUE
+#define EPILOGUE 0
 #endif
 
 constexpr u32 CHUNK = 128;          // values of K that are loaded at a time
@@ -26,7 +30,7 @@ struct Shape {
 
 struct Tile {
     u32 group;
-    u32 row, token;                 // the first of the group's
+    u32 row, token;                 // the first of the group's; if ROUTED, the token counts over all groups
     u32 width;                      // tokens
     u32 first_chunk, chunks;        // both even; a first tile without chunks: the worker has none
     u32 slot;                       // the first of the buffers for its partial sums
@@ -37,11 +41,6 @@ struct Tile {
     DEVICE bool is_last() const { return parts >> 31; }
 };
 
-// Tokens that tiles of all blocks of weight rows share; see src/plan/swapped/routed.rs.
-struct TokenTile {
-    u32 group, token, width, unused;
-};
-
 struct Parameter {
     const u8* tokens;
     const u8* token_scales;
@@ -49,7 +48,7 @@ struct Parameter {
     const Group* group_table;
     const u32* item_table;
     const TensorMap* map_table;     // four a group
-    const Tile* tiles;              // [workers][tiles_a_worker]; if ROUTED, TokenTile[item_table[group_count + 1]]
+    const Tile* tiles;              // [workers][tiles_a_worker]; if ROUTED, each block writes its own
     u8* workspace;
     float* partials;
     u32* counters;                  // arrivals a slot and warp group
@@ -57,15 +56,27 @@ struct Parameter {
     u32 weight_blocks;              // of a group; only if ROUTED, where all groups have the same sizes
     Shape shapes[INLINE_SHAPES];
     u32 item_offsets[INLINE_SHAPES + 1];
+    u32 reserved;
+    const int* ends;                // of each group's tokens, counted over all groups; this and what follows only if ROUTED
+    const void* costs;              // of tiles by their eighths of tokens; see Cost
+    u32 rows;                       // of tokens of all groups
+    u32 most_parts;                 // of a tile's depth
+    u32 ends_are_ready;             // whether launches before the one before wrote the ends
+    u32 bias_format;                // 0: fp16, 1: bf16, 2: fp32
+    const void* biases[2];          // of the sums, [groups][n] of each of the weights, or null; this and what follows only if EPILOGUE
+    float alpha, beta, limit;       // silu with alpha, times the second sums and beta; sums are limited before
+    u32 also_reserved;
 #if REPACKED == 2
     TensorMap token_maps[TOKEN_MAPS];       // of all groups' tokens, in boxes of 8, 16, … 256
 #endif
 };
 
-#define SHAPE(group, field) \
-    (!ROUTED && parameter.group_count <= INLINE_SHAPES ? parameter.shapes[group].field : parameter.group_table[group].field)
+#define SHAPE(group, field)                                                                                                  \
+    (ROUTED                                      ? parameter.shapes[0].field                                             \
+     : parameter.group_count <= INLINE_SHAPES ? parameter.shapes[group].field                                         \
+                                                 : parameter.group_table[group].field)
 #define ITEM_OFFSET(group) \
-    (!ROUTED && parameter.group_count <= INLINE_SHAPES ? parameter.item_offsets[group] : parameter.item_table[group])
+    (parameter.group_count <= INLINE_SHAPES ? parameter.item_offsets[group] : parameter.item_table[group])
 
 DEVICE Tile load_tile(const Tile* from) {
     uint4 low = __ldg((const uint4*)from), high = __ldg((const uint4*)from + 1);

@@ -70,16 +70,59 @@ DEVICE float silu(float x) {
 // Results of a warp group: this many rows of the output for each token.
 constexpr u32 RESULT_ROWS = DUAL ? 32 : 64;
 
+// What is added to the sums of a thread's rows: in the plain form it has two rows, in the dual form one of each of both weights.
+struct Biases {
+    float of[2];
+
+    // Early, because they come from memory.
+    DEVICE Biases(const Parameter& parameter, const Tile& tile) : of{0.0f, 0.0f} {
+#if EPILOGUE
+        Lane at;
+        u32 n = SHAPE(tile.group, n), row = tile.row + at.warp_group * RESULT_ROWS + at.thread / 32 * (RESULT_ROWS / 4) + at.lane / 4;
+#pragma unroll
+        for (u32 i = 0; i < 2; i++) {
+            const void* biases = parameter.biases[DUAL ? i : 0];
+            u32 own = row + (DUAL ? 0 : 8 * i);
+            if (biases != nullptr && own < n) of[i] = load_bias(biases, (u64)tile.group * n + own, parameter.bias_format);
+        }
+#endif
+    }
+
+    DEVICE static float load_bias(const void* biases, u64 place, u32 format) {
+        if (format == 2) return __ldg((const float*)biases + place);
+        u16 half = __ldg((const u16*)biases + place);
+        if (format == 1) return __uint_as_float((u32)half << 16);
+        float bias;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(bias) : "h"(half));
+        return bias;
+    }
+};
+
+// At most `limit`; NaN stays NaN.
+DEVICE float limited(float x, float limit) {
+    return x > limit ? limit : x;
+}
+
 // The results that a thread has of eight tokens, from block `i` of its sums: of tokens 2·(lane % 4) and the next, one row or, in the
 // plain form, two that are eight apart. In the dual form the thread has sums of both products of its row.
 template <u32 COLUMNS>
 struct Results {
     const float (&sums)[COLUMNS / 2];
     const float (&scales)[2];
+    const Biases& biases;
+    const Parameter& parameter;
 
     DEVICE float one(u32 i, u32 token, u32 half) const {
+#if EPILOGUE
+        if (!DUAL) return sums[4 * i + 2 * half + token] * scales[0] + biases.of[half];
+        constexpr float LOG2_E = 1.4426950408889634f;
+        float limit = parameter.limit, first = limited(sums[4 * i + token] * scales[0] + biases.of[0], limit);
+        float second = -limited(-limited(sums[4 * i + 2 + token] * scales[1] + biases.of[1], limit), limit);
+        return first * reciprocal_by_hardware(1.0f + power_by_hardware(-LOG2_E * parameter.alpha * first)) * (second + parameter.beta);
+#else
         if (!DUAL) return sums[4 * i + 2 * half + token] * scales[0];
         return silu(sums[4 * i + token] * scales[0]) * (sums[4 * i + 2 + token] * scales[1]);
+#endif
     }
 
     // Rounded, of both tokens; zeros beyond the columns.
@@ -141,7 +184,7 @@ DEVICE void store_words(float* output, u32 n, u32 row, u32 width, const Lane& at
 }
 
 template <u32 COLUMNS>
-DEVICE void finish_tile(const Parameter& parameter, const Announced& announced, Control* control, u32 unit, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
+DEVICE void finish_tile(const Parameter& parameter, const Announced& announced, Control* control, u32 unit, float (&sums)[COLUMNS / 2], const Biases& biases, Recorder& recorder, u32 number) {
     Lane at;
     const Tile& tile = announced.tile;
     if (tile.part_count() > 1) {
@@ -150,7 +193,7 @@ DEVICE void finish_tile(const Parameter& parameter, const Announced& announced, 
         if (!last) return;
     }
     float scales[2] = {announced.scales[0] * SUM_UNIT, announced.scales[1] * SUM_UNIT};
-    Results<COLUMNS> results{sums, scales};
+    Results<COLUMNS> results{sums, scales, biases, parameter};
     u32 n = SHAPE(tile.group, n), row = tile.row + at.warp_group * RESULT_ROWS;
     u64 place = SHAPE(tile.group, output) + (u64)tile.token * n;
     if (OUTPUT == 2) {

@@ -31,34 +31,30 @@ struct Announced {
 };
 constexpr u32 ANNOUNCED = SLOTS;
 
+// With ROUTED, a block's first tiles, which it need not write to memory.
+constexpr u32 OWN_TILES = ROUTED ? 14 : 0;
+
 // Data behind the ring. Barriers are first.
 struct Control {
     u64 full[SLOTS];
     u64 empty[SLOTS];
     u32 arrived_before[2];
     alignas(16) Announced tiles[ANNOUNCED];
+#if ROUTED
+    Tile own[OWN_TILES];
+#endif
 };
 
+DEVICE Tile worker_tile(const Parameter& parameter, const Control* control, u32 number) {
 #if ROUTED
-
-// Tile `number` of this worker, without chunks if it has fewer. Tiles are dealt out in turn: all blocks of weight rows of the
-// first token tile, then those of the next.
-DEVICE Tile worker_tile(const Parameter& parameter, u32 number) {
-    u32 blocks = parameter.weight_blocks, count = __ldcg(parameter.item_table + parameter.group_count + 1) * blocks;
-    u32 index = number * gridDim.x + blockIdx.x;
-    if (index >= count) return {};
-    uint4 tokens = __ldcg((const uint4*)parameter.tiles + index / blocks);
-    u32 rows = DUAL ? WEIGHT_ROWS / 2 : WEIGHT_ROWS, is_last = index + gridDim.x >= count;
-    return {tokens.x, index % blocks * rows, tokens.y, tokens.z, 0, SHAPE(tokens.x, k) / CHUNK, ~0u, 1u << 16 | is_last << 31};
-}
-
+    if (number < OWN_TILES) return control->own[number];
+    const uint4* from = (const uint4*)(first_tile(parameter) + number);
+    uint4 low = __ldcg(from), high = __ldcg(from + 1);
+    return {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #else
-
-DEVICE Tile worker_tile(const Parameter& parameter, u32 number) {
     return load_tile(first_tile(parameter) + number);
-}
-
 #endif
+}
 
 // The number of a worker's tile among all, for traces.
 DEVICE u32 tile_number(const Parameter& parameter, u32 number) {

@@ -26,31 +26,96 @@ struct Packed {
     uint2 scales;
 };
 
+// Which tokens of which group an item has, and where it belongs.
+struct ItemPlace {
+    u32 group, first, m;            // the group's first token: if ROUTED, of all groups' tokens
+    u32 block, chunk;
+    u64 to;
+};
+
 #if ROUTED
 
-// Thirty-two groups at a time, because sizes come from memory.
-DEVICE u32 group_of(const Parameter& parameter, u32 item) {
-    for (u32 group = 0;;) {
-        u32 next = min(group + threadIdx.x % 32 + 1, parameter.group_count);
-        u32 passed = __popc(__ballot_sync(~0u, item >= ITEM_OFFSET(next)));
-        group += passed;
-        if (passed < 32) return group;
+// Where the tokens of a group begin among all groups', and its eights of tokens among all groups' eights.
+struct GroupBegin {
+    u32 token, eighth;
+};
+
+// Reads the ends into shared memory, with an entry behind the last group's; for the whole block. Ends are limited as in
+// swapped_routed.cuh.
+DEVICE void load_groups(const Parameter& parameter, GroupBegin* groups) {
+    __shared__ u32 of_warps[2][WARPS];
+    u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, before = 0, eighths_before = 0;
+    for (u32 first = 0; first < parameter.group_count; first += WARPS * 32) {
+        u32 group = first + threadIdx.x;
+        int given = group < parameter.group_count ? __ldcg(parameter.ends + group) : 0;
+        u32 end = given < 0 ? 0 : min((u32)given, parameter.rows);
+#pragma unroll
+        for (u32 distance = 1; distance < 32; distance *= 2) {
+            u32 other = __shfl_up_sync(~0u, end, distance);
+            if (lane >= distance) end = max(end, other);
+        }
+        if (lane == 31) of_warps[0][warp] = end;
+        __syncthreads();
+        u32 last = before;
+        for (u32 other = 0; other < WARPS; other++) {
+            if (other < warp) before = max(before, of_warps[0][other]);
+            last = max(last, of_warps[0][other]);
+        }
+        end = max(end, before);
+        u32 begin = __shfl_up_sync(~0u, end, 1);
+        if (lane == 0) begin = before;
+        u32 own = (end - begin + 7) / 8, eighth = own;
+#pragma unroll
+        for (u32 distance = 1; distance < 32; distance *= 2) {
+            u32 other = __shfl_up_sync(~0u, eighth, distance);
+            if (lane >= distance) eighth += other;
+        }
+        if (lane == 31) of_warps[1][warp] = eighth;
+        __syncthreads();
+        u32 all = eighths_before;
+        for (u32 other = 0; other < WARPS; other++) {
+            if (other < warp) eighths_before += of_warps[1][other];
+            all += of_warps[1][other];
+        }
+        if (group < parameter.group_count) {
+            groups[group] = {begin, eighths_before + eighth - own};
+            if (group + 1 == parameter.group_count) groups[group + 1] = {end, eighths_before + eighth};
+        }
+        before = last;
+        eighths_before = all;
+        __syncthreads();
     }
 }
 
-DEVICE u32 item_count(const Parameter& parameter) {
-    return ITEM_OFFSET(parameter.group_count);
+DEVICE ItemPlace place_of(const Parameter& parameter, const GroupBegin* groups, u32 index) {
+    u32 chunks = parameter.shapes[0].k / CHUNK, eighth = index / chunks, group = 0, passed;
+    do {
+        u32 next = min(group + threadIdx.x % 32 + 1, parameter.group_count);
+        passed = __popc(__ballot_sync(~0u, eighth >= groups[next].eighth));
+        group += passed;
+    } while (passed == 32);
+    u32 begin = groups[group].token, block = eighth - groups[group].eighth, chunk = index - eighth * chunks;
+    u64 stride = (parameter.shapes[0].m + 7) / 8;
+    return {group, begin, groups[group + 1].token - begin, block, chunk, (chunk * stride + begin / 8 + block + group) * ITEM_BYTES};
+}
+
+DEVICE u32 item_count(const Parameter& parameter, const GroupBegin* groups) {
+    return groups[parameter.group_count].eighth * (parameter.shapes[0].k / CHUNK);
 }
 
 #else
 
-DEVICE u32 group_of(const Parameter& parameter, u32 item) {
+struct GroupBegin {};
+
+DEVICE ItemPlace place_of(const Parameter& parameter, const GroupBegin*, u32 index) {
     u32 group = 0;
-    while (item >= ITEM_OFFSET(group + 1)) group++;
-    return group;
+    while (index >= ITEM_OFFSET(group + 1)) group++;
+    index -= ITEM_OFFSET(group);
+    u32 m = SHAPE(group, m), chunks = SHAPE(group, k) / CHUNK, block = index / chunks, chunk = index - block * chunks;
+    return {group, 0, m, block, chunk, SHAPE(group, workspace) + (u64)(chunk * ((m + 7) / 8) + block) * ITEM_BYTES};
 }
 
-DEVICE u32 item_count(const Parameter& parameter) {
+DEVICE u32 item_count(const Parameter& parameter, const GroupBegin*) {
     return parameter.items;
 }
 
@@ -64,18 +129,17 @@ struct Item {
     u32 sixteens;                   // how many sixteens of the lane's 32 values the row has: rows of 16-bit tokens are not padded
     u8* to;
 
-    DEVICE Item(const Parameter& parameter, u32 index) {
-        u32 lane = threadIdx.x % 32, group = group_of(parameter, index);
-        index -= ITEM_OFFSET(group);
-        u32 m = SHAPE(group, m), k = SHAPE(group, k), chunks = k / CHUNK, block = index / chunks, chunk = index - block * chunks;
+    DEVICE Item(const Parameter& parameter, const GroupBegin* groups, u32 index) {
+        ItemPlace place = place_of(parameter, groups, index);
+        u32 lane = threadIdx.x % 32, group = place.group, m = place.m, k = SHAPE(group, k), block = place.block, chunk = place.chunk;
         u32 token = block * 8 + lane / 4, scales_token = block * 8 + lane % 8;
         u32 columns = SHAPE(group, columns), column = chunk * CHUNK + lane % 4 * 32;
-        values = parameter.tokens + SHAPE(group, tokens) + ((u64)token * columns + column) * (HALF ? 4 : 1) / 2;
+        values = parameter.tokens + SHAPE(group, tokens) + ((u64)(place.first + token) * columns + column) * (HALF ? 4 : 1) / 2;
         sixteens = column + 16 < columns ? 2 : column < columns;
-        scales = parameter.token_scales + SHAPE(group, token_scales) + (u64)scales_token * (k / 16) + chunk * 8;
+        scales = parameter.token_scales + SHAPE(group, token_scales) + (u64)(place.first + scales_token) * (k / 16) + chunk * 8;
         has_values = token < m && sixteens > 0;
         has_scales = !HALF && lane < 8 && scales_token < m;
-        to = parameter.workspace + SHAPE(group, workspace) + (u64)(chunk * ((m + 7) / 8) + block) * ITEM_BYTES;
+        to = parameter.workspace + place.to;
     }
 
     // Prefetches into the second-level cache while the previous launch still computes; that launch's writes also arrive
@@ -176,13 +240,20 @@ DEVICE void store_item(u8* to, u32 from) {
 extern "C" __global__ void __launch_bounds__(WARPS * 32, 1) tokens(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(16) u8 memory[];
     Recorder recorder;
+    GroupBegin* groups = (GroupBegin*)(memory + WARPS * (PACKED_BYTES + ITEM_BYTES));
+#if ROUTED
+    // An earlier launch writes the ends. The next one relies on it that they are there.
+    grid_wait();
     grid_launch_dependents();
-    if (ROUTED) grid_wait();        // an earlier launch writes the sizes
-    u32 warp = threadIdx.x / 32, index = warp * gridDim.x + blockIdx.x, items = item_count(parameter);
+    load_groups(parameter, groups);
+#else
+    grid_launch_dependents();
+#endif
+    u32 warp = threadIdx.x / 32, index = warp * gridDim.x + blockIdx.x, items = item_count(parameter, groups);
     if (index >= items) return;
     u32 packed = shared_address(memory) + warp * (PACKED_BYTES + ITEM_BYTES), converted = packed + PACKED_BYTES;
     // Located while the previous launch still computes: sizes may come from memory.
-    Item item(parameter, index);
+    Item item(parameter, groups, index);
     item.prefetch();
     // Each warp that reads tokens or writes the workspace waits: the previous call may still write the tokens and read
     // the workspace.
@@ -196,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, 1) tokens(const __grid_
         store_item(item.to, converted);
         index += gridDim.x * WARPS;
         if (index >= items) break;
-        item = Item(parameter, index);
+        item = Item(parameter, groups, index);
     }
     recorder.end(Activity::Convert, NO_TILE);
 }

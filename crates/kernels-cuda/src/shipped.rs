@@ -93,7 +93,7 @@ pub fn shipped(arch: Arch) -> Vec<Shipped> {
 pub fn shipped_kernels(arch: Arch) -> Vec<ShippedKernel> {
     let kernels = [
         ("mixture, arrange", mixture::arrange()),
-        ("mixture, gather", mixture::gather()),
+        ("mixture, count", mixture::count()),
         ("mixture, combine", mixture::combine(OutputFormat::F16)),
         ("mixture, combine, bf16", mixture::combine(OutputFormat::Bf16)),
         ("mixture, combine, f32", mixture::combine(OutputFormat::F32)),
@@ -253,7 +253,7 @@ mod tests {
             .collect();
         assert_eq!(
             files,
-            BTreeSet::from([Source::Arrange, Source::Gather, Source::Combine, Source::Repack])
+            BTreeSet::from([Source::Arrange, Source::Count, Source::Combine, Source::Repack])
         );
         for arch in [Arch::Sm80, Arch::Sm89, Arch::Sm100a, Arch::Cpu] {
             assert_eq!(shipped_kernels(arch), []);

@@ -11,8 +11,8 @@ use std::rc::Rc;
 use gauntlet_kernels_cuda::packing;
 use gauntlet_kernels_cuda::{
     ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
-    CombineBuffers, ExpertMap, IndexWidth, Layer, Library, MixtureShape, Queue, RepackBuffers, RepackShape,
-    ServeError,
+    CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, Layer, Library, MixtureShape, Queue,
+    RepackBuffers, RepackShape, ServeError,
 };
 use lru::LruCache;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -115,7 +115,8 @@ impl CudaLibrary {
         )
     }
 
-    /// The same with `routing = (tokens of all groups together, the address at which the device reads where each group's end)`.
+    /// The same with `routing = (tokens of all groups together, the address at which the device reads where each group's end, whether
+    /// they are [ready](Ends::are_ready))`, and what follows the sums, or nothing.
     #[expect(
         clippy::too_many_arguments,
         reason = "a struct would have to be built in each call from Python"
@@ -130,16 +131,21 @@ impl CudaLibrary {
         addresses: Addresses,
         token_scales: Vec<f32>,
         formats: (&str, &str),
-        routing: (usize, u64),
+        routing: (usize, u64, bool),
         buffers: (u64, u64, u64),
+        epilogue: Option<EpilogueWords<'_>>,
     ) -> PyResult<()> {
+        let epilogue = epilogue.map(epilogue_of).transpose()?;
         let key = LayerKey::new(k, (first, second), addresses, token_scales, formats)?;
         self.call(
             (stream, is_capturing),
             key,
-            |layer| layer.plan_routed(routing.0),
+            |layer| layer.plan_routed_with(routing.0, epilogue),
             // SAFETY: as in `enqueue`; the ends are a contiguous tensor of an `i32` for each group on this GPU.
-            |queue, plan| unsafe { queue.enqueue_routed(plan, &operands(buffers), routing.1) },
+            |queue, plan| unsafe {
+                let (_, address, are_ready) = routing;
+                queue.enqueue_routed(plan, &operands(buffers), Ends { address, are_ready })
+            },
         )
     }
 
@@ -170,8 +176,8 @@ impl CudaLibrary {
 
     /// Enqueues the sorting of a mixture's tokens by their experts: `sizes = (tokens, experts of a token, experts here, hidden)`; the
     /// addresses of the ids and of the tokens; the address and length of the expert map, (0, 0) without one; the bytes of an id and
-    /// of an entry of the map, 0 without one; addresses of the ends, the tokens, experts and rows, and of the tokens by rows; the
-    /// format of the sums, whose kernel is loaded too.
+    /// of an entry of the map, 0 without one; addresses of the ends, the experts and rows, of the tokens by rows, and of scratch
+    /// memory of `mixture_scratch` bytes; the format of the sums, whose kernel is loaded too.
     #[expect(
         clippy::too_many_arguments,
         reason = "a struct would have to be built in each call from Python"
@@ -186,7 +192,7 @@ impl CudaLibrary {
         results: [u64; 5],
         output: &str,
     ) -> PyResult<()> {
-        let [ends, tokens, row_experts, rows, gathered] = results;
+        let [ends, row_experts, rows, gathered, counts] = results;
         let buffers = ArrangeBuffers {
             ids: inputs.0,
             ids_width: index_width(bytes.0)?,
@@ -200,10 +206,10 @@ impl CudaLibrary {
             },
             hidden: inputs.1,
             ends,
-            tokens,
             row_experts,
             rows,
             gathered,
+            counts,
         };
         let format = gemm::format(output)?;
         guarded(|| {
@@ -211,6 +217,12 @@ impl CudaLibrary {
             // SAFETY: as in `enqueue`, of the package's `_cuda_mixture.py`. The library keeps the kernels.
             unsafe { self.queue(stream)?.arrange(&mixture, &buffers) }
         })
+    }
+
+    /// Bytes of scratch memory that `enqueue_arrange` takes for these sizes.
+    #[staticmethod]
+    fn mixture_scratch(sizes: (usize, usize, usize, usize)) -> usize {
+        mixture_shape(sizes).count_bytes()
     }
 
     /// Enqueues the sums of a mixture's results: `sizes` as in `enqueue_arrange`; addresses of the results, the rows, the weights and
@@ -331,6 +343,19 @@ fn index_width(bytes: usize) -> PyResult<IndexWidth> {
             "integers of {other} bytes: give int32 or int64"
         ))),
     }
+}
+
+/// Addresses of the biases of both weights, their format, and alpha, beta and limit.
+type EpilogueWords<'w> = ((u64, u64), &'w str, (f32, f32, f32));
+
+fn epilogue_of((biases, format, (alpha, beta, limit)): EpilogueWords<'_>) -> PyResult<Epilogue> {
+    Ok(Epilogue {
+        biases: biases.into(),
+        bias_format: gemm::format(format)?,
+        alpha,
+        beta,
+        limit,
+    })
 }
 
 /// A product as `load` takes it.

@@ -201,6 +201,10 @@ def load_mixture(tokens: torch.Tensor, gate: Any, up: Any, down: Any) -> None:
         libraries.mixtures.add(kind)
 
 
+Epilogue = tuple[tuple[int, int], str, tuple[float, float, float]]
+"""What follows the sums of a product with ends: addresses of the biases of both weights or 0, their type, and alpha, beta and limit."""
+
+
 @functools.lru_cache(maxsize=1024)
 def _counts(rows: int, groups: int, sizes: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The tokens of each group, if they are integers that fit: the same for every call with these."""
@@ -216,6 +220,8 @@ def quick(
     offs: torch.Tensor | None,
     out_dtype: torch.dtype | None,
     ndim: int = 2,
+    ends_are_ready: bool = False,
+    epilogue: Epilogue | None = None,
 ) -> torch.Tensor | None:
     """The product of 16-bit tokens, if a few comparisons show that everything fits; otherwise None, and `_products` checks each
     argument with words. Those checks took 8 of the 28 us of a call with sizes and 46 of 66 with offs (H100s, 2026-11-25)."""
@@ -252,7 +258,7 @@ def quick(
         routing = _counts(shape[0], first.groups, tuple(sizes))
     if routing is None:
         return None
-    return enqueue(tokens, None, (), first.matrices, other, routing, wanted)
+    return enqueue(tokens, None, (), first.matrices, other, routing, wanted, ends_are_ready, epilogue)
 
 
 def linear(x: torch.Tensor, weight: Any, out_dtype: torch.dtype | None) -> torch.Tensor | None:
@@ -307,17 +313,22 @@ def enqueue(
     second: Matrices | None,
     routing: Sequence[int] | torch.Tensor,
     dtype: torch.dtype,
+    ends_are_ready: bool = False,
+    epilogue: Epilogue | None = None,
 ) -> torch.Tensor:
     """Enqueues a product on the current stream of its device. Tokens of 16-bit floats have no scales. For `routing` see
-    `product`."""
+    `product`; `ends_are_ready` says that the stream's last launch is that of another product with these ends.
+    Only a product with ends has an epilogue."""
     *outer, width = values.shape
     device = values.get_device()
     # PyTorch takes 0.4 us longer for sizes in a tuple, and 1.1 us for a `torch.Size` (on a CPU, 2026-11-26).
     output = torch.empty(*outer, first.stack.n, dtype=dtype, device=values.device)
     library, counts = libraries.of[device], routing
     work: Callable[..., None] = library.enqueue
+    more: tuple[Epilogue | None, ...] = ()
     if isinstance(routing, torch.Tensor):
-        work, counts = library.enqueue_routed, (outer[0], routing.data_ptr())
+        work, counts = library.enqueue_routed, (outer[0], routing.data_ptr(), ends_are_ready)
+        more = (epilogue,)
     work(
         current_stream(device),
         torch.cuda.is_current_stream_capturing(),
@@ -334,5 +345,6 @@ def enqueue(
         ("nvfp4" if scales is not None else NAMES[values.dtype], NAMES[dtype]),
         counts,
         (values.data_ptr(), 0 if scales is None else scales.data_ptr(), output.data_ptr()),
+        *more,
     )
     return output

@@ -9,7 +9,7 @@ import torch
 
 from gauntlet.nvfp4._cuda import NAMES, current_stream, libraries
 
-MOST_SLOTS = 16384
+MOST_SLOTS = 1 << 20
 """Most tokens times experts of each."""
 
 MOST_EXPERTS = 1024
@@ -81,12 +81,14 @@ def arranged(
     expert_map = None if expert_map is None else expert_map.contiguous()
     slots, width = topk_ids.numel(), hidden.shape[1]
     sizes = (*topk_ids.shape, experts, width)
-    integers = torch.empty(experts + 3 * slots, dtype=torch.int32, device=hidden.device)
-    ends, tokens, row_experts, rows = integers.split([experts, slots, slots, slots])
-    gathered = torch.empty((slots, width), dtype=hidden.dtype, device=hidden.device)
-    results = tuple(one.data_ptr() for one in (ends, tokens, row_experts, rows, gathered))
     device = hidden.get_device()
-    libraries.of[device].enqueue_arrange(
+    library = libraries.of[device]
+    scratch = library.mixture_scratch(sizes) // 4
+    integers = torch.empty(experts + 2 * slots + scratch, dtype=torch.int32, device=hidden.device)
+    ends, row_experts, rows, counts = integers.split([experts, slots, slots, scratch])
+    gathered = torch.empty((slots, width), dtype=hidden.dtype, device=hidden.device)
+    results = tuple(one.data_ptr() for one in (ends, row_experts, rows, gathered, counts))
+    library.enqueue_arrange(
         current_stream(device),
         sizes,
         (topk_ids.data_ptr(), hidden.data_ptr()),

@@ -22,6 +22,13 @@ class Biases(NamedTuple):
     down: torch.Tensor | None = None
 
 
+_MOST_BYTES = 2 << 30
+"""Of what lies between tokens and results."""
+
+_SUM_BYTES = 4
+"""Of a sum of the last product."""
+
+
 def moe(
     hidden: torch.Tensor,
     topk_ids: torch.Tensor,
@@ -36,10 +43,19 @@ def moe(
 ) -> torch.Tensor:
     """`nvfp4.moe` by the grouped products; nothing here waits for the device. Everything fits.
 
+    What lies between tokens and results takes memory for all slots, wherever their experts are. So many tokens are computed one part
+    after another.
+
     The steps around the products are kernels on a Hopper GPU, and PyTorch's operators elsewhere and for sizes that the kernels do
     not take. Both add up in the same order. Rows of experts that are elsewhere, and of padding, come behind all others or nowhere.
     The products leave them undefined, and they add nothing. Tokens with an id that stands for no expert become NaN.
     """
+    slot_bytes = _SUM_BYTES * hidden.shape[1] + hidden.element_size() * (hidden.shape[1] + gate.shape[1])
+    most = max(1, _MOST_BYTES // (slot_bytes * max(1, topk_ids.shape[1])))
+    if hidden.shape[0] > most:
+        parts = [slice(begin, begin + most) for begin in range(0, hidden.shape[0], most)]
+        rest = expert_map, dtype, activation, biases
+        return torch.cat([moe(hidden[own], topk_ids[own], topk_weights[own], gate, up, down, *rest) for own in parts])
     experts = gate.shape[0]
     result_dtype = getattr(torch, dtype)
     arrangement = _arranged(hidden, topk_ids, expert_map, experts, result_dtype)
@@ -49,14 +65,25 @@ def moe(
         sums: torch.Tensor = grouped_mm(tokens, weights, offs=offs, out_dtype=torch.float32)
         return sums if bias is None else sums + bias.float()[arrangement.experts.long()]
 
-    if activation.is_fused and biases.gate is None and biases.up is None:
-        if hidden.is_cuda:
+    between = None
+    is_plain = activation.is_fused and biases.gate is None and biases.up is None
+    if hidden.is_cuda:
+        if is_plain:
             on_gpu().load_mixture(hidden, gate, up, down)
+    if is_plain:
         between = swiglu_grouped_mm(gathered, gate, up, offs=offs, out_dtype=hidden.dtype)
-    else:
+    if between is not None and hidden.is_cuda:
+        if biases.down is None:
+            # Nothing was launched since the first product, which read the same ends.
+            sums = on_gpu().quick(between, down, None, None, offs, torch.float32, ends_are_ready=True)
+            if sums is not None:
+                quick: torch.Tensor = arrangement.combined(sums, topk_weights, result_dtype)
+                return quick
+    if between is None:
         exact = activation.of(sums_of(gathered, gate, biases.gate), sums_of(gathered, up, biases.up))
         between = exact.to(hidden.dtype)
-    return arrangement.combined(sums_of(between, down, biases.down), topk_weights, result_dtype)
+    result: torch.Tensor = arrangement.combined(sums_of(between, down, biases.down), topk_weights, result_dtype)
+    return result
 
 
 def _arranged(

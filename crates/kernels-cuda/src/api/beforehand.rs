@@ -27,7 +27,7 @@ pub fn kernels() -> Result<Vec<Variant>, ServeError> {
         add(&mixture::combine(output));
     }
     add(&mixture::arrange());
-    add(&mixture::gather());
+    add(&mixture::count());
     for tokens in [TokenFormat::Bf16, TokenFormat::F16] {
         add(&repacking::repack(tokens));
     }
@@ -123,9 +123,8 @@ mod tests {
             Source::Swapped,
             Source::Narrow,
             Source::Tokens,
-            Source::Route,
             Source::Arrange,
-            Source::Gather,
+            Source::Count,
             Source::Combine,
             Source::Repack,
             Source::AttentionSpecialised,

@@ -8,7 +8,7 @@ use gauntlet_operations::Form;
 use lru::LruCache;
 
 use super::ready::Ready;
-use super::{Choice, LayerShape, Library, Planner, Routing, ServeError, ShapePlan};
+use super::{Choice, Epilogue, LayerShape, Library, Planner, Routing, ServeError, ShapePlan};
 use crate::driver::{DeviceMemory, RelaxedCapture};
 use crate::engine::{encode_all, weight_address};
 use crate::plan::{Map, Variant, Weights};
@@ -87,10 +87,28 @@ impl Layer {
     /// If the products have several sizes, no kernel supports the call, a kernel does not compile, or there is no memory for
     /// its tables.
     pub fn plan_routed(&self, rows: usize) -> Result<Rc<CallPlan>, ServeError> {
-        if let Some(plan) = self.plans.borrow_mut().get(&Routing::Device(rows)) {
+        self.plan_routed_with(rows, None)
+    }
+
+    /// The same with biases and an activation, whose memory must live as long as that of the weights.
+    ///
+    /// # Errors
+    /// As [`plan_routed`](Self::plan_routed), and if the address of a bias is not a multiple of 2.
+    pub fn plan_routed_with(
+        &self,
+        rows: usize,
+        epilogue: Option<Epilogue>,
+    ) -> Result<Rc<CallPlan>, ServeError> {
+        let routing = Routing::Device { rows, epilogue };
+        if let Some(plan) = self.plans.borrow_mut().get(&routing) {
             return Ok(Rc::clone(plan));
         }
-        self.upload(self.planner.plan_routed(rows)?)
+        for address in epilogue.map_or([0; 2], |epilogue| epilogue.biases) {
+            if address != 0 {
+                check_aligned(|| "biases".to_owned(), address, 2)?;
+            }
+        }
+        self.upload(self.planner.plan_routed_with(rows, epilogue)?)
     }
 
     /// Uploads a plan that was made elsewhere, and caches it for [`Layer::plan`].

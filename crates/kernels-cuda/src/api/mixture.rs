@@ -15,7 +15,7 @@ use crate::plan::{Launch, Pass, PlanError, Source, mixture};
 pub struct Mixture {
     shape: MixtureShape,
     arrange: Rc<Loaded>,
-    gather: Rc<Loaded>,
+    count: Rc<Loaded>,
     combine: Rc<Loaded>,
     /// The number of the GPU.
     ordinal: usize,
@@ -37,12 +37,12 @@ impl Library {
             }));
         }
         let _relaxed = RelaxedCapture::new(self.context())?;
-        let [arrange, gather, combine] = [mixture::arrange(), mixture::gather(), mixture::combine(output)];
-        self.load_variants([&arrange, &gather, &combine])?;
+        let [arrange, count, combine] = [mixture::arrange(), mixture::count(), mixture::combine(output)];
+        self.load_variants([&arrange, &count, &combine])?;
         Ok(Mixture {
             shape,
             arrange: self.kernel(&arrange)?,
-            gather: self.kernel(&gather)?,
+            count: self.kernel(&count)?,
             combine: self.kernel(&combine)?,
             ordinal: self.device().ordinal,
         })
@@ -50,8 +50,8 @@ impl Library {
 }
 
 impl Queue {
-    /// Puts two launches on the stream that sort the tokens of a mixture of experts by their experts, those of one expert in their
-    /// order, and copy them in this order. Nothing waits for the device; the call may be captured.
+    /// Puts a launch on the stream, or two if there are many tokens, that sorts the tokens of a mixture of experts by their experts,
+    /// those of one expert in their order, and copies them in this order. Nothing waits for the device; the call may be captured.
     ///
     /// The id -1, and those of experts that are elsewhere, get no row; other ids that stand for no expert are marked among the rows,
     /// so that [`combine`](Self::combine) makes their tokens NaN.
@@ -65,7 +65,7 @@ impl Queue {
     pub unsafe fn arrange(&self, mixture: &Mixture, buffers: &ArrangeBuffers) -> Result<(), ServeError> {
         check_arranged(&mixture.shape, buffers)?;
         // SAFETY: the caller promises size and lifetime of the memory; the parameters are made for these kernels.
-        unsafe { self.launch_mixture(mixture, mixture.shape.arrangement(buffers)) }
+        unsafe { self.launch_mixture(mixture, &mixture.arrange, mixture.shape.arrangement(buffers)) }
     }
 
     /// Puts a launch on the stream that adds up the results of each token's experts, multiplied by their weights: in f32 by four
@@ -82,7 +82,7 @@ impl Queue {
         };
         check_combined(&mixture.shape, buffers)?;
         // SAFETY: as in `arrange`.
-        unsafe { self.launch_mixture(mixture, [launch]) }
+        unsafe { self.launch_mixture(mixture, &mixture.combine, [launch]) }
     }
 
     /// # Safety
@@ -90,15 +90,15 @@ impl Queue {
     unsafe fn launch_mixture(
         &self,
         mixture: &Mixture,
+        main: &Loaded,
         launches: impl IntoIterator<Item = Launch>,
     ) -> Result<(), ServeError> {
         self.check_device(mixture.ordinal)?;
         self.stream().context().make_current()?;
         for launch in launches {
             let kernel = match launch.pass {
-                Pass::Routing => &mixture.arrange,
-                Pass::Preparation => &mixture.gather,
-                Pass::Main => &mixture.combine,
+                Pass::Preparation => &mixture.count,
+                Pass::Main => main,
             };
             // SAFETY: the caller makes the same promise.
             unsafe { kernel.launch(&launch, self.stream()) }?;
@@ -116,12 +116,11 @@ fn check_arranged(shape: &MixtureShape, buffers: &ArrangeBuffers) -> Result<(), 
     if let Some(map) = buffers.expert_map.filter(|map| map.len > 0) {
         check_aligned(|| "expert map".to_owned(), map.places, map.width.bytes() as u64)?;
     }
-    for (name, address) in [
-        ("tokens of rows", buffers.tokens),
-        ("experts of rows", buffers.row_experts),
-        ("rows", buffers.rows),
-    ] {
+    for (name, address) in [("experts of rows", buffers.row_experts), ("rows", buffers.rows)] {
         check_aligned(|| name.to_owned(), address, 4)?;
+    }
+    if shape.count_bytes() > 0 {
+        check_aligned(|| "counts".to_owned(), buffers.counts, 4)?;
     }
     check_address(|| "tokens".to_owned(), buffers.hidden)?;
     check_address(|| "tokens by rows".to_owned(), buffers.gathered)
@@ -160,10 +159,10 @@ mod tests {
             expert_map: None,
             hidden: 16,
             ends: 4,
-            tokens: 4,
             row_experts: 4,
             rows: 4,
             gathered: 16,
+            counts: 0,
         };
         assert_eq!(check_arranged(&SHAPE, &buffers), Ok(()));
         let refused = |change: &dyn Fn(&mut ArrangeBuffers)| {

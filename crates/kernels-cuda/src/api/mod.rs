@@ -53,6 +53,7 @@ mod repacking;
 
 pub use crate::plan::mixture::{ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MixtureShape};
 pub use crate::plan::repacking::{RepackBuffers, RepackShape};
+pub use crate::plan::swapped::Epilogue;
 pub use crate::plan::{Target, Weights};
 pub use attention::{AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape};
 pub use choice::Choice;
@@ -61,4 +62,4 @@ pub use layer::{ALIGNMENT, CallPlan, Layer};
 pub use library::Library;
 pub use mixture::Mixture;
 pub use planner::{LayerShape, Planner, ProductShape, Routing, ShapePlan};
-pub use queue::{Buffers, Queue};
+pub use queue::{Buffers, Ends, Queue};

@@ -4,7 +4,7 @@ use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat,
 use gauntlet_operations::{Packing, Schedule, Setup};
 
 use super::{Choice, ServeError, choice};
-use crate::plan::swapped::RoutedPlan;
+use crate::plan::swapped::{Epilogue, RoutedPlan};
 use crate::plan::{self, Plan, PlanError, Target};
 
 /// A layer's computation, independent of the token counts.
@@ -44,7 +44,12 @@ pub enum Routing {
     /// On the host: the tokens of each product.
     Host(Vec<usize>),
     /// On the device, which reads at which row each product's tokens end. The host knows the rows of all products together.
-    Device(usize),
+    Device {
+        /// The rows.
+        rows: usize,
+        /// What follows the sums.
+        epilogue: Option<Epilogue>,
+    },
 }
 
 /// A planned call of a layer, not yet on a device.
@@ -94,19 +99,27 @@ impl Planner {
     }
 
     /// Plans a call with this many rows of tokens, of which the device knows how many each product has. The swapped kernel
-    /// computes it: the device deals out its tiles, none of which is split along K.
+    /// computes it: its blocks deal out the tiles by themselves.
     ///
     /// # Errors
     /// If the products have several sizes, or no kernel supports the call.
     pub fn plan_routed(&self, rows: usize) -> Result<ShapePlan, ServeError> {
+        self.plan_routed_with(rows, None)
+    }
+
+    /// The same with biases and an activation.
+    ///
+    /// # Errors
+    /// As [`plan_routed`](Self::plan_routed).
+    pub fn plan_routed_with(&self, rows: usize, epilogue: Option<Epilogue>) -> Result<ShapePlan, ServeError> {
         let layer = self.gemm(&vec![0; self.shape.products.len()])?;
         plan::validate(&layer)?;
         let schedule = self.choice.routed_schedule(&layer);
-        let plan = Box::new(RoutedPlan::new(&layer, rows, &schedule, self.target)?);
+        let plan = Box::new(RoutedPlan::new(&layer, rows, &schedule, self.target, epilogue)?);
         Ok(ShapePlan {
             plan,
             planner: self.clone(),
-            routing: Routing::Device(rows),
+            routing: Routing::Device { rows, epilogue },
             schedule,
         })
     }
@@ -252,8 +265,8 @@ mod tests {
             let plan = Planner::new(shape.clone(), choice, Target::hopper(132))
                 .plan_routed(8)
                 .unwrap();
-            assert_eq!(*plan.routing(), Routing::Device(8));
-            assert_eq!(plan.plan().variants().len(), 3);
+            assert!(matches!(plan.routing(), Routing::Device { rows: 8, .. }));
+            assert_eq!(plan.plan().variants().len(), 2);
         }
         let rows = Planner::new(shape, Choice::Fixed(Schedule::baseline()), Target::hopper(132));
         let error = rows.plan_routed(8).unwrap_err().to_string();

@@ -27,6 +27,16 @@ pub struct Buffers {
     pub output: u64,
 }
 
+/// Where the device reads the ends of each product's tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends {
+    /// The address of an `i32` for each product.
+    pub address: u64,
+    /// Whether the last launch of the stream is that of a routed call or of [`Queue::arrange`], and the ends were written before it: then this
+    /// call plans while that one still computes.
+    pub are_ready: bool,
+}
+
 struct Scratch {
     workspace: DeviceMemory,
     counters: DeviceMemory,
@@ -114,20 +124,20 @@ impl Queue {
     /// weights before earlier launches have ended: a kernel that writes them must be known to be complete, or a launch
     /// or copy that does not overlap must lie between it and the calls.
     pub unsafe fn enqueue(&self, plan: &CallPlan, buffers: &Buffers) -> Result<(), ServeError> {
-        if let Routing::Device(_) = plan.shape().routing() {
+        if let Routing::Device { .. } = plan.shape().routing() {
             return Err(ServeError::Ends {
                 plan: "reads on the device where each product's tokens end",
                 call: "enqueue_routed",
             });
         }
         // SAFETY: the caller's promise is the same.
-        unsafe { self.launch(plan, buffers, 0) }
+        unsafe { self.launch(plan, buffers, None) }
     }
 
-    /// Puts a call of a [routed plan](super::Layer::plan_routed) on the stream: two or three launches and nothing else, the same for
+    /// Puts a call of a [routed plan](super::Layer::plan_routed) on the stream: one launch or two and nothing else, the same for
     /// every routing. It may be captured; each replay reads `ends` again.
     ///
-    /// `ends` is the address of an `i32` for each product in device memory: the row at which its tokens end, counted over all
+    /// `ends` has the address of an `i32` for each product in device memory: the row at which its tokens end, counted over all
     /// products, so that the first product's begin at row 0 and each later one's where those before it end. These are the
     /// offsets of PyTorch's `_grouped_mm`; of offsets that begin with a 0, give the address of the second. Rows beyond the last end are
     /// neither read nor written. Ends that decrease count as those before them, those beyond the rows as their number.
@@ -142,7 +152,7 @@ impl Queue {
         &self,
         plan: &CallPlan,
         buffers: &Buffers,
-        ends: u64,
+        ends: Ends,
     ) -> Result<(), ServeError> {
         if let Routing::Host(_) = plan.shape().routing() {
             return Err(ServeError::Ends {
@@ -150,18 +160,28 @@ impl Queue {
                 call: "enqueue",
             });
         }
-        if ends == 0 || !ends.is_multiple_of(size_of::<i32>() as u64) {
-            return Err(ServeError::EndsAddress { address: ends });
+        let Ends { address, .. } = ends;
+        if address == 0 || !address.is_multiple_of(size_of::<i32>() as u64) {
+            return Err(ServeError::EndsAddress { address });
         }
         // SAFETY: the caller's promise is the same.
-        unsafe { self.launch(plan, buffers, ends) }
+        unsafe { self.launch(plan, buffers, Some(ends)) }
     }
 
     /// # Safety
     /// As [`enqueue`](Self::enqueue), and [`enqueue_routed`](Self::enqueue_routed) if the plan is routed.
-    unsafe fn launch(&self, plan: &CallPlan, buffers: &Buffers, ends: u64) -> Result<(), ServeError> {
+    unsafe fn launch(
+        &self,
+        plan: &CallPlan,
+        buffers: &Buffers,
+        ends: Option<Ends>,
+    ) -> Result<(), ServeError> {
         let addresses = Addresses {
-            operands: [buffers.tokens, ends, 0],
+            operands: [
+                buffers.tokens,
+                ends.map_or(0, |ends| ends.address),
+                ends.map_or(0, |ends| u64::from(ends.are_ready)),
+            ],
             scales: [buffers.token_scales, 0, 0],
             factors: [1.0; OPERANDS],
             output: buffers.output,

@@ -1,6 +1,6 @@
-//! The kernels around the products of a mixture of experts: one sorts tokens by their experts, one copies them in that order for
-//! the first product, and one adds up the results of the last. The host knows sizes alone; the choice of experts stays on the
-//! device.
+//! The kernels around the products of a mixture of experts: one sorts tokens by their experts and copies them in that order for the
+//! first product, after another that counts them if there are many, and one adds up the results of the last. The host knows sizes
+//! alone; the choice of experts stays on the device.
 
 use bytemuck::{Pod, Zeroable};
 use gauntlet_operations::OutputFormat;
@@ -9,8 +9,10 @@ use super::groups::within;
 use super::variant::{most_registers, output_define};
 use super::{Launch, Pass, PlanError, Source, Variant};
 
-/// Most slots (tokens times experts of a token) that are sorted: those that one block sorts in shared memory.
-pub const MOST_SLOTS: usize = 16384;
+/// Most slots (tokens times experts of a token) that are sorted.
+pub const MOST_SLOTS: usize = MOST_BLOCKS * MOST_BLOCK_SLOTS;
+/// Most slots that every block sorts for itself, which takes one launch and not two: a step for each warp, and three more.
+pub const MOST_ALONE: usize = 4096;
 /// Most experts that slots are sorted by: a thread for each.
 pub const MOST_EXPERTS: usize = 1024;
 /// Most experts of a token. Up to here PyTorch adds them up in the order of `combine.cu`; beyond, its order depends on sizes.
@@ -23,9 +25,14 @@ pub const ROW_OF_WRONG: i32 = -2;
 
 /// Threads of the kernel that sorts.
 const SORTING_THREADS: usize = 1024;
-/// Threads of the two others; each moves or makes this many bytes or columns.
-const THREADS: usize = 256;
+/// Slots that a block of it sorts at least, and at most, and most blocks: as many as a GPU has multiprocessors, about.
+const LEAST_BLOCK_SLOTS: usize = 256;
+const MOST_BLOCK_SLOTS: usize = 8192;
+const MOST_BLOCKS: usize = 128;
+/// Bytes that a thread copies at a time.
 const COPIED_BYTES: usize = 16;
+/// Threads of the two others, and columns that a thread adds up.
+const THREADS: usize = 256;
 const COLUMNS: usize = 4;
 
 /// The sizes of a mixture of experts.
@@ -84,14 +91,14 @@ pub struct ArrangeBuffers {
     pub hidden: u64,
     /// Result: where each expert's rows end, `i32` `[experts]`, as routed products take them.
     pub ends: u64,
-    /// Result: the token of each row, `i32` `[slots]`; -1 for the rows behind the last end.
-    pub tokens: u64,
     /// Result: the expert of each row, `i32` `[slots]`; 0 for the rows behind the last end.
     pub row_experts: u64,
     /// Result: the row of each slot, `i32` `[slots]`, or [`ROW_OF_NONE`] or [`ROW_OF_WRONG`].
     pub rows: u64,
     /// Result: the tokens by rows, `[slots, hidden]`; rows behind the last end are not written.
     pub gathered: u64,
+    /// Scratch memory of [`MixtureShape::count_bytes`].
+    pub counts: u64,
 }
 
 /// Addresses for adding up the results of each token's experts.
@@ -115,26 +122,22 @@ pub struct CombineBuffers {
 struct ArrangeParameter {
     ids: u64,
     expert_map: u64,
+    counts: u64,
     ends: u64,
-    tokens: u64,
     row_experts: u64,
     rows: u64,
+    from: u64,
+    to: u64,
     slots: u32,
     slots_a_token: u32,
     experts: u32,
     map_size: u32,
     id_bytes: u32,
     map_bytes: u32,
-}
-
-#[derive(Debug, Clone, Copy, Pod, Zeroable)]
-#[repr(C)]
-struct GatherParameter {
-    from: u64,
-    to: u64,
-    tokens: u64,
     pieces: u32,
-    blocks_a_row: u32,
+    block_slots: u32,
+    counted: u32,
+    reserved: u32,
 }
 
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -179,37 +182,57 @@ impl MixtureShape {
         self.tokens * self.experts_a_token
     }
 
-    /// The launches that sort tokens and copy them: of [`arrange`], then of [`gather`].
+    /// Slots of a block, if not every block sorts all of them, and blocks.
+    fn parts(&self) -> Option<(usize, usize)> {
+        let slots = self.slots();
+        let of_block = slots
+            .div_ceil(MOST_BLOCKS)
+            .max(LEAST_BLOCK_SLOTS)
+            .next_multiple_of(32);
+        (slots > MOST_ALONE).then(|| (of_block, slots.div_ceil(of_block)))
+    }
+
+    /// Bytes of scratch memory in which blocks tell one another their counts.
+    pub fn count_bytes(&self) -> usize {
+        self.parts()
+            .map_or(0, |(_, blocks)| blocks * self.experts * size_of::<u32>())
+    }
+
+    /// The launches that sort tokens and copy them: of [`count`], if there are many, and of [`arrange`].
     pub fn arrangement(&self, buffers: &ArrangeBuffers) -> Vec<Launch> {
         let map = buffers.expert_map;
-        let sorting = ArrangeParameter {
+        let parts = self.parts();
+        let parameter = ArrangeParameter {
             ids: buffers.ids,
             expert_map: map.map_or(0, |map| map.places),
+            counts: buffers.counts,
             ends: buffers.ends,
-            tokens: buffers.tokens,
             row_experts: buffers.row_experts,
             rows: buffers.rows,
+            from: buffers.hidden,
+            to: buffers.gathered,
             slots: self.slots() as u32,
             slots_a_token: self.experts_a_token as u32,
             experts: self.experts as u32,
             map_size: map.map_or(0, |map| u32::try_from(map.len).unwrap_or(u32::MAX)),
             id_bytes: buffers.ids_width.bytes() as u32,
             map_bytes: map.map_or(0, |map| map.width.bytes() as u32),
+            pieces: (self.hidden * 2 / COPIED_BYTES) as u32,
+            block_slots: parts.map_or(0, |(of_block, _)| of_block) as u32,
+            counted: u32::from(parts.is_some()),
+            reserved: 0,
         };
-        let pieces = self.hidden * 2 / COPIED_BYTES;
-        let blocks_a_row = pieces.div_ceil(THREADS);
-        let copying = GatherParameter {
-            from: buffers.hidden,
-            to: buffers.gathered,
-            tokens: buffers.tokens,
-            pieces: pieces as u32,
-            blocks_a_row: blocks_a_row as u32,
-        };
-        let mut launches = vec![launch(Pass::Routing, 1, &sorting)];
-        if self.slots() * blocks_a_row > 0 {
-            launches.push(launch(Pass::Preparation, self.slots() * blocks_a_row, &copying));
+        match parts {
+            Some((_, blocks)) => vec![
+                launch(Pass::Preparation, blocks, &parameter),
+                launch(Pass::Main, blocks, &parameter),
+            ],
+            None => {
+                // A slot for each warp, as long as there are multiprocessors.
+                let blocks = self.slots().div_ceil(SORTING_THREADS / 32).clamp(1, MOST_BLOCKS);
+                vec![launch(Pass::Main, blocks, &parameter)]
+            }
         }
-        launches
     }
 
     /// The launch that adds up results, of [`combine`]; none without tokens.
@@ -240,24 +263,26 @@ fn launch(pass: Pass, grid: usize, parameter: &impl Pod) -> Launch {
     }
 }
 
-/// The kernel that sorts.
-pub fn arrange() -> Variant {
-    let bytes = size_of::<u16>() * (MOST_SLOTS + SORTING_THREADS / 32 * MOST_EXPERTS);
-    Variant {
-        defines: [
-            ("OVERLAP", "1".to_owned()),
-            ("MOST_SLOTS", MOST_SLOTS.to_string()),
-            ("MOST_EXPERTS", MOST_EXPERTS.to_string()),
-        ]
-        .into(),
-        shared_bytes: bytes as u32,
-        ..plain(Source::Arrange, SORTING_THREADS)
-    }
+/// The kernel that counts.
+pub fn count() -> Variant {
+    let mut variant = plain(Source::Count, THREADS);
+    variant.defines.insert("MOST_EXPERTS", MOST_EXPERTS.to_string());
+    variant
 }
 
-/// The kernel that copies.
-pub fn gather() -> Variant {
-    plain(Source::Gather, THREADS)
+/// The kernel that sorts and copies.
+pub fn arrange() -> Variant {
+    let words = size_of::<u32>() * (MOST_BLOCK_SLOTS + 2 * MOST_EXPERTS);
+    let counts = size_of::<u16>() * SORTING_THREADS / 32 * MOST_EXPERTS;
+    let mut variant = plain(Source::Arrange, SORTING_THREADS);
+    variant
+        .defines
+        .insert("MOST_BLOCK_SLOTS", MOST_BLOCK_SLOTS.to_string());
+    variant.defines.insert("MOST_EXPERTS", MOST_EXPERTS.to_string());
+    Variant {
+        shared_bytes: (words + counts) as u32,
+        ..variant
+    }
 }
 
 /// The kernel that adds up, to sums of this format.

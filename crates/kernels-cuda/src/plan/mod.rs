@@ -142,7 +142,7 @@ pub const OPERANDS: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Addresses {
     /// A GEMM's packed tokens (a group's begin at its [`Group::tokens`]), and of a call that is planned on the device the
-    /// ends of its groups; attention's Q, K and V.
+    /// ends of its groups and 1 if launches before the one before wrote them, else 0; attention's Q, K and V.
     pub operands: [u64; OPERANDS],
     /// Their scales.
     pub scales: [u64; OPERANDS],
@@ -167,8 +167,6 @@ pub enum Pass {
     Main,
     /// The one that prepares operands for it.
     Preparation,
-    /// The one that plans both on the device, before them.
-    Routing,
 }
 
 /// One launch of a kernel; its one parameter is a struct, by value.
@@ -194,21 +192,15 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn preparation(&self) -> Option<&Variant> {
         None
     }
-    /// The kernel that plans each call on the device, if the host does not.
-    fn routing(&self) -> Option<&Variant> {
-        None
-    }
     /// All kernels; [`place`](Self::place) says which is which.
     fn variants(&self) -> Vec<&Variant> {
-        let others = self.preparation().into_iter().chain(self.routing());
-        [self.variant()].into_iter().chain(others).collect()
+        [self.variant()].into_iter().chain(self.preparation()).collect()
     }
     /// The index of a pass's kernel among [`variants`](Self::variants).
     fn place(&self, pass: Pass) -> usize {
         match pass {
             Pass::Main => 0,
             Pass::Preparation => 1,
-            Pass::Routing => 1 + usize::from(self.preparation().is_some()),
         }
     }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.

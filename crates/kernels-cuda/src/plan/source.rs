@@ -15,12 +15,10 @@ pub enum Source {
     Swapped,
     /// Converts the tokens of the swapped kernel, before it.
     Tokens,
-    /// Plans a call of the swapped kernel on the device, before both.
-    Route,
-    /// Sorts the tokens of a mixture of experts by their experts.
+    /// Sorts the tokens of a mixture of experts by their experts, and copies them in that order.
     Arrange,
-    /// Copies them in that order, after it.
-    Gather,
+    /// Counts them before it, if there are many.
+    Count,
     /// Adds up the results of each token's experts.
     Combine,
     /// Repacks weights for tokens of 16 bits.
@@ -49,9 +47,8 @@ impl Source {
             }
             Self::Rows
             | Self::Swapped
-            | Self::Route
             | Self::Arrange
-            | Self::Gather
+            | Self::Count
             | Self::Combine
             | Self::Repack
             | Self::AttentionSpecialised

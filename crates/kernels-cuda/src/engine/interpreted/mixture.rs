@@ -8,7 +8,8 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 use crate::plan::fixture::collect;
 use crate::plan::mixture::{
-    self, ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MOST_EXPERTS, MOST_SLOTS, MixtureShape,
+    self, ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MOST_ALONE, MOST_EXPERTS, MOST_SLOTS,
+    MixtureShape,
 };
 
 /// More than a warp, and an odd number, so that rows of counts begin at any address.
@@ -100,7 +101,7 @@ impl Case {
         }
     }
 
-    /// Ends, tokens and experts of rows, and rows of slots.
+    /// Ends, experts of rows, rows of slots, and the tokens of rows.
     fn expected(&self) -> [Vec<i32>; 4] {
         let (mut ends, mut tokens, mut experts) = (Vec::new(), Vec::new(), Vec::new());
         let mut rows: Vec<i32> = (0..self.ids.len())
@@ -116,11 +117,10 @@ impl Case {
         }
         tokens.resize(self.ids.len(), -1);
         experts.resize(self.ids.len(), 0);
-        [ends, tokens, experts, rows]
+        [ends, experts, rows, tokens]
     }
 
-    /// Sorts, and copies unless there is no kernel for that.
-    fn check(&self, kernels: &[Read], seed: u64) {
+    fn check(&self, kernels: &[Read; 2], seed: u64) {
         let mut memory = Memory::new();
         let slots = self.ids.len();
         let row_bytes = 2 * self.shape.hidden;
@@ -137,29 +137,25 @@ impl Case {
             }),
             hidden: memory.allocate(hidden.clone()),
             ends: memory.allocate_unwritten(4 * self.shape.experts),
-            tokens: memory.allocate_unwritten(4 * slots),
             row_experts: memory.allocate_unwritten(4 * slots),
             rows: memory.allocate_unwritten(4 * slots),
             gathered: memory.allocate(vec![0xFF; slots * row_bytes]),
+            counts: memory.allocate_unwritten(self.shape.count_bytes()),
         };
         let queued = self.shape.arrangement(&buffers);
         let launches: Vec<_> = queued
             .iter()
-            .zip(kernels)
-            .map(|(launch, read)| read.launch(launch))
+            .map(|launch| kernels[usize::from(launch.pass == plan::Pass::Main)].launch(launch))
             .collect();
         let about = format!("{:?}, seed {seed}", self.shape);
         gauntlet_ptx::run(&launches, &mut memory, seed).unwrap_or_else(|fault| panic!("{about}: {fault}"));
         let expected = self.expected();
-        let places = [buffers.ends, buffers.tokens, buffers.row_experts, buffers.rows];
+        let places = [buffers.ends, buffers.row_experts, buffers.rows];
         for (expected, address) in expected.iter().zip(places) {
             assert_eq!(&integers(&memory, address), expected, "{about}");
         }
-        if kernels.len() == 1 {
-            return;
-        }
         let gathered = memory.contents(buffers.gathered).unwrap();
-        for (row, token) in expected[1].iter().enumerate() {
+        for (row, token) in expected[3].iter().enumerate() {
             let found = &gathered[row * row_bytes..][..row_bytes];
             match usize::try_from(*token) {
                 Ok(token) => assert_eq!(found, &hidden[token * row_bytes..][..row_bytes], "{about}"),
@@ -178,7 +174,7 @@ fn drawn(generator: &mut ChaCha8Rng, experts: usize) -> i64 {
 }
 
 fn arranging(compiler: &Compiler) -> [Read; 2] {
-    [mixture::arrange(), mixture::gather()].map(|variant| Read::new(compiler, variant))
+    [mixture::count(), mixture::arrange()].map(|variant| Read::new(compiler, variant))
 }
 
 #[test]
@@ -226,17 +222,38 @@ fn wide_ids_and_empty_maps_have_no_rows() {
     case.check(&kernels, 2);
 }
 
-/// The most slots and experts that the kernel takes. Nothing is copied: that takes the interpreter minutes.
+/// More slots than a block sorts for all, and the most experts: blocks have parts of them, of which the last is short.
 #[test]
-fn the_largest_arrangement_fits() {
+fn many_slots_are_sorted_by_several_blocks() {
     let Some(compiler) = compiler() else { return };
-    let kernel = [Read::new(&compiler, mixture::arrange())];
+    let kernels = arranging(&compiler);
     let mut generator = ChaCha8Rng::seed_from_u64(12);
-    let mut case = Case::new(MOST_SLOTS / 8, 8, |_| drawn(&mut generator, MOST_EXPERTS));
-    case.shape.experts = MOST_EXPERTS;
-    assert_eq!(case.shape.check(), Ok(()));
-    case.check(&kernel, 3);
-    Case::new(MOST_SLOTS / 8, 8, |_| 0).check(&kernel, 4);
+    for (experts, tokens) in [(MOST_EXPERTS, MOST_ALONE / 8 + 1), (EXPERTS, MOST_ALONE / 8 + 45)] {
+        let mut case = Case::new(tokens, 8, |_| drawn(&mut generator, experts));
+        (case.shape.experts, case.shape.hidden) = (experts, 8);
+        assert!(case.shape.count_bytes() > 0);
+        case.check(&kernels, experts as u64);
+    }
+    let mut one = Case::new(MOST_ALONE / 4 + 9, 4, |_| 0);
+    one.shape.hidden = 8;
+    one.check(&kernels, 4);
+}
+
+/// The most slots that every block sorts by itself.
+#[test]
+fn the_largest_arrangement_by_every_block_fits() {
+    let Some(compiler) = compiler() else { return };
+    let kernels = arranging(&compiler);
+    let mut generator = ChaCha8Rng::seed_from_u64(14);
+    let mut case = Case::new(MOST_ALONE / 32, 32, |_| drawn(&mut generator, EXPERTS));
+    case.shape.hidden = 8;
+    assert_eq!(case.shape.count_bytes(), 0);
+    let shape = MixtureShape {
+        tokens: MOST_SLOTS / 32,
+        ..case.shape
+    };
+    assert_eq!(shape.check(), Ok(()));
+    case.check(&kernels, 5);
 }
 
 #[test]
@@ -245,10 +262,10 @@ fn sizes_beyond_the_kernels_are_refused() {
     let refused = |shape: MixtureShape| shape.check().unwrap_err().to_string();
     assert!(
         refused(MixtureShape {
-            tokens: 4097,
+            tokens: MOST_SLOTS / 4 + 1,
             ..shape
         })
-        .starts_with("the number of tokens times experts of each is 16388")
+        .starts_with("the number of tokens times experts of each is 1048580")
     );
     assert!(
         refused(MixtureShape {

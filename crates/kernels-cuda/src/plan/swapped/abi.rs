@@ -14,7 +14,7 @@ pub(super) const LAST: u32 = 1 << 31;
 pub(super) const INLINE_GROUPS: usize = 16;
 
 /// The parameter of both kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub(super) struct Parameter {
     pub tokens: u64,
@@ -34,6 +34,38 @@ pub(super) struct Parameter {
     /// Blocks of weight rows of a group; only of a [`RoutedPlan`](super::RoutedPlan).
     pub weight_blocks: u32,
     pub inline: Inline,
+    pub routed: Routed,
+}
+
+/// What the kernels plan by on the device; zero for other plans.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Routed {
+    pub ends: u64,
+    pub costs: u64,
+    /// Rows of tokens of all groups.
+    pub rows: u32,
+    /// Most parts of a tile's depth.
+    pub most_parts: u32,
+    /// 1 if launches before the one before wrote the ends.
+    pub ends_are_ready: u32,
+    pub bias_format: u32,
+    pub biases: [u64; 2],
+    pub alpha: f32,
+    pub beta: f32,
+    pub limit: f32,
+    pub reserved: u32,
+}
+
+/// What a tile of some width costs in whole units: its tile, a part of it besides its chunks, two chunks, and a part for each part
+/// beyond two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+pub(super) struct Cost {
+    pub whole: u32,
+    pub part: u32,
+    pub pair: u32,
+    pub further: u32,
 }
 
 /// The groups, if the parameter has room for them; zero otherwise, and beyond the last one.
@@ -69,7 +101,7 @@ pub struct Tile {
     pub group: u32,
     /// First weight row in the group; of each of the two weights in the dual form.
     pub row: u32,
-    /// First token in the group, a multiple of 8.
+    /// First token in the group, a multiple of 8. On the device it counts over all groups.
     pub token: u32,
     /// Tokens, at most the schedule's `tile.n`.
     pub width: u32,
@@ -82,33 +114,4 @@ pub struct Tile {
     /// This part in the low 16 bits, the number of parts in the 15 above; in the kernel's table the top bit marks a
     /// worker's last tile.
     pub parts: u32,
-}
-
-/// The parameter of the kernel that plans on the device, `kernels/route.cu`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct RouteParameter {
-    pub ends: u64,
-    pub layer: u64,
-    pub groups: u64,
-    pub items: u64,
-    pub tiles: u64,
-    pub group_count: u32,
-    /// Rows of tokens of all groups.
-    pub tokens: u32,
-    /// Bytes of a row of tokens, and of its scales.
-    pub token_bytes: u32,
-    pub scale_bytes: u32,
-}
-
-/// Tokens that the tiles of all blocks of weight rows share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Pod, Zeroable)]
-#[repr(C)]
-pub(super) struct TokenTile {
-    pub group: u32,
-    /// First token in the group.
-    pub token: u32,
-    /// Tokens.
-    pub width: u32,
-    pub unused: u32,
 }

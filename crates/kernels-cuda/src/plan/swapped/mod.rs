@@ -27,7 +27,7 @@ use cost::Costs;
 use dealt::Dealt;
 use geometry::Geometry;
 use order::Share;
-pub use routed::RoutedPlan;
+pub use routed::{Epilogue, RoutedPlan};
 use tables::Tables;
 use work::{Cutter, Kind};
 

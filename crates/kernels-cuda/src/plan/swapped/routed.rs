@@ -1,53 +1,90 @@
-//! A layer whose token counts only the device knows: a small kernel plans each call there, before the same two kernels.
+//! A layer whose token counts only the device knows: its blocks plan each call there, `kernels/swapped_routed.cuh` says how.
 //!
-//! Launches depend on the number of token rows alone, so one captured graph serves every routing. No tile is split along K,
-//! and tiles are dealt out in turn, the widest first. Everything that the planning kernel writes has room for the worst
-//! routing: each group that has tokens may fill up its last eighth of converted tokens and its last tile.
+//! Launches depend on the number of token rows alone, so one captured graph serves every routing. Everything that blocks keep has
+//! room for the worst routing: each group that has tokens may fill up its last eight converted tokens and its last tile.
+
+use std::hash::{Hash, Hasher};
 
 use bytemuck::Zeroable;
-use gauntlet_operations::{GemmShape, GroupedGemm, Maps, Roles, Schedule};
+use gauntlet_operations::{GemmShape, GroupedGemm, Maps, OutputFormat, Roles, Schedule};
 
-use super::abi::{Inline, Parameter, RouteParameter, TokenTile};
-use super::geometry::{CHUNK, Geometry};
+use super::abi::{Cost, Inline, Parameter, Routed, Shape, Tile};
+use super::cost::Costs;
+use super::geometry::{CHUNK, CONSUMERS, Geometry};
 use super::tables::{ALIGNMENT, direct_tokens, maps};
 use super::tokens;
 use crate::plan::error::require;
 use crate::plan::groups::{self, check_sizes, check_tiles, depth, token_columns, within};
-use crate::plan::variant::most_registers;
+use crate::plan::variant::output_define;
 use crate::plan::{
     Addresses, Group, Launch, Memory, Pass, Plan, PlanError, ScaleLayout, Source, Target, Variant, Weights,
 };
 
-/// Threads of the planning kernel: one warp for each width of tiles.
-const THREADS: usize = 1024;
+/// Most groups: those that a block of `kernels/tokens.cu` has room for.
+const MOST_GROUPS: usize = 4096;
+/// Tiles that a worker may have beyond an equal share of them: a span of equal work may have more tiles if they are narrow, and is
+/// not taken if it has more than this.
+const MORE_TILES: usize = 16;
+/// The units of costs: the work of a call stays below 2³¹ of them, and a tile takes hundreds at least.
+const MOST_WORK: f64 = (1_u32 << 30) as f64;
+const NANOSECONDS: f64 = 8.0;
 
 /// A layer for the swapped kernel, planned on the device in each call.
 #[derive(Debug)]
 pub struct RoutedPlan {
     variant: Variant,
     preparation: Option<Variant>,
-    routing: Variant,
     /// The groups, each without tokens.
     layer: GroupedGemm,
     geometry: Geometry,
     /// Rows of tokens of all groups.
     rows: usize,
     workers: usize,
+    tiles_a_worker: usize,
     /// Blocks of weight rows of a group.
     weight_blocks: usize,
-    /// Most items of conversion, and most token tiles.
+    /// Most items of conversion, and room for eights of converted tokens.
     items: usize,
+    eighths: usize,
     token_tiles: usize,
+    costs: Vec<Cost>,
+    epilogue: Option<Epilogue>,
+    most_parts: usize,
     places: Places,
 }
 
-/// Bytes from the workspace's begin, after the converted tokens.
+/// What follows a product's sums, before they are rounded, beside their scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Epilogue {
+    /// Addresses of what is added to the sums of both weights, `[products, n]`; 0 for nothing.
+    pub biases: [u64; 2],
+    /// The format of the biases.
+    pub bias_format: OutputFormat,
+    /// In the dual form, results are `first · σ(alpha · first) · (second + beta)`.
+    pub alpha: f32,
+    /// See `alpha`.
+    pub beta: f32,
+    /// Sums of the first weights are limited to this before, and those of the second on both sides; infinite for no limit.
+    pub limit: f32,
+}
+
+/// Compared by their bits, so that calls find the plan that was made for them.
+impl Eq for Epilogue {}
+
+impl Hash for Epilogue {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.biases, self.bias_format).hash(state);
+        [self.alpha, self.beta, self.limit].map(f32::to_bits).hash(state);
+    }
+}
+
+/// Bytes from the workspace's begin, after the converted tokens; and from the tables' begin.
 #[derive(Debug, Clone, Copy)]
 struct Places {
-    groups: usize,
-    items: usize,
     tiles: usize,
+    partials: usize,
     end: usize,
+    costs: usize,
 }
 
 impl RoutedPlan {
@@ -62,6 +99,7 @@ impl RoutedPlan {
         rows: usize,
         schedule: &Schedule,
         target: Target,
+        epilogue: Option<Epilogue>,
     ) -> Result<Self, PlanError> {
         let first = layer
             .groups
@@ -98,40 +136,75 @@ impl RoutedPlan {
             ));
         }
         within("the number of tokens", rows, i32::MAX as usize)?;
+        within("the number of groups", layer.groups.len(), MOST_GROUPS)?;
         check_sizes(layer)?;
         let geometry = Geometry::new(layer, schedule, target)?;
         let mut variant = geometry.variant(layer, schedule, target);
         variant.defines.insert("ROUTED", "1".to_owned());
+        if epilogue.is_some() {
+            variant.defines.insert("EPILOGUE", "1".to_owned());
+        }
 
         let layer = GroupedGemm {
             groups: vec![GemmShape { m: 0, ..first }; layer.groups.len()],
             ..layer.clone()
         };
-        // A group that has tokens fills up its last eighth with up to 7, and its last tile with one less than its width.
+        // A group that has tokens fills up its last tile with one less than its width, and its last eight tokens.
         let filled = layer.groups.len().min(rows);
-        let eighths = (rows + 7 * filled) / 8;
         let token_tiles = (rows + (geometry.width - 1) * filled) / geometry.width;
         let weight_blocks = first.n.div_ceil(geometry.block_rows);
-        check_tiles(token_tiles.saturating_mul(weight_blocks))?;
-        let items = match geometry.prepares_tokens() {
-            true => eighths.saturating_mul(depth(first.k) / CHUNK),
-            false => 0,
+        let most_tiles = token_tiles.saturating_mul(weight_blocks);
+        check_tiles(most_tiles)?;
+        let workers = (target.processors.max(1) as usize).min(most_tiles.saturating_mul(schedule.split_k));
+        within(
+            "the bytes in which a block plans the call",
+            scratch_bytes(layer.groups.len(), token_tiles, workers),
+            geometry.ring_bytes,
+        )?;
+        let chunks = depth(first.k) / CHUNK;
+        let (items, eighths) = match geometry.prepares_tokens() {
+            true => {
+                let filled = (rows + 7 * filled) / 8;
+                (filled.saturating_mul(chunks), rows / 8 + layer.groups.len() + 1)
+            }
+            false => (0, 0),
         };
-        within("the items to convert", items, u32::MAX as usize)?;
+        within(
+            "the items to convert",
+            eighths.saturating_mul(chunks),
+            u32::MAX as usize,
+        )?;
 
-        let converted = items * 8 * CHUNK * 2 + geometry.copied_beyond();
+        let converted = eighths * chunks * 8 * CHUNK * 2 + geometry.copied_beyond();
+        let tiles_a_worker = most_tiles.div_ceil(workers.max(1)) + MORE_TILES;
         Ok(Self {
             variant,
             preparation: tokens::variant(layer.tokens, &geometry, target, true),
-            routing: routing(geometry.width),
-            places: Places::new(converted, layer.groups.len(), token_tiles),
+            costs: costs(
+                &geometry,
+                chunks,
+                (rows.div_ceil(8) + filled).saturating_mul(weight_blocks),
+            ),
+            epilogue,
+            most_parts: schedule.split_k,
+            places: Places::new(
+                converted,
+                workers * tiles_a_worker,
+                match schedule.split_k {
+                    1 => 0,
+                    _ => workers * PARTS_A_WORKER * geometry.partial_bytes(),
+                },
+                layer.groups.len(),
+            ),
             layer,
             geometry,
             rows,
-            workers: target.processors.max(1) as usize,
+            workers,
             weight_blocks,
             items,
+            eighths,
             token_tiles,
+            tiles_a_worker,
         })
     }
 
@@ -141,27 +214,50 @@ impl RoutedPlan {
     }
 }
 
-fn routing(width: usize) -> Variant {
-    Variant {
-        source: Source::Route,
-        defines: [("OVERLAP", "1".to_owned()), ("WIDTH", width.to_string())].into(),
-        threads: THREADS as u32,
-        shared_bytes: 0,
-        registers: most_registers(THREADS),
-    }
+/// A worker's span may begin and end within a tile.
+const PARTS_A_WORKER: usize = 2;
+
+/// Bytes of shared memory in which a block plans a call; the other half is `Scratch` in `kernels/swapped_routed.cuh`.
+fn scratch_bytes(groups: usize, token_tiles: usize, workers: usize) -> usize {
+    const FIXED: usize = 33 * size_of::<Cost>() + 16 * 4 + 8 * 4 + 2 * 24;
+    let of_workers = (workers + 1) * (2 * 4 + 4 * 8);
+    (FIXED + of_workers).next_multiple_of(16)
+        + groups * 16
+        + groups.div_ceil(32) * 32 * 4
+        + (token_tiles + 1) * 16
+}
+
+/// What tiles cost by their eighths of tokens, if there are at most so many tiles of eight tokens.
+fn costs(geometry: &Geometry, chunks: usize, tiles: usize) -> Vec<Cost> {
+    let costs = Costs::new(geometry.width);
+    let columns = |eighths: usize| match geometry.mixed {
+        true => geometry.columns(8 * eighths),
+        false => geometry.width,
+    };
+    let most_work = costs.whole(columns(1), chunks) * tiles as f64;
+    let unit = NANOSECONDS.max(most_work / MOST_WORK);
+    let of = |eighths: usize| {
+        let columns = columns(eighths);
+        Cost {
+            whole: (costs.whole(columns, chunks) / unit).ceil() as u32,
+            part: (costs.part(columns) / unit).ceil() as u32,
+            pair: (2.0 * costs.chunk(columns) / unit).ceil() as u32,
+            further: (costs.further(columns) / unit).ceil() as u32,
+        }
+    };
+    (0..=geometry.width / 8).map(of).collect()
 }
 
 impl Places {
-    fn new(converted: usize, groups: usize, token_tiles: usize) -> Self {
+    fn new(converted: usize, tiles: usize, partial_bytes: usize, groups: usize) -> Self {
         let after = |begin: usize, bytes: usize| (begin + bytes).next_multiple_of(ALIGNMENT);
         let begin = after(converted, 0);
-        let items = after(begin, groups * size_of::<Group>());
-        let tiles = after(items, (groups + 2) * size_of::<u32>());
+        let partials = after(begin, tiles * size_of::<Tile>());
         Self {
-            groups: begin,
-            items,
-            tiles,
-            end: after(tiles, token_tiles * size_of::<TokenTile>()),
+            tiles: begin,
+            partials,
+            end: partials + partial_bytes,
+            costs: after(0, groups * size_of::<Group>()),
         }
     }
 }
@@ -175,17 +271,19 @@ impl Plan for RoutedPlan {
         self.preparation.as_ref()
     }
 
-    fn routing(&self) -> Option<&Variant> {
-        Some(&self.routing)
-    }
-
     fn memory(&self, weights: &[Weights]) -> Memory {
+        let groups = groups::table(&self.layer, ScaleLayout::Rows, weights, |_| 0);
+        let mut tables = bytemuck::cast_slice(&groups).to_vec();
+        tables.resize(self.places.costs, 0);
+        tables.extend_from_slice(bytemuck::cast_slice(&self.costs));
         Memory {
-            tables: bytemuck::cast_slice(&groups::table(&self.layer, ScaleLayout::Rows, weights, |_| 0))
-                .to_vec(),
+            tables,
             maps: maps(&self.layer, &self.geometry),
             workspace_bytes: self.places.end,
-            counter_bytes: 0,
+            counter_bytes: match self.most_parts {
+                1 => 0,
+                _ => 4 * CONSUMERS * PARTS_A_WORKER * self.workers,
+            },
         }
     }
 
@@ -194,57 +292,64 @@ impl Plan for RoutedPlan {
             return Vec::new();
         }
         let place = |offset: usize| addresses.workspace + offset as u64;
-        let shape = &self.layer.groups[0];
-        let columns = token_columns(&self.layer, shape);
-        let scale_bytes = match self.layer.tokens.float() {
-            None => columns / 16,
-            Some(_) => 0,
+        let GemmShape { n, k, .. } = self.layer.groups[0];
+        let mut inline = Inline::zeroed();
+        inline.shapes[0] = Shape {
+            m: 8 * self.eighths as u32,
+            n: n as u32,
+            k: depth(k) as u32,
+            columns: token_columns(&self.layer, &self.layer.groups[0]) as u32,
+            ..Shape::zeroed()
         };
-        let route = RouteParameter {
-            ends: addresses.operands[1],
-            layer: addresses.tables,
-            groups: place(self.places.groups),
-            items: place(self.places.items),
-            tiles: place(self.places.tiles),
-            group_count: self.layer.groups.len() as u32,
-            tokens: self.rows as u32,
-            token_bytes: self.layer.tokens.row_bytes(columns) as u32,
-            scale_bytes: scale_bytes as u32,
-        };
-        let most_tiles = self.token_tiles * self.weight_blocks;
-        let parameter = Parameter {
+        let tokens = direct_tokens(&self.layer, &self.geometry, self.rows, addresses);
+        let parameter = |ends_are_ready: bool| Parameter {
             tokens: addresses.operands[0],
             token_scales: addresses.scales[0],
             output: addresses.output,
-            group_table: route.groups,
-            item_table: route.items,
+            group_table: addresses.tables,
+            item_table: 0,
             map_table: addresses.maps,
-            tiles: route.tiles,
+            tiles: place(self.places.tiles),
             workspace: addresses.workspace,
-            partials: 0,
-            counters: 0,
-            tiles_a_worker: most_tiles.div_ceil(self.workers) as u32,
-            group_count: route.group_count,
+            partials: place(self.places.partials),
+            counters: addresses.counters,
+            tiles_a_worker: self.tiles_a_worker as u32,
+            group_count: self.layer.groups.len() as u32,
             items: 0,
             weight_blocks: self.weight_blocks as u32,
-            inline: Inline::zeroed(),
+            inline,
+            routed: Routed {
+                ends: addresses.operands[1],
+                costs: addresses.tables + self.places.costs as u64,
+                rows: self.rows as u32,
+                most_parts: self.most_parts as u32,
+                ends_are_ready: u32::from(ends_are_ready),
+                bias_format: self.epilogue.map_or(0, |own| output_define(own.bias_format)) as u32,
+                biases: self.epilogue.map_or([0; 2], |own| own.biases),
+                alpha: self.epilogue.map_or(1.0, |own| own.alpha),
+                beta: self.epilogue.map_or(0.0, |own| own.beta),
+                limit: self.epilogue.map_or(f32::INFINITY, |own| own.limit),
+                reserved: 0,
+            },
         };
-        let launch = |pass, grid, parameter: &[u8], mapped| Launch {
+        let launch = |pass, blocks, ends_are_ready, mapped| Launch {
             pass,
-            grid,
+            grid: blocks,
             cluster: 1,
-            parameter: parameter.to_vec(),
+            parameter: bytemuck::bytes_of(&parameter(ends_are_ready)).to_vec(),
             mapped,
         };
-        let of_both = bytemuck::bytes_of(&parameter);
-        let tokens = direct_tokens(&self.layer, &self.geometry, self.rows, addresses);
-        let mut launches = vec![launch(Pass::Routing, 1, bytemuck::bytes_of(&route), None)];
-        if tokens.is_none() {
-            let blocks = tokens::blocks(self.items, self.workers);
-            launches.push(launch(Pass::Preparation, blocks, of_both, None));
+        let workers = self.workers as u32;
+        match tokens {
+            Some(_) => vec![launch(Pass::Main, workers, addresses.operands[2] == 1, tokens)],
+            None => {
+                // The launch that converts tokens has waited for that which wrote the ends.
+                let blocks = tokens::blocks(self.items, self.workers);
+                vec![
+                    launch(Pass::Preparation, blocks, false, None),
+                    launch(Pass::Main, workers, true, None),
+                ]
+            }
         }
-        let blocks = self.workers.min(most_tiles) as u32;
-        launches.push(launch(Pass::Main, blocks, of_both, tokens));
-        launches
     }
 }

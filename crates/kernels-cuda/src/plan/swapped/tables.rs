@@ -3,7 +3,7 @@
 use bytemuck::Zeroable;
 use gauntlet_operations::{GemmShape, GroupedGemm, Packing};
 
-use super::abi::{INLINE_GROUPS, Inline, Parameter, Shape, Tile};
+use super::abi::{INLINE_GROUPS, Inline, Parameter, Routed, Shape, Tile};
 use super::dealt::Dealt;
 use super::geometry::{CHUNK, CONSUMERS, Geometry};
 use super::tokens;
@@ -123,6 +123,7 @@ impl Tables {
             items: self.item_offsets.last().copied().unwrap_or(0),
             weight_blocks: 0,
             inline: self.inline,
+            routed: Routed::zeroed(),
         };
         let launch = |pass, grid, mapped| Launch {
             pass,
