@@ -374,6 +374,7 @@ mod tests {
     /// A row of two blocks: the first with codes and a scale that are given, the second of ones.
     fn with_block(code: u8, scale: u8, allowances: Allowances) -> Result<Layer, CheckpointError> {
         let codes: Vec<u8> = [[code; 8], [0x22; 8]].concat();
+        let scales = [scale, 0x38];
         let tensors = [
             (
                 "layer.weight",
@@ -381,7 +382,7 @@ mod tests {
             ),
             (
                 "layer.weight_scale",
-                TensorView::new(Dtype::F8_E4M3, vec![1, 2], &[scale, 0x38]).unwrap(),
+                TensorView::new(Dtype::F8_E4M3, vec![1, 2], &scales).unwrap(),
             ),
             (
                 "layer.weight_scale_2",

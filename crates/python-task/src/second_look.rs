@@ -3,7 +3,7 @@
 
 use gauntlet_formats::{DataType, Tensor, TensorSpec};
 use gauntlet_task::{ErrorMeasures, InputTensors, Limits, Output, PartMeasures, nrmse_between};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::TaskError;
 use crate::memory::{MemoryFile, without_room};

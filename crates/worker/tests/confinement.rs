@@ -1,7 +1,6 @@
 //! What workers cannot do where this system can confine them, and what they still can do.
 
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod common;
 

@@ -138,20 +138,20 @@ fn try_all(path: &Path) {
 }
 
 /// What is kept about each file; the time of the last change stands for all that has no entry of its own. A read may be noted.
-fn kept(folder: &Path) -> BTreeMap<String, (u32, u32, u32, i64, i64, i64, u64)> {
+fn kept(folder: &Path) -> BTreeMap<String, [i64; 7]> {
     let entries = fs::read_dir(folder).unwrap().flatten();
     entries
         .map(|entry| {
             let found = fs::symlink_metadata(entry.path()).unwrap();
-            let what = (
-                found.mode(),
-                found.uid(),
-                found.gid(),
+            let what = [
+                i64::from(found.mode()),
+                i64::from(found.uid()),
+                i64::from(found.gid()),
                 found.mtime_nsec(),
                 found.ctime(),
                 found.ctime_nsec(),
-                found.len(),
-            );
+                found.len() as i64,
+            ];
             (entry.file_name().to_string_lossy().into_owned(), what)
         })
         .collect()
