@@ -10,7 +10,6 @@ use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_parameters::{Parameters, pairwise};
 use gauntlet_task::{Case, Rules, Scope, Sizes, Suite};
 use gauntlet_worker::WorkerCommand;
-use gauntlet_worker::protocol::CaseRequest;
 
 use crate::arguments::Check;
 use crate::commands::run::this_program;
