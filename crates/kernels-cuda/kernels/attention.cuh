@@ -47,14 +47,15 @@ struct Parameter {
     u32 parts;                      // of a tile's keys, at most
     u32 scale_step;                 // from a head's scales to the next head's: 0 if all heads share one
     float value_scale;              // if `query_scales` is null; `scale` then has those of Q and K as factors
-    u32 reserved;
-#if UNIFORM
+    u32 row_heads;                  // query heads whose queries are the rows of one of `heads`; 1 unless the plan has packed them
+#if UNIFORM && !defined(WITHOUT_MAPS)
     // Of Q, K and V of all sequences as one with all heads. They come with the launch, so operands at new addresses need no
     // other memory on the device.
     TensorMap own_maps[3];
 #endif
 };
 
+#ifndef WITHOUT_MAPS
 // Those of a sequence's Q, K and V.
 DEVICE const TensorMap* maps_of(const Parameter& parameter, u32 sequence) {
 #if UNIFORM
@@ -63,6 +64,7 @@ DEVICE const TensorMap* maps_of(const Parameter& parameter, u32 sequence) {
     return parameter.maps + 3 * sequence;
 #endif
 }
+#endif
 
 struct Scales {
     float score;        // of raw scores, so that weights are powers of two; its sign is in `flip`
@@ -76,13 +78,14 @@ DEVICE Scales scales_of(float score, float value) {
     return {size, value, __float_as_uint(score) & 0x80000000u};
 }
 
-// Of a whole head. Where its blocks have their own scales, all factors are 1.
+// Of a whole query head. Where its blocks have their own scales, all factors are 1.
 DEVICE Scales load_scales(const Parameter& parameter, u32 sequence, u32 head) {
     if (BY_BLOCK) return {1.0f, 1.0f, 0};
     if (!EIGHT_BITS) return {parameter.scale, 1.0f, 0};
     if (parameter.query_scales == nullptr) return scales_of(parameter.scale, parameter.value_scale);
-    u32 query = parameter.scale_step * (sequence * parameter.heads + head);
-    u32 kv = parameter.scale_step * (sequence * parameter.kv_heads + head / (parameter.heads / parameter.kv_heads));
+    u32 heads = parameter.heads * parameter.row_heads;
+    u32 query = parameter.scale_step * (sequence * heads + head);
+    u32 kv = parameter.scale_step * (sequence * parameter.kv_heads + head / (heads / parameter.kv_heads));
     float score = parameter.scale * __ldg(parameter.query_scales + query) *
                   __ldg(parameter.key_scales + kv);
     return scales_of(score, __ldg(parameter.value_scales + kv));

@@ -83,7 +83,7 @@ DEVICE bool merge_own_rows(const Parameter& parameter, const Work& work, const S
     auto sum = [&](u32 index) -> float& { return sums.sums[index / 4][index % 4]; };
     Statistics rows[2] = {softmax.rows[0].statistics(sums.totals[0]), softmax.rows[1].statistics(sums.totals[2])};
     if (!parts.leave(work.part, work.parts, sum, rows)) return false;
-    parts.merge<2>(work.parts, sum, rows);
+    parts.merge<2, WarpParts::FOURS>(0, work.parts, 0, sum, rows);
     sums.totals[0] = rows[0].total, sums.totals[2] = rows[1].total;
     return true;
 }

@@ -98,7 +98,7 @@ impl Queue {
             let kernel = match launch.pass {
                 Pass::Routing => &mixture.arrange,
                 Pass::Preparation => &mixture.gather,
-                Pass::Main => &mixture.combine,
+                Pass::Main | Pass::Merging => &mixture.combine,
             };
             // SAFETY: the caller makes the same promise.
             unsafe { kernel.launch(&launch, self.stream()) }?;

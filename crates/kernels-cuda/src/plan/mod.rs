@@ -169,6 +169,8 @@ pub enum Pass {
     Preparation,
     /// The one that plans both on the device, before them.
     Routing,
+    /// The one that merges what the main one leaves in parts, after it.
+    Merging,
 }
 
 /// One launch of a kernel; its one parameter is a struct, by value.
@@ -198,10 +200,17 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn routing(&self) -> Option<&Variant> {
         None
     }
+    /// The kernel that merges the parts which the main one leaves, if it leaves any.
+    fn merging(&self) -> Option<&Variant> {
+        None
+    }
     /// All kernels; [`place`](Self::place) says which is which.
     fn variants(&self) -> Vec<&Variant> {
-        let others = self.preparation().into_iter().chain(self.routing());
-        [self.variant()].into_iter().chain(others).collect()
+        let others = [self.preparation(), self.routing(), self.merging()];
+        [self.variant()]
+            .into_iter()
+            .chain(others.into_iter().flatten())
+            .collect()
     }
     /// The index of a pass's kernel among [`variants`](Self::variants).
     fn place(&self, pass: Pass) -> usize {
@@ -209,6 +218,7 @@ pub trait Plan: fmt::Debug + Send + Sync {
             Pass::Main => 0,
             Pass::Preparation => 1,
             Pass::Routing => 1 + usize::from(self.preparation().is_some()),
+            Pass::Merging => self.variants().len() - 1,
         }
     }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.

@@ -113,15 +113,20 @@ impl HeadSets {
     }
 }
 
-/// The sets of heads whose rows are cut into tiles. The unified kernel packs the heads that share a key head, so that keys
-/// are read once for all of them, where no head has the queries for a tile of its own.
+/// The sets of heads whose rows are cut into tiles. The unified and the specialised kernel pack the heads that share a key
+/// head, so that keys are read once for all of them, where no head has the queries for a tile of its own. Queries of one warp
+/// group of the specialised kernel share their scale, so it packs no heads with scales of blocks.
 pub fn head_sets(schedule: &Schedule, attention: &Attention, arch: Arch) -> HeadSets {
-    let unified = by_mma_sync(schedule, arch) && schedule.roles == Roles::Unified;
+    let packs = match HopperAttention::of(schedule) {
+        HopperAttention::Unified => by_mma_sync(schedule, arch) && schedule.scores == Scores::Registers,
+        HopperAttention::Specialised => arch == Arch::Sm90a && !attention.has_block_scales(),
+        HopperAttention::Resident => false,
+    };
     let few = attention
         .sequences
         .iter()
         .all(|sequence| sequence.queries < schedule.tile.m);
-    if unified && few && schedule.scores == Scores::Registers {
+    if packs && few {
         return HeadSets {
             count: attention.kv_heads,
             heads: attention.heads / attention.kv_heads,

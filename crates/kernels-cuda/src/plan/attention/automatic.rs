@@ -1,7 +1,7 @@
 //! Which schedule is fastest for a problem, of those tried on an H200; on GPUs before Hopper, which one to begin with.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{FEW_QUERIES, block_bytes, warp_groups};
+use gauntlet_operations::resources::{FEW_QUERIES, block_bytes, head_sets, warp_groups};
 use gauntlet_operations::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
 use gauntlet_operations::{Attention, AttentionFormat, Operation};
 
@@ -25,10 +25,11 @@ const STEP_KEYS: usize = 64;
 const STAGES: [usize; 3] = [4, 3, 2];
 /// Steps of a part at least: fewer take as long, because a block has this many under way at a time.
 const PART_STEPS: usize = 2;
-/// Parts at most, of tiles of 16 queries and of larger ones: merging takes longer with more parts and with more rows.
+/// Parts at most, of tiles of 16 queries and of larger ones: the block that arrives last merges them, which takes longer with more
+/// parts and with more rows.
 const MOST_PARTS: [usize; 2] = [32, 8];
 /// Steps of a part of the specialised kernel at least.
-const SPECIALISED_PART_STEPS: usize = 8;
+const SPECIALISED_PART_STEPS: usize = 2;
 
 /// The schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time; the unified
 /// kernel where all heads that share a key head have few queries; else the specialised one. The last two split keys where
@@ -49,7 +50,7 @@ pub fn automatic(attention: &Attention, target: Target) -> Schedule {
 /// Tiles of 128 queries read keys and values half as often, where there are enough of them for all multiprocessors. Two
 /// stages of 16-bit keys and values of long heads are what an L4's block has room for; of 8 bits there is room for three.
 fn before_hopper(attention: &Attention, target: Target) -> Schedule {
-    if let Some(schedule) = few_queries(attention, target) {
+    if let Some(schedule) = few_queries(attention, target, most_packed(attention)) {
         return schedule;
     }
     let eight_bits = attention.format.bytes() == 1;
@@ -69,18 +70,22 @@ fn before_hopper(attention: &Attention, target: Target) -> Schedule {
     }
 }
 
-/// The unified kernel where the queries of all heads that share a key head are at most a tile's rows: the time of such a
-/// problem is that of reading its keys and values once.
-fn few_queries(attention: &Attention, target: Target) -> Option<Schedule> {
+/// The rows of the largest tile of the unified kernel that takes the queries of all heads that share a key head together.
+fn most_packed(attention: &Attention) -> usize {
+    match attention.heads / attention.kv_heads.max(1) {
+        ..=1 => RESIDENT_QUERIES,
+        _ => NARROW_QUERIES,
+    }
+}
+
+/// The unified kernel where the queries of all heads that share a key head are at most a tile's rows, and that at most `most`: the
+/// time of such a problem is that of reading its keys and values once.
+fn few_queries(attention: &Attention, target: Target, most: usize) -> Option<Schedule> {
     let shared = attention.heads / attention.kv_heads.max(1);
     let queries = attention.sequences.iter().map(|lengths| lengths.queries);
     let rows = shared * queries.max()?;
-    // The specialised kernel is for tiles of 128 queries of one head.
-    let sizes: &[usize] = match shared {
-        ..=1 => &[FEW_QUERIES, RESIDENT_QUERIES],
-        _ => &[FEW_QUERIES, RESIDENT_QUERIES, NARROW_QUERIES],
-    };
-    let size = *sizes.iter().find(|&&size| rows <= size)?;
+    let mut sizes = [FEW_QUERIES, RESIDENT_QUERIES, NARROW_QUERIES].into_iter();
+    let size = sizes.find(|&size| rows <= size && size <= most)?;
     let eights = attention.format == AttentionFormat::E4m3 && target.arch != Arch::Sm80;
     let with_stages = |stages| Schedule {
         tile: Tile {
@@ -140,7 +145,12 @@ fn hopper(attention: &Attention, target: Target) -> Schedule {
             ..base
         };
     }
-    if let Some(schedule) = few_queries(attention, target) {
+    // The specialised kernel packs heads too, but not those whose blocks have scales of their own.
+    let most = match attention.has_block_scales() {
+        true => most_packed(attention),
+        false => FEW_QUERIES,
+    };
+    if let Some(schedule) = few_queries(attention, target, most) {
         return schedule;
     }
     let mut schedule = Schedule {
@@ -162,7 +172,12 @@ fn hopper(attention: &Attention, target: Target) -> Schedule {
         schedule.stages = 3;
     }
     let least = schedule.tile.n * SPECIALISED_PART_STEPS;
-    schedule.split_k = parts(attention, target, tiles(attention, schedule.tile.m), least).min(MOST_PARTS[1]);
+    let sets = head_sets(&schedule, attention, Arch::Sm90a);
+    let of_a_set = attention
+        .sequences
+        .iter()
+        .map(|lengths| (lengths.queries * sets.heads).div_ceil(schedule.tile.m));
+    schedule.split_k = parts(attention, target, sets.count * of_a_set.sum::<usize>(), least);
     schedule
 }
 
@@ -280,9 +295,10 @@ mod tests {
         assert_eq!(decode(1, 8, 8, 1, 1024), (unified, 16, 3, 8));
         assert_eq!(decode(64, 32, 8, 1, 8192), (unified, 16, 3, 1));
         assert_eq!(decode(1, 1, 1, 1, 8192), (unified, 16, 3, 32));
-        assert_eq!(decode(1, 32, 8, 16, 4096), (unified, 64, 3, 8));
-        assert_eq!(decode(1, 32, 8, 32, 4096), (unified, 128, 2, 8));
         let specialised = Source::AttentionSpecialised;
+        assert_eq!(decode(1, 32, 8, 16, 4096), (specialised, 128, 2, 16));
+        assert_eq!(decode(1, 32, 4, 16, 32768), (specialised, 128, 2, 33));
+        assert_eq!(decode(1, 32, 8, 32, 4096), (specialised, 128, 2, 16));
         assert_eq!(decode(1, 32, 8, 128, 8192), (specialised, 128, 2, 4));
         assert_eq!(decode(1, 8, 8, 1024, 1024), (specialised, 128, 2, 1));
     }

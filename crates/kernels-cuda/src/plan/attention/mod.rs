@@ -131,6 +131,8 @@ struct Work {
     first_scales: Vec<FirstScales>,
     /// Of each tile's keys.
     parts: Parts,
+    /// Query heads whose queries are the rows of one head of `attention`, where a plan has [packed](packed) them.
+    row_heads: usize,
     /// Positions of Q, K and V that a tensor map's box has, in kernels that copy by tensor maps.
     box_rows: Option<[usize; OPERANDS]>,
 }
@@ -204,6 +206,7 @@ impl Work {
             tiles: cut(attention, schedule.order, rows, sets),
             first_scales: first_scales(attention),
             parts,
+            row_heads: 1,
             box_rows: None,
             attention: attention.clone(),
         })
@@ -337,7 +340,7 @@ impl Work {
             parts: self.parts.count as u32,
             scale_step: u32::from(self.attention.scaling != Scaling::PerTensor),
             value_scale: addresses.factors[2],
-            reserved: 0,
+            row_heads: self.row_heads as u32,
         };
         vec![Launch {
             pass: Pass::Main,
@@ -347,6 +350,16 @@ impl Work {
             mapped: self.mapped(addresses),
         }]
     }
+}
+
+/// Each `count` query heads that share a key head as one head with the queries of all: they lie one after another.
+fn packed(attention: &Attention, count: usize) -> Attention {
+    let mut packed = attention.clone();
+    packed.heads /= count;
+    for lengths in &mut packed.sequences {
+        lengths.queries *= count;
+    }
+    packed
 }
 
 /// Equal sequences joined into one with the heads of all. They are contiguous, so rows and scales keep their places,
