@@ -1,7 +1,7 @@
 // Attention, O = softmax(Q·Kᵀ · scale) · V: the binary interface between host and kernels (the other half is
 // src/plan/attention/abi.rs), and the code that all of its kernels share.
 //
-// Definitions: HEAD, the head size; FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3, 3 linear int8; SCALING of the last two:
+// Definitions: HEAD, the head size; RAGGED 1, lengths are read on the device (unified kernel alone); FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3, 3 linear int8; SCALING of the last two:
 // 0 a scale for each head, 1 one for each SCALE_BLOCK positions of it; OUTPUT: 0 fp16, 1 bf16, 2 fp32; CAUSAL 1, a query
 // sees the keys up to its own place, aligned at the end; EXPONENTIAL: 0 by hardware, 1 every fourth element by a polynomial,
 // 2 by a table.
@@ -11,6 +11,8 @@
 #define INFINITE __int_as_float(0x7F800000)
 constexpr bool EIGHT_BITS = FORMAT >= 2, BY_BLOCK = EIGHT_BITS && SCALING == 1;
 constexpr u32 ELEMENT_BYTES = EIGHT_BITS ? 1 : 2, ROW_BYTES = HEAD * ELEMENT_BYTES;
+// Elements of a head as `mma.sync` takes them: of 8 bits, 32 at a time. Those behind HEAD are zeros.
+constexpr u32 DEPTH = EIGHT_BITS ? (HEAD + 31) / 32 * 32 : HEAD;
 constexpr u32 SCALE_BLOCK = 64;     // positions; tiles and runs of keys begin at multiples of it or end within one
 
 // A batch element. Heads lie one after another, each with all of its positions: head h of Q and of the output begins
@@ -26,6 +28,13 @@ struct Tile {
     u32 sequence, head;
     u32 query, queries;
 };
+
+#if RAGGED
+// Bytes from one to the next.
+struct Strides {
+    u64 page, position, head;
+};
+#endif
 
 struct Parameter {
     const u8* query;
@@ -52,6 +61,16 @@ struct Parameter {
     // Of Q, K and V of all sequences as one with all heads. They come with the launch, so operands at new addresses need no
     // other memory on the device.
     TensorMap own_maps[3];
+#endif
+#if RAGGED
+    // Sequences of lengths that only the device knows, with the heads of a position side by side. `sequences` and `tiles` are null.
+    const u32* query_begins;        // of each sequence its first position in Q, and behind the last one the end of all
+    const u32* key_begins;          // the same of K and V; null if they lie in pages
+    const u32* key_counts;          // positions of K and V of each sequence; null if `key_begins` says it
+    const u32* pages;               // [sequence][pages_a_sequence]: the pages of its positions, in their order
+    Strides query_strides, key_strides, value_strides;
+    u32 pages_a_sequence, page_shift;   // a page has 1 << page_shift positions
+    u32 tiles_a_set;                // of the heads of a sequence that share keys, at most
 #endif
 };
 

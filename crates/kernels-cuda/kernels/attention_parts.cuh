@@ -104,12 +104,12 @@ struct BlockParts {
     }
 };
 
-// ---- Parts of a warp, which has sixteen rows of a tile to itself: its sums as its lanes have them. Of HEAD / 2 sums of a
+// ---- Parts of a warp, which has sixteen rows of a tile to itself: its sums as its lanes have them. Of DEPTH / 2 sums of a
 // lane, those with numbers 4i and 4i + 1 are of row g, the next two of row g + 8. Warps do not wait for each other. In a
 // launch of its own many warps merge the parts of one (attention_merge.cu); else the warp that arrives last does.
 
 struct WarpParts {
-    static constexpr u32 FOURS = HEAD / 8, STRIDE = 32 * (FOURS + 1);      // of a lane; between parts of a warp
+    static constexpr u32 FOURS = DEPTH / 8, STRIDE = 32 * (FOURS + 1);      // of a lane; between parts of a warp
     const Parameter& parameter;
     u32 number;             // of the warp among those of all tiles
     float4* begin;          // of the lane's first part

@@ -13,8 +13,8 @@
 #include "attention_specialised_merge.cuh"
 
 // Together they equal the registers of the launch; converting takes more registers than copying.
-constexpr u32 LOADER_REGISTERS = CONSUMERS >= 3 ? 32 : EIGHT_BITS ? 40 : 24;
-constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : EIGHT_BITS ? 232 : 240;
+constexpr u32 LOADER_REGISTERS = CONSUMERS >= 3 ? 32 : EIGHT_BITS ? 56 : 24;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : EIGHT_BITS ? 224 : 240;
 
 DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float table) {
     const Job job = locate(parameter, tile_of_round(round));
@@ -82,7 +82,7 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
             hide(scores, me.lane(), sees(0) - before, sees(1) - before);
         }
     };
-    bool few = FEW && (PACKED || job.sequence.queries < 64);
+    bool few = FEW && job.sequence.queries < 64;
     Scales first = scales_of_run(0, 0);
     begin_scores(0, 0);
     products_wait<0>();

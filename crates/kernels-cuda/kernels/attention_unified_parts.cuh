@@ -16,7 +16,7 @@ DEVICE void for_each_four(u32 rows, Take take) {
 
 DEVICE void store_merged(const Parameter& parameter, const Work& work, u32 row, u32 element, const Merged& merged) {
     float factor = row_share(work.visible(row), merged.row.total, work.scales(parameter, row).value);
-    store_four(parameter, (work.first_row() + row) * HEAD + element, merged.sums, factor);
+    store_four(parameter, work.result_row(row) * HEAD + element, merged.sums, factor);
 }
 
 // Leaves what a warp has of its rows in shared memory, for the others that have the same rows.

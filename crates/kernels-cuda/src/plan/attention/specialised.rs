@@ -21,9 +21,12 @@ const KEYS: [usize; 2] = [64, 128];
 const RAW_STAGES: usize = 3;
 /// Bytes for barriers.
 const BARRIER_BYTES: usize = 1024;
-/// Threads of a block that merges parts, and head elements that it has of a warp's rows: eight for each of four lanes' fours.
-const MERGING_THREADS: usize = 512;
+/// Threads of a group that merges parts, and head elements that it has of a warp's rows: eight for each of four lanes' fours.
+const MERGING_THREADS: usize = 128;
 const MERGED_ELEMENTS: usize = 32;
+/// Groups of a block that share out more parts than a thread reads at once.
+const MERGING_GROUPS: usize = 4;
+const FEW_PARTS: usize = 8;
 
 /// A problem for the specialised kernel.
 #[derive(Debug)]
@@ -68,10 +71,10 @@ impl SpecialisedPlan {
             Order::PerTile => units,
             Order::Static | Order::Sorted | Order::Dynamic => units.min(processors as usize),
         };
-        let variant = variant(&work, schedule, way, has_few_queries(attention));
+        let variant = variant(&work, schedule, way);
         let merging = (parts.count > 1).then(|| {
             let slices = queries / WARP_ROWS * attention.head_size / MERGED_ELEMENTS;
-            (merging(&variant), work.tiles.len() * slices)
+            (merging(&variant, parts.count), work.tiles.len() * slices)
         });
         Ok(Self {
             variant,
@@ -112,13 +115,17 @@ impl Plan for SpecialisedPlan {
 }
 
 /// The kernel that merges what this one leaves.
-fn merging(main: &Variant) -> Variant {
+fn merging(main: &Variant, parts: usize) -> Variant {
+    let groups = if parts > FEW_PARTS { MERGING_GROUPS } else { 1 };
+    let mut defines = main.defines.clone();
+    defines.insert("GROUPS", groups.to_string());
+    let threads = groups * MERGING_THREADS;
     Variant {
         source: Source::AttentionMerge,
-        defines: main.defines.clone(),
-        threads: MERGING_THREADS as u32,
+        defines,
+        threads: threads as u32,
         shared_bytes: 0,
-        registers: most_registers(MERGING_THREADS),
+        registers: most_registers(threads),
     }
 }
 
@@ -130,7 +137,7 @@ fn way(attention: &Attention, schedule: &Schedule) -> Way {
     }
 }
 
-fn variant(work: &Work, schedule: &Schedule, way: Way, has_few_queries: bool) -> Variant {
+fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
     let groups = warp_groups(schedule, &work.attention);
     let shared_bytes = shared_bytes(work, schedule, way);
     let mut defines = work.defines(schedule);
@@ -146,7 +153,7 @@ fn variant(work: &Work, schedule: &Schedule, way: Way, has_few_queries: bool) ->
             "DESCENDING",
             usize::from(work.attention.causal && is_sorted(schedule.order)),
         ),
-        ("FEW", usize::from(has_few_queries)),
+        ("FEW", usize::from(has_few_queries(&work.attention))),
         ("PACKED", usize::from(work.row_heads > 1)),
         ("SPLIT", usize::from(schedule.split_k > 1)),
     ];
