@@ -6,7 +6,8 @@
 #pragma once
 #include "attention_unified_softmax.cuh"
 
-constexpr u32 LANE_ELEMENTS = HEAD / 32, LANE_BYTES = ROW_BYTES / 32;
+// Not used for other heads, but compiled.
+constexpr u32 LANE_ELEMENTS = HEAD == 128 ? 4 : 2, LANE_BYTES = LANE_ELEMENTS * ELEMENT_BYTES;
 static_assert(!SCALAR || HEAD == 64 || HEAD == 128, "a lane has two or four elements");
 
 // Two values as fp32.

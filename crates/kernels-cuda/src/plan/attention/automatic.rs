@@ -32,8 +32,9 @@ pub(super) const MOST_PARTS: [usize; 2] = [32, 8];
 /// Keys of a step of tiles of 16 queries on Hopper, and parts of their keys at most.
 const DECODED_KEYS: usize = 128;
 const MOST_DECODED_PARTS: usize = 33;
-/// Steps of a part of the specialised kernel at least.
-const SPECIALISED_PART_STEPS: usize = 2;
+/// Steps of a part of the specialised kernel at least: where heads are packed, which has few queries, and else, where there is more to
+/// merge.
+const SPECIALISED_PART_STEPS: [usize; 2] = [2, 8];
 
 /// The schedule for a problem on a Hopper GPU: the resident kernel where its blocks all run at the same time; the unified
 /// kernel where all heads that share a key head have few queries; else the specialised one. The last two split keys where
@@ -228,7 +229,8 @@ fn hopper(attention: &Attention, target: Target) -> Schedule {
         // Groups that split the keys drift apart by more than a step.
         schedule.stages = 3;
     }
-    let least = schedule.tile.n * SPECIALISED_PART_STEPS;
+    let is_packed = head_sets(&schedule, attention, Arch::Sm90a).heads > 1;
+    let least = schedule.tile.n * SPECIALISED_PART_STEPS[usize::from(!is_packed)];
     schedule.split_k = parts(attention, target, cut(attention, &schedule), least);
     schedule
 }
@@ -356,7 +358,7 @@ mod tests {
         assert_eq!(decode(8, 32, 8, 1, 8192), (unified, 16, 3, 2));
         assert_eq!(decode(1, 8, 8, 1, 1024), (unified, 16, 3, 8));
         assert_eq!(decode(64, 32, 8, 1, 8192), (unified, 16, 3, 1));
-        assert_eq!(decode(1, 1, 1, 1, 8192), (unified, 16, 3, 32));
+        assert_eq!(decode(1, 1, 1, 1, 8192), (unified, 16, 3, 33));
         let specialised = Source::AttentionSpecialised;
         assert_eq!(decode(1, 32, 8, 16, 4096), (specialised, 128, 2, 16));
         assert_eq!(decode(1, 32, 4, 16, 32768), (specialised, 128, 2, 33));
