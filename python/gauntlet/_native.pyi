@@ -48,6 +48,11 @@ class AttentionShape:
         cls, sizes: tuple[int, int, int, int, int, int], words: tuple[str, str, str], causal: bool
     ) -> AttentionShape: ...
 
+class RaggedShape:
+    def __new__(
+        cls, sizes: tuple[int, int, int, int, int, int], words: tuple[str, str, str], causal: bool
+    ) -> RaggedShape: ...
+
 class CudaLibrary:
     def __new__(cls, ordinal: int, beforehand: PathLike[str] | None) -> CudaLibrary: ...
     def enqueue(
@@ -110,6 +115,18 @@ class CudaLibrary:
     ) -> None: ...
     def repack(
         self, stream: int, shape: tuple[int, int, int], buffers: tuple[int, int, int, int], tokens: str
+    ) -> None: ...
+    def enqueue_ragged_attention(
+        self,
+        stream: int,
+        is_capturing: bool,
+        shape: RaggedShape,
+        buffers: tuple[int, int, int, int],
+        scales: Sequence[int] | None,
+        numbers: Sequence[float] | None,
+        lengths: tuple[int, int, int, int],
+        pages: tuple[int, int],
+        strides: Sequence[tuple[int, int, int]],
     ) -> None: ...
 
 def pack_steps(

@@ -1,7 +1,7 @@
 // Attention, O = softmax(Q·Kᵀ · scale) · V: the binary interface between host and kernels (the other half is
 // src/plan/attention/abi.rs), and the code that all of its kernels share.
 //
-// Definitions: HEAD, the head size; FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3, 3 linear int8; SCALING of the last two:
+// Definitions: HEAD, the head size; RAGGED 1, lengths are read on the device (unified kernel alone); FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3, 3 linear int8; SCALING of the last two:
 // 0 a scale for each head, 1 one for each SCALE_BLOCK positions of it; OUTPUT: 0 fp16, 1 bf16, 2 fp32; CAUSAL 1, a query
 // sees the keys up to its own place, aligned at the end; EXPONENTIAL: 0 by hardware, 1 every fourth element by a polynomial,
 // 2 by a table.
@@ -11,6 +11,8 @@
 #define INFINITE __int_as_float(0x7F800000)
 constexpr bool EIGHT_BITS = FORMAT >= 2, BY_BLOCK = EIGHT_BITS && SCALING == 1;
 constexpr u32 ELEMENT_BYTES = EIGHT_BITS ? 1 : 2, ROW_BYTES = HEAD * ELEMENT_BYTES;
+// Elements of a head as `mma.sync` takes them: of 8 bits, 32 at a time. Those behind HEAD are zeros.
+constexpr u32 DEPTH = EIGHT_BITS ? (HEAD + 31) / 32 * 32 : HEAD;
 constexpr u32 SCALE_BLOCK = 64;     // positions; tiles and runs of keys begin at multiples of it or end within one
 
 // A batch element. Heads lie one after another, each with all of its positions: head h of Q and of the output begins
@@ -26,6 +28,13 @@ struct Tile {
     u32 sequence, head;
     u32 query, queries;
 };
+
+#if RAGGED
+// Bytes from one to the next.
+struct Strides {
+    u64 page, position, head;
+};
+#endif
 
 struct Parameter {
     const u8* query;
@@ -47,14 +56,25 @@ struct Parameter {
     u32 parts;                      // of a tile's keys, at most
     u32 scale_step;                 // from a head's scales to the next head's: 0 if all heads share one
     float value_scale;              // if `query_scales` is null; `scale` then has those of Q and K as factors
-    u32 reserved;
-#if UNIFORM
+    u32 row_heads;                  // query heads whose queries are the rows of one of `heads`; 1 unless the plan has packed them
+#if UNIFORM && !defined(WITHOUT_MAPS)
     // Of Q, K and V of all sequences as one with all heads. They come with the launch, so operands at new addresses need no
     // other memory on the device.
     TensorMap own_maps[3];
 #endif
+#if RAGGED
+    // Sequences of lengths that only the device knows, with the heads of a position side by side. `sequences` and `tiles` are null.
+    const u32* query_begins;        // of each sequence its first position in Q, and behind the last one the end of all
+    const u32* key_begins;          // the same of K and V; null if they lie in pages
+    const u32* key_counts;          // positions of K and V of each sequence; null if `key_begins` says it
+    const u32* pages;               // [sequence][pages_a_sequence]: the pages of its positions, in their order
+    Strides query_strides, key_strides, value_strides;
+    u32 pages_a_sequence, page_shift;   // a page has 1 << page_shift positions
+    u32 tiles_a_set;                // of the heads of a sequence that share keys, at most
+#endif
 };
 
+#ifndef WITHOUT_MAPS
 // Those of a sequence's Q, K and V.
 DEVICE const TensorMap* maps_of(const Parameter& parameter, u32 sequence) {
 #if UNIFORM
@@ -63,6 +83,7 @@ DEVICE const TensorMap* maps_of(const Parameter& parameter, u32 sequence) {
     return parameter.maps + 3 * sequence;
 #endif
 }
+#endif
 
 struct Scales {
     float score;        // of raw scores, so that weights are powers of two; its sign is in `flip`
@@ -76,13 +97,14 @@ DEVICE Scales scales_of(float score, float value) {
     return {size, value, __float_as_uint(score) & 0x80000000u};
 }
 
-// Of a whole head. Where its blocks have their own scales, all factors are 1.
+// Of a whole query head. Where its blocks have their own scales, all factors are 1.
 DEVICE Scales load_scales(const Parameter& parameter, u32 sequence, u32 head) {
     if (BY_BLOCK) return {1.0f, 1.0f, 0};
     if (!EIGHT_BITS) return {parameter.scale, 1.0f, 0};
     if (parameter.query_scales == nullptr) return scales_of(parameter.scale, parameter.value_scale);
-    u32 query = parameter.scale_step * (sequence * parameter.heads + head);
-    u32 kv = parameter.scale_step * (sequence * parameter.kv_heads + head / (parameter.heads / parameter.kv_heads));
+    u32 heads = parameter.heads * parameter.row_heads;
+    u32 query = parameter.scale_step * (sequence * heads + head);
+    u32 kv = parameter.scale_step * (sequence * parameter.kv_heads + head / (heads / parameter.kv_heads));
     float score = parameter.scale * __ldg(parameter.query_scales + query) *
                   __ldg(parameter.key_scales + kv);
     return scales_of(score, __ldg(parameter.value_scales + kv));

@@ -104,11 +104,12 @@ struct BlockParts {
     }
 };
 
-// ---- Parts of a warp, which has sixteen rows of a tile to itself: its sums as its lanes have them. Of HEAD / 2 sums of a
-// lane, those with numbers 4i and 4i + 1 are of row g, the next two of row g + 8. Warps do not wait for each other.
+// ---- Parts of a warp, which has sixteen rows of a tile to itself: its sums as its lanes have them. Of DEPTH / 2 sums of a
+// lane, those with numbers 4i and 4i + 1 are of row g, the next two of row g + 8. Warps do not wait for each other. In a
+// launch of its own many warps merge the parts of one (attention_merge.cu); else the warp that arrives last does.
 
 struct WarpParts {
-    static constexpr u32 FOURS = HEAD / 8, STRIDE = 32 * (FOURS + 1);      // of a lane; between parts of a warp
+    static constexpr u32 FOURS = DEPTH / 8, STRIDE = 32 * (FOURS + 1);      // of a lane; between parts of a warp
     const Parameter& parameter;
     u32 number;             // of the warp among those of all tiles
     float4* begin;          // of the lane's first part
@@ -118,13 +119,19 @@ struct WarpParts {
           number(number),
           begin((float4*)parameter.workspace + (u64)number * parameter.parts * STRIDE + threadIdx.x % 32) {}
 
-    // Stores a part, of which `sum` gives a reference to each sum; returns whether it is the last of `parts`.
+    // Stores a part, of which `sum` gives a reference to each sum.
     template <typename Sum>
-    DEVICE bool leave(u32 part, u32 parts, Sum sum, const Statistics (&rows)[2]) const {
+    DEVICE void put(u32 part, Sum sum, const Statistics (&rows)[2]) const {
         float4* mine = begin + (u64)part * STRIDE;
 #pragma unroll
         for (u32 i = 0; i < FOURS; ++i) __stcg(mine + i * 32, make_float4(sum(4 * i), sum(4 * i + 1), sum(4 * i + 2), sum(4 * i + 3)));
         __stcg(mine + FOURS * 32, make_float4(rows[0].base, rows[0].total, rows[1].base, rows[1].total));
+    }
+
+    // The same; returns whether it is the last of `parts`.
+    template <typename Sum>
+    DEVICE bool leave(u32 part, u32 parts, Sum sum, const Statistics (&rows)[2]) const {
+        put(part, sum, rows);
         __threadfence();
         __syncwarp();
         bool last = threadIdx.x % 32 == 0 && arrive_last(parameter, number, parts);
@@ -134,26 +141,28 @@ struct WarpParts {
         return true;
     }
 
-    // Replaces sums and statistics by those of all parts, AT_ONCE of which are read before any is used.
-    template <u32 AT_ONCE, typename Sum>
-    DEVICE void merge(u32 parts, Sum sum, Statistics (&rows)[2]) const {
+    // Replaces sums and statistics by those of the parts from `first` to `end`, AT_ONCE of which are read before any is used:
+    // COUNT fours of sums, from the lane's four number `four` on.
+    template <u32 AT_ONCE, u32 COUNT, typename Sum>
+    DEVICE void merge(u32 first, u32 end, u32 four, Sum sum, Statistics (&rows)[2]) const {
 #pragma unroll
-        for (u32 i = 0; i < 4 * FOURS; ++i) sum(i) = 0.0f;
+        for (u32 i = 0; i < 4 * COUNT; ++i) sum(i) = 0.0f;
         rows[0] = rows[1] = {-INFINITE, 0.0f};
 #pragma unroll 1
-        for (u32 first = 0; first < parts; first += AT_ONCE) {
-            float4 more[AT_ONCE][FOURS + 1];
+        for (; first < end; first += AT_ONCE) {
+            float4 more[AT_ONCE][COUNT + 1];
 #pragma unroll
             for (u32 index = 0; index < AT_ONCE; ++index) {
                 // Beyond the last part, it is read again and counts nothing.
-                const float4* from = begin + (u64)min(first + index, parts - 1) * STRIDE;
+                const float4* from = begin + (u64)min(first + index, end - 1) * STRIDE;
 #pragma unroll
-                for (u32 i = 0; i <= FOURS; ++i) more[index][i] = __ldcg(from + i * 32);
+                for (u32 i = 0; i < COUNT; ++i) more[index][i] = __ldcg(from + (four + i) * 32);
+                more[index][COUNT] = __ldcg(from + FOURS * 32);
             }
 #pragma unroll
             for (u32 index = 0; index < AT_ONCE; ++index) {
-                const float4& of = more[index][FOURS];
-                bool is_there = first + index < parts;
+                const float4& of = more[index][COUNT];
+                bool is_there = first + index < end;
                 Statistics part[2] = {{is_there ? of.x : -INFINITE, of.y}, {is_there ? of.z : -INFINITE, of.w}};
                 float before[2], factors[2];
 #pragma unroll
@@ -164,12 +173,12 @@ struct WarpParts {
                     rows[row] = {highest, fmaf(factors[row], part[row].total, before[row] * rows[row].total)};
                 }
 #pragma unroll
-                for (u32 i = 0; i < FOURS; ++i) {
-                    const float4& four = more[index][i];
-                    sum(4 * i) = fmaf(factors[0], four.x, before[0] * sum(4 * i));
-                    sum(4 * i + 1) = fmaf(factors[0], four.y, before[0] * sum(4 * i + 1));
-                    sum(4 * i + 2) = fmaf(factors[1], four.z, before[1] * sum(4 * i + 2));
-                    sum(4 * i + 3) = fmaf(factors[1], four.w, before[1] * sum(4 * i + 3));
+                for (u32 i = 0; i < COUNT; ++i) {
+                    const float4& sums = more[index][i];
+                    sum(4 * i) = fmaf(factors[0], sums.x, before[0] * sum(4 * i));
+                    sum(4 * i + 1) = fmaf(factors[0], sums.y, before[0] * sum(4 * i + 1));
+                    sum(4 * i + 2) = fmaf(factors[1], sums.z, before[1] * sum(4 * i + 2));
+                    sum(4 * i + 3) = fmaf(factors[1], sums.w, before[1] * sum(4 * i + 3));
                 }
             }
         }

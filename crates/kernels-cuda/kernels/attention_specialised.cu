@@ -7,17 +7,20 @@
 // Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; PARTS of the keys, 1 or 2; KEYS of a
 // step; STAGES of the rings; ARITHMETIC, for e4m3: 0 converted to fp16, 1 Q·Kᵀ of what was copied; UNIFORM 1, all sequences
 // are equal, and the host passes them as one with all heads; DESCENDING 1, they are to be computed from their last queries down; FEW 1, some have fewer than 64 queries;
-// SPLIT 1, a tile's keys are split over Parameter::parts blocks; SHARED bytes.
+// SPLIT 1, a tile's keys are split over Parameter::parts blocks; PACKED 1, the rows of a head are the queries of
+// Parameter::row_heads heads, one after another; SHARED bytes.
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_merge.cuh"
 
 // Together they equal the registers of the launch; converting takes more registers than copying.
-constexpr u32 LOADER_REGISTERS = CONSUMERS >= 3 ? 32 : EIGHT_BITS ? 40 : 24;
-constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : EIGHT_BITS ? 232 : 240;
+constexpr u32 LOADER_REGISTERS = CONSUMERS >= 3 ? 32 : EIGHT_BITS ? 56 : 24;
+constexpr u32 CONSUMER_REGISTERS = CONSUMERS == 4 ? 112 : CONSUMERS == 3 ? 160 : EIGHT_BITS ? 224 : 240;
 
 DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float table) {
     const Job job = locate(parameter, tile_of_round(round));
-    Scales scales = load_scales(parameter, job.index, job.head);
+    const Scales scales = load_scales(parameter, job.index, job.row_head(parameter, me.row()));
+    // Packed rows are of several heads.
+    const Scales below = PACKED ? load_scales(parameter, job.index, job.row_head(parameter, me.row() + 8)) : scales;
     if (job.steps == 0) {
         if (me.part == 0 && job.part == 0) store(parameter, job, me, Outputs{}, {0.0f, 0.0f});
         return;
@@ -46,27 +49,45 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
         products_commit();
     };
     // The number of keys that the group's first query sees; each following query sees one more, up to all. Negative if
-    // some queries see none.
-    int keys = job.sequence.keys, seen = CAUSAL ? (int)(job.query + me.group() * 64 + 1 - job.sequence.queries) + keys : keys;
+    // some queries see none. Of packed heads, what any head's first query sees.
+    int keys = job.sequence.keys, seen = keys, row_sees[2] = {keys, keys};
+    if (CAUSAL && PACKED) {
+        seen = keys + 1 - (int)job.period(parameter);
+        row_sees[0] = seen + (int)job.row_query(parameter, me.row());
+        row_sees[1] = seen + (int)job.row_query(parameter, me.row() + 8);
+    } else if (CAUSAL) {
+        seen = (int)(job.query + me.group() * 64 + 1 - job.sequence.queries) + keys;
+    }
     // The first key of number `number` of the tile's runs, the `run`th of a step, and the scales of its keys and values.
     auto first_key = [&](u32 run, u32 number) { return (job.first_step + number / RUNS) * KEYS + (me.part * RUNS + run) * RUN; };
     auto scales_of_run = [&](u32 run, u32 number) { return BY_BLOCK ? blocks.at(first_key(run, number)) : scales; };
-    auto finish_scores = [&](u32 stage, u32 run, u32 number, bool flip) {
+    // The scales of a run's scores, and whether they change their sign, of the lane's two rows.
+    struct OfRows {
+        float score[2];
+        bool flip[2];
+    };
+    auto of_rows = [&](const Scales& run) {
+        return PACKED ? OfRows{{scales.score, below.score}, {scales.flip != 0, below.flip != 0}}
+                      : OfRows{{run.score, run.score}, {run.flip != 0, run.flip != 0}};
+    };
+    auto finish_scores = [&](u32 stage, u32 run, u32 number, const OfRows& rows) {
         pin(scores);
         if (run == RUNS - 1) me.release_keys(stage);
-        if (EIGHT_BITS && flip) flip_signs(scores);
+        if (EIGHT_BITS && rows.flip[0]) flip_signs(scores, 0);
+        if (EIGHT_BITS && rows.flip[1]) flip_signs(scores, 1);
         int before = first_key(run, number);
         if (before + (int)RUN > min(seen, keys)) {
             int row = me.row() % 64;
-            hide(scores, me.lane(), CAUSAL ? min(seen + row, keys) - before : keys - before, CAUSAL ? min(seen + row + 8, keys) - before : keys - before);
+            auto sees = [&](u32 half) { return !CAUSAL ? keys : PACKED ? row_sees[half] : min(seen + row + 8 * (int)half, keys); };
+            hide(scores, me.lane(), sees(0) - before, sees(1) - before);
         }
     };
     bool few = FEW && job.sequence.queries < 64;
     Scales first = scales_of_run(0, 0);
     begin_scores(0, 0);
     products_wait<0>();
-    finish_scores(0, 0, 0, first.flip);
-    softmax.weigh_first(weights, scores, first.score, table, few);
+    finish_scores(0, 0, 0, of_rows(first));
+    softmax.weigh_first(weights, scores, of_rows(first).score, table, few);
     if (BY_BLOCK) unit.enter(sums, first.value);
     auto take_run = [&](u32 place, u32 number) {
         u32 stage = place / RUNS % STAGES, run = place % RUNS;
@@ -78,9 +99,9 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
         // reaches them, so little waiting remains, and afterwards weights can be overwritten.
         products_wait<0>();
         pin(sums);
-        finish_scores(stage, run, number, of_run.flip);
+        finish_scores(stage, run, number, of_rows(of_run));
         if (last_run == RUNS - 1) me.release_values(last);
-        softmax.weigh(weights, sums, scores, of_run.score, table, few);
+        softmax.weigh(weights, sums, scores, of_rows(of_run).score, table, few);
         if (BY_BLOCK) unit.enter(sums, of_run.value);
     };
     // A turn of the loop takes all stages, so that each is known when it is compiled.

@@ -61,18 +61,31 @@ DEVICE u32 raw_piece(u32 row, u32 piece) {
     return row * ROW_BYTES + (HEAD == 64 ? piece ^ row / 2 % 4 : piece ^ row % 8) * 16;
 }
 
+// Pieces of 16 values that a converter's thread loads before it converts the first: a load takes as long as converting several.
+constexpr u32 CONVERTED_AT_ONCE = CONSUMERS >= 3 ? 1 : 4;
+
 // Converts KEYS rows to fp16, 16 values at a time.
 DEVICE void convert_rows(u32 from, u32 to, u32 thread) {
-    constexpr u32 PIECES = HEAD / 16;
-    for (u32 index = thread; index < KEYS * PIECES; index += 32 * CONVERTERS) {
-        u32 row = index / PIECES, piece = index % PIECES;
-        uint4 bytes = load_shared_16(from + raw_piece(row, piece));
-        u32 words[4] = {bytes.x, bytes.y, bytes.z, bytes.w}, halves[8];
+    constexpr u32 PIECES = HEAD / 16, STEP = 32 * CONVERTERS;
+#pragma unroll 1
+    for (u32 first = thread; first < KEYS * PIECES; first += STEP * CONVERTED_AT_ONCE) {
+        uint4 bytes[CONVERTED_AT_ONCE];
 #pragma unroll
-        for (u32 i = 0; i < 8; i++) halves[i] = halves_of_bytes((u16)(words[i / 2] >> 16 * (i % 2)));
-        u32 panel = to + piece / 4 * (KEYS * 128) + row * 128, place = piece % 4 * 2;
-        store_shared_16(panel + (place ^ row % 8) * 16, halves[0], halves[1], halves[2], halves[3]);
-        store_shared_16(panel + (place + 1 ^ row % 8) * 16, halves[4], halves[5], halves[6], halves[7]);
+        for (u32 turn = 0; turn < CONVERTED_AT_ONCE; turn++) {
+            u32 index = min(first + turn * STEP, KEYS * PIECES - 1);
+            bytes[turn] = load_shared_16(from + raw_piece(index / PIECES, index % PIECES));
+        }
+#pragma unroll
+        for (u32 turn = 0; turn < CONVERTED_AT_ONCE; turn++) {
+            u32 index = first + turn * STEP, row = index / PIECES, piece = index % PIECES;
+            if (index >= KEYS * PIECES) break;
+            u32 words[4] = {bytes[turn].x, bytes[turn].y, bytes[turn].z, bytes[turn].w}, halves[8];
+#pragma unroll
+            for (u32 i = 0; i < 8; i++) halves[i] = halves_of_bytes((u16)(words[i / 2] >> 16 * (i % 2)));
+            u32 panel = to + piece / 4 * (KEYS * 128) + row * 128, place = piece % 4 * 2;
+            store_shared_16(panel + (place ^ row % 8) * 16, halves[0], halves[1], halves[2], halves[3]);
+            store_shared_16(panel + (place + 1 ^ row % 8) * 16, halves[4], halves[5], halves[6], halves[7]);
+        }
     }
 }
 

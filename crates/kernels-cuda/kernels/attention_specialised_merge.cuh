@@ -1,5 +1,5 @@
 // The multiplying warp groups of the specialised kernel, and the end of a tile: groups that have the same queries
-// merge, and one stores.
+// merge, and one stores, or leaves its part of the keys for the launch that merges parts.
 #pragma once
 #include "attention_specialised_products.cuh"
 
@@ -63,8 +63,9 @@ struct Merging {
 };
 
 // Whether groups check if a tile has queries for them. With equal sequences only a head's last tile may have too few,
-// and the check costs more than it saves; four groups with a mask have no register left for it.
-constexpr bool MAY_IDLE = !UNIFORM && !(CAUSAL && QUERY_GROUPS == 4);
+// and the check costs more than it saves, unless heads are packed, where often no tile is full; four groups with a mask have no
+// register left for it.
+constexpr bool MAY_IDLE = (PACKED || !UNIFORM) && !(CAUSAL && QUERY_GROUPS == 4);
 
 // A group's work in a tile without queries for it: it releases every stage.
 DEVICE void idle(const Job& job, Consumer& me) {
@@ -102,22 +103,14 @@ DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me
     }
 }
 
-// Of a warp whose tile's keys are split over blocks: whether it has the last part. Then its sums are those of all parts.
-DEVICE bool merge_blocks(const Parameter& parameter, const Job& job, Outputs& sums, float (&totals)[2], const float (&shifts)[2], bool (&seen)[2]) {
-    constexpr u32 WARPS = 4 * QUERY_GROUPS;
-    WarpParts parts(parameter, job.number * WARPS + threadIdx.x / 32 % WARPS);
-    auto sum = [&](u32 index) -> float& { return sums[index]; };
+// Leaves what a warp has of a part of a tile's keys for the launch that merges it with the others (attention_merge.cu).
+DEVICE void leave_for_merging(const Parameter& parameter, const Job& job, const Outputs& sums, const float (&totals)[2], const float (&shifts)[2], const bool (&seen)[2]) {
+    u32 warp = threadIdx.x / 32 % (4 * QUERY_GROUPS);
+    if (16 * warp >= job.queries) return;
     Statistics rows[2];
 #pragma unroll
     for (u32 row = 0; row < 2; row++) rows[row] = {seen[row] ? -shifts[row] : -INFINITE, totals[row]};
-    if (!parts.leave(job.part, job.parts, sum, rows)) return false;
-    parts.merge<1>(job.parts, sum, rows);
-#pragma unroll
-    for (u32 row = 0; row < 2; row++) {
-        totals[row] = rows[row].total;
-        seen[row] = rows[row].base != -INFINITE;
-    }
-    return true;
+    WarpParts(parameter, job.number * 4 * QUERY_GROUPS + warp).put(job.part, [&](u32 index) { return sums[index]; }, rows);
 }
 
 // Ends a tile: the sums of all parts together become results. The second part stores its sums in shared memory, one
@@ -162,7 +155,7 @@ DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& m
     // do not return 0 for −∞. The first part has the first key, which every row sees that sees any key.
     bool seen[2] = {softmax.has_seen(0), softmax.has_seen(1)};
     if constexpr (SPLIT) {
-        if (job.parts > 1 && !merge_blocks(parameter, job, sums, totals, shifts, seen)) return;
+        if (job.parts > 1) return leave_for_merging(parameter, job, sums, totals, shifts, seen);
     }
 #pragma unroll
     for (u32 row = 0; row < 2; row++) factors[row] = seen[row] ? scales.value / totals[row] : 0.0f;

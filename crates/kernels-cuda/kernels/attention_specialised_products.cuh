@@ -59,7 +59,7 @@ struct Softmax {
     // Rounding errors of weights cancel over many rows, but over `few` rows they are a bias. With `few`, maxima are
     // always computed, so that a row's largest weight, which may dominate its result, is exactly 1. Then rounded
     // weights are summed, so that V = 1 gives 1.
-    DEVICE void weigh(Weights& weights, Outputs& outputs, const Scores& scores, float scale, float table, bool few) {
+    DEVICE void weigh(Weights& weights, Outputs& outputs, const Scores& scores, const float (&scale)[2], float table, bool few) {
         float added[2] = {};
         bool large[2] = {few, few};
         if (!few) {
@@ -73,7 +73,7 @@ struct Softmax {
                 if (!__any_sync(~0u, large[row])) continue;
                 float total = sum_of_four(added[row]);
                 bool by_maximum = few || NO_SHIFT_BY_SUM || __any_sync(~0u, total >= BEYOND_SUMS);
-                float factor = by_maximum ? shift_to_maximum(row, scores, scale) : shift_by_sum(row, total);
+                float factor = by_maximum ? shift_to_maximum(row, scores, scale[row]) : shift_by_sum(row, total);
 #pragma unroll
                 for (u32 i = 0; i < HEAD / 4; i++) outputs[i / 2 * 4 + 2 * row + i % 2] *= factor;
                 raise(weights, added, row, row + 1, scores, scale, table);
@@ -85,9 +85,9 @@ struct Softmax {
     }
 
     // The same for the first run, where no weight is known to be small enough.
-    DEVICE void weigh_first(Weights& weights, const Scores& scores, float scale, float table, bool few) {
-        shift_to_maximum(0, scores, scale);
-        shift_to_maximum(1, scores, scale);
+    DEVICE void weigh_first(Weights& weights, const Scores& scores, const float (&scale)[2], float table, bool few) {
+        shift_to_maximum(0, scores, scale[0]);
+        shift_to_maximum(1, scores, scale[1]);
         raise(weights, sums, 0, 2, scores, scale, table);
         if (few) add_rounded(sums, weights);
     }
@@ -139,7 +139,7 @@ private:
     }
 
     // Weights of the run of rows `first` to `last` − 1, by their shifts, and a lane's sums of them.
-    DEVICE void raise(Weights& weights, float (&added)[2], u32 first, u32 last, const Scores& scores, float scale, float table) const {
+    DEVICE void raise(Weights& weights, float (&added)[2], u32 first, u32 last, const Scores& scores, const float (&scale)[2], float table) const {
 #pragma unroll
         for (u32 row = first; row < last; row++) added[row] = 0.0f;
 #pragma unroll
@@ -150,7 +150,7 @@ private:
 #pragma unroll
                 for (u32 j = 0; j < 2; j++) {
                     u32 place = 4 * i + 2 * row + j;
-                    raised[j] = power(fmaf(scores[place], scale, shift[row]), place, table);
+                    raised[j] = power(fmaf(scores[place], scale[row], shift[row]), place, table);
                     added[row] += raised[j];
                 }
                 weights[i / 2][i % 2 * 2 + row] = pair_of_weights(raised[0], raised[1]);
@@ -191,7 +191,9 @@ DEVICE void hide(Scores& scores, u32 lane, int visible, int visible_below) {
     }
 }
 
-DEVICE void flip_signs(Scores& scores) {
+// Of one of the lane's two rows.
+DEVICE void flip_signs(Scores& scores, u32 row) {
 #pragma unroll
-    for (u32 i = 0; i < RUN / 2; i++) scores[i] = -scores[i];
+    for (u32 i = 0; i < RUN / 2; i++)
+        if (i / 2 % 2 == row) scores[i] = -scores[i];
 }

@@ -88,6 +88,14 @@ struct Job {
     u32 number, part, parts;        // of the tile among all, and of its keys; without a step the first part is there alone
 
     DEVICE u32 kv_head(const Parameter& parameter) const { return head / (parameter.heads / parameter.kv_heads); }
+
+    // The place of a row's query in its head, of which there are `period`, and the head; a row beyond the last is like the last.
+    DEVICE u32 period(const Parameter& parameter) const { return sequence.queries / parameter.row_heads; }
+    DEVICE u32 row_query(const Parameter& parameter, u32 row) const { return min(query + row, sequence.queries - 1) % period(parameter); }
+    DEVICE u32 row_head(const Parameter& parameter, u32 row) const {
+        if (!PACKED) return head;
+        return head * parameter.row_heads + min(query + row, sequence.queries - 1) / period(parameter);
+    }
 };
 
 // Equal sequences need no table: reading it would take a microsecond before the first copy. With DESCENDING, the
@@ -119,7 +127,8 @@ DEVICE Job locate(const Parameter& parameter, u32 unit) {
         job.sequence = {lengths.x, lengths.y, lengths.z, lengths.w};
     }
     u32 last = (UNIFORM ? min(job.query + QUERIES, job.sequence.queries) : job.query + job.queries) - 1;
-    job.steps = (visible_keys(job.sequence, last) + KEYS - 1) / KEYS;
+    // Of packed heads every tile has a row of some head's last query.
+    job.steps = ((PACKED ? job.sequence.keys : visible_keys(job.sequence, last)) + KEYS - 1) / KEYS;
     job.number = tile;
     job.part = SPLIT ? unit % parameter.parts : 0;
     job.parts = SPLIT ? max(min(parameter.parts, job.steps), 1u) : 1;

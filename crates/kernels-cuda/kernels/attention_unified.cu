@@ -12,6 +12,9 @@
 // that share a key head are rows of the same tile, so that keys are read once. Parts are merged at the end
 // (attention_unified_parts.cuh).
 //
+// Sequences of several lengths that only the device knows, and keys and values in pages, are as serving engines keep them
+// (RAGGED, attention_unified_work.cuh): then a block finds its tile by its number, and ends if there is none.
+//
 // Definitions beside those of attention.cuh: TILE_M, TILE_N, STAGES; SPLIT 1, a tile's keys are split over
 // Parameter::parts blocks; PACKED 1, a tile's rows are of all heads that share a key head; SCORES: 0 stay in registers, 1
 // go to shared memory and weights overwrite them, 2 weights lie apart; VALUES, P·V: 0 on the matrix unit, 1 scalar;
@@ -86,7 +89,7 @@ DEVICE void finish_sums(SharedSoftmax& softmax, ScalarSums& sums, const Work& wo
 // Steps that may still be on their way when one is awaited.
 constexpr u32 LATER_STEPS = STAGES > 1 ? STAGES - 2 : 0;
 // With the most sums and scores there are no registers left for queries, and every step reads them again.
-constexpr bool READ_AGAIN = HEAD == 128 && WARP_KEYS == 128;
+constexpr bool READ_AGAIN = HEAD * WARP_KEYS >= 128 * 128;
 
 template <bool, typename First, typename Second>
 struct Either {
@@ -105,15 +108,16 @@ attention_unified(const __grid_constant__ Parameter parameter) {
     u32 memory = shared_address(dynamic), lane = threadIdx.x % 32;
     // Broadcast, so that the compiler knows that a warp takes one branch.
     u32 warp = __shfl_sync(~0u, threadIdx.x / 32, 0), warp_row = 16 * (warp % ROW_WARPS);
-    u32 warp_key = warp / ROW_WARPS * WARP_KEYS, warp_bytes = warp_key * ROW_BYTES;
+    u32 warp_key = warp / ROW_WARPS * WARP_KEYS, warp_bytes = warp_key * PITCH;
     if constexpr (OVERLAP) grid_launch_dependents();
-    // Tables are not written by launches, so they are read while the one before is still running.
+    // Tables are not written by launches, so they are read while the one before is still running; ragged lengths may be.
+    if constexpr (OVERLAP && RAGGED) grid_wait();
     Work work(parameter);
-    if constexpr (OVERLAP) grid_wait();
-    if (SPLIT && work.part >= work.parts) return;
-    load_rows<TILE_M>(memory + QUERIES_AT, parameter.query + work.first_row() * ROW_BYTES, work.rows);
+    if constexpr (OVERLAP && !RAGGED) grid_wait();
+    if (RAGGED && work.rows == 0 || SPLIT && work.part >= work.parts) return;
+    load_rows<TILE_M>(memory + QUERIES_AT, [&](u32 row) { return work.query_at(parameter, row); }, work.rows);
     copy_commit();
-    for (u32 step = 1; step < STAGES; ++step) work.load_step(memory, work.first_step + step - 1);
+    for (u32 step = 1; step < STAGES; ++step) work.load_step(parameter, memory, work.first_step + step - 1);
 
     u32 row = warp_row + lane / 4;
     Scales scales = work.scales(parameter, row), scales_below = PACKED ? work.scales(parameter, row + 8) : scales;
@@ -135,7 +139,7 @@ attention_unified(const __grid_constant__ Parameter parameter) {
         // awaited.
         if constexpr (STAGES > 1) copy_wait<LATER_STEPS>();
         __syncthreads();
-        work.load_step(memory, step + STAGES - 1);
+        work.load_step(parameter, memory, step + STAGES - 1);
         if constexpr (STAGES == 1) {
             copy_wait<0>();
             __syncthreads();
@@ -156,7 +160,7 @@ attention_unified(const __grid_constant__ Parameter parameter) {
             if (warp_row >= work.rows || work.parts > 1 && !merge_own_rows(parameter, work, softmax, sums, warp)) return;
         }
         finish_sums(softmax, sums, work, visible, scales.value);
-        Results results = {parameter, work.first_row() + warp_row, work.rows - min(work.rows, warp_row),
+        Results results = {parameter, work, warp_row, work.rows - min(work.rows, warp_row),
                            memory + RESULTS_AT + warp_row * RESULT_ROW, lane};
         sums.element_pairs(lane, [&](u32 row, u32 element, float low, float high) {
             results.put(row, element, low, high);

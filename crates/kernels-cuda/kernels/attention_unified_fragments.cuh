@@ -15,9 +15,9 @@
 #pragma once
 #include "attention_unified_memory.cuh"
 
-constexpr u32 HEAD_BLOCKS = HEAD / 8, KEY_BLOCKS = WARP_KEYS / 8;
+constexpr u32 HEAD_BLOCKS = DEPTH / 8, KEY_BLOCKS = WARP_KEYS / 8;
 // Two 16-byte pieces of each row are read at a time: this many blocks of 16 elements.
-constexpr u32 PIECE_PAIRS = ROW_BYTES / 32, PAIR_DEPTHS = HEAD / 16 / PIECE_PAIRS;
+constexpr u32 PIECE_PAIRS = DEPTH * ELEMENT_BYTES / 32, PAIR_DEPTHS = DEPTH / 16 / PIECE_PAIRS;
 
 DEVICE void multiply(float (&sums)[4], const u32 (&rows)[4], u32 first, u32 second) {
     multiply_fragments<FORMAT == 1>(sums, rows, first, second);
@@ -57,7 +57,7 @@ DEVICE u32 two_pieces(u32 area, u32 row, u32 piece, u32 lane) {
 
 // ---- Q, whole, as rows.
 
-typedef u32 Queries[HEAD / (EIGHTS ? 32 : 16)][4];
+typedef u32 Queries[DEPTH / (EIGHTS ? 32 : 16)][4];
 
 // If raw scores of the lane's rows g and g + 8 change their sign (only for 8 bits: Scales), their queries are negated.
 DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, bool flip_below, u32 lane) {
@@ -65,7 +65,7 @@ DEVICE void read_queries(Queries& queries, u32 area, u32 first_row, bool flip, b
     u32 signs = flip ? SIGNS : 0, below = flip_below ? SIGNS : 0;
 #pragma unroll
     for (u32 pair = 0; pair < PIECE_PAIRS; ++pair) {
-        uint4 words = load_matrices(sixteen_rows<ROW_BYTES>(area, first_row, 2 * pair, lane));
+        uint4 words = load_matrices(sixteen_rows<PITCH>(area, first_row, 2 * pair, lane));
         u32(&low)[4] = queries[EIGHTS ? pair : pair * PAIR_DEPTHS];
         if constexpr (EIGHTS) {
             low[0] = words.x ^ signs, low[1] = words.y ^ below, low[2] = words.z ^ signs, low[3] = words.w ^ below;
@@ -94,7 +94,7 @@ DEVICE void multiply_keys(RawScores& scores, const Queries& queries, u32 keys, u
     for (u32 pair = 0; pair < PIECE_PAIRS; ++pair)
 #pragma unroll
         for (u32 block = 0; block < KEY_BLOCKS; block += 2) {
-            uint4 words = load_matrices(two_pieces<ROW_BYTES>(keys, 8 * block, 2 * pair, lane));
+            uint4 words = load_matrices(two_pieces<PITCH>(keys, 8 * block, 2 * pair, lane));
             const u32(&low)[4] = queries[EIGHTS ? pair : pair * PAIR_DEPTHS];
             if constexpr (EIGHTS) {
                 multiply_eights(scores[block], low, words.x, words.y);
@@ -172,7 +172,7 @@ struct MatrixSums {
 
     // Multiplies 16 keys by a pair of pieces of their values, and adds that to the blocks of sums which they belong to.
     DEVICE static void multiply_pair(float (*blocks)[4], const u32 (&weights)[4], u32 values, u32 first_key, u32 pair, u32 lane) {
-        uint4 words = load_matrices_turned(sixteen_rows<ROW_BYTES>(values, first_key, 2 * pair, lane));
+        uint4 words = load_matrices_turned(sixteen_rows<PITCH>(values, first_key, 2 * pair, lane));
         if constexpr (EIGHT_BITS) {
             constexpr u32 EVEN_THEN_ODD = 0x3120;
             u32 low = __byte_perm(words.x, 0, EVEN_THEN_ODD), high = __byte_perm(words.y, 0, EVEN_THEN_ODD);
@@ -191,7 +191,7 @@ struct MatrixSums {
     template <typename Put>
     DEVICE void element_pairs(u32 lane, Put put) const {
 #pragma unroll
-        for (u32 block = 0; block < HEAD_BLOCKS; block += 2)
+        for (u32 block = 0; block < HEAD / 8; block += 2)
 #pragma unroll
             for (u32 half = 0; half < 2; ++half) {
                 u32 row = lane / 4 + 8 * half, element = 8 * block;

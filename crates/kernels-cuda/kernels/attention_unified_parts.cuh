@@ -16,7 +16,7 @@ DEVICE void for_each_four(u32 rows, Take take) {
 
 DEVICE void store_merged(const Parameter& parameter, const Work& work, u32 row, u32 element, const Merged& merged) {
     float factor = row_share(work.visible(row), merged.row.total, work.scales(parameter, row).value);
-    store_four(parameter, (work.first_row() + row) * HEAD + element, merged.sums, factor);
+    store_four(parameter, work.result_row(row) * HEAD + element, merged.sums, factor);
 }
 
 // Leaves what a warp has of its rows in shared memory, for the others that have the same rows.
@@ -83,7 +83,7 @@ DEVICE bool merge_own_rows(const Parameter& parameter, const Work& work, const S
     auto sum = [&](u32 index) -> float& { return sums.sums[index / 4][index % 4]; };
     Statistics rows[2] = {softmax.rows[0].statistics(sums.totals[0]), softmax.rows[1].statistics(sums.totals[2])};
     if (!parts.leave(work.part, work.parts, sum, rows)) return false;
-    parts.merge<2>(work.parts, sum, rows);
+    parts.merge<2, WarpParts::FOURS>(0, work.parts, 0, sum, rows);
     sums.totals[0] = rows[0].total, sums.totals[2] = rows[1].total;
     return true;
 }

@@ -6,7 +6,9 @@
 #pragma once
 #include "attention_unified_softmax.cuh"
 
-constexpr u32 LANE_ELEMENTS = HEAD / 32, LANE_BYTES = ROW_BYTES / 32;
+// Not used for other heads, but compiled.
+constexpr u32 LANE_ELEMENTS = HEAD == 128 ? 4 : 2, LANE_BYTES = LANE_ELEMENTS * ELEMENT_BYTES;
+static_assert(!SCALAR || HEAD == 64 || HEAD == 128, "a lane has two or four elements");
 
 // Two values as fp32.
 DEVICE void widen(u32 pair, float& low, float& high) {
@@ -46,7 +48,7 @@ struct ScalarSums {
 
     // This lane's elements of a key.
     DEVICE static void read_values(float (&elements)[LANE_ELEMENTS], u32 values, u32 key, u32 lane) {
-        u32 byte = lane * LANE_BYTES, from = values + place<ROW_BYTES>(key, byte / 16) + byte % 16;
+        u32 byte = lane * LANE_BYTES, from = values + place<PITCH>(key, byte / 16) + byte % 16;
         if constexpr (LANE_BYTES == 8) {
             uint2 words = load_shared_8(from);
             widen(words.x, elements[0], elements[1]);

@@ -19,9 +19,9 @@ pub mod trace;
 
 pub use api::{
     ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
-    Choice, CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, Layer, LayerShape, Library, Mixture,
-    MixtureShape, Planner, ProductShape, Queue, RepackBuffers, RepackShape, Routing, ServeError, ShapePlan,
-    Target, Weights,
+    Choice, CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, KeyPlaces, Layer, LayerShape, Library,
+    Mixture, MixtureShape, Planner, ProductShape, Queue, RaggedAttentionPlan, RaggedPlaces, RaggedShape,
+    RepackBuffers, RepackShape, Routing, ServeError, ShapePlan, Strides, Target, Weights,
 };
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
 pub use error::{BuildError, CompileError, RunError, TracingError};

@@ -9,8 +9,8 @@ use gauntlet_device::Arch;
 
 pub use attention::{
     FEW_QUERIES, HeadSets, HopperAttention, MOST_SPECIALISED_STAGES, WarpGroups, by_mma_sync, head_sets,
-    key_warps, last_bytes, merged_bytes, most_visible, multiplied_bytes, multiplied_value_bytes,
-    operands_made_ready, resident_keys, warp_groups,
+    key_warps, last_bytes, merged_bytes, most_visible, multiplied_bytes, multiplied_head,
+    multiplied_value_bytes, operands_made_ready, padded_row, resident_keys, warp_groups,
 };
 
 /// Rows of scales that Blackwell's tensor memory takes in one block (PTX ISA, tcgen05 block scaling: 128×4 scales).

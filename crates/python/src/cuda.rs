@@ -11,8 +11,8 @@ use std::rc::Rc;
 use gauntlet_kernels_cuda::packing;
 use gauntlet_kernels_cuda::{
     ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
-    CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, Layer, Library, MixtureShape, Queue,
-    RepackBuffers, RepackShape, ServeError,
+    CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, KeyPlaces, Layer, Library, MixtureShape, Queue,
+    RaggedAttentionPlan, RaggedPlaces, RaggedShape, RepackBuffers, RepackShape, ServeError, Strides,
 };
 use lru::LruCache;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -34,6 +34,7 @@ pub struct CudaLibrary {
     captured: RefCell<Vec<(Rc<Layer>, Rc<CallPlan>)>>,
     /// The same of attention.
     captured_attention: RefCell<Vec<Rc<AttentionPlan>>>,
+    captured_ragged: RefCell<Vec<Rc<RaggedAttentionPlan>>>,
 }
 
 /// The sizes and formats of attention: the same for many calls, so it is made once.
@@ -66,6 +67,35 @@ impl Shape {
     }
 }
 
+/// The sizes and formats of attention on sequences of several lengths.
+#[pyclass(frozen, name = "RaggedShape")]
+pub struct Ragged(RaggedShape);
+
+#[pymethods]
+impl Ragged {
+    /// `sizes = (batch, heads, kv_heads, most queries, most keys, head_size)`, `words` as [`Shape`] takes them.
+    #[new]
+    fn new(
+        sizes: (usize, usize, usize, usize, usize, usize),
+        words: (&str, &str, &str),
+        causal: bool,
+    ) -> PyResult<Self> {
+        let (batch, heads, kv_heads, most_queries, most_keys, head_size) = sizes;
+        Ok(Self(RaggedShape {
+            batch,
+            heads,
+            kv_heads,
+            head_size,
+            most_queries,
+            most_keys,
+            causal,
+            format: attention::operand_format(words.0)?,
+            scaling: attention::scaling(words.1)?,
+            output: gemm::format(words.2)?,
+        }))
+    }
+}
+
 #[pymethods]
 impl CudaLibrary {
     /// Opens a GPU and its primary context; `beforehand` is the folder of kernels that were compiled for the package, if there is one.
@@ -79,6 +109,7 @@ impl CudaLibrary {
                 queues: RefCell::default(),
                 captured: RefCell::default(),
                 captured_attention: RefCell::default(),
+                captured_ragged: RefCell::default(),
             })
         })
     }
@@ -292,18 +323,7 @@ impl CudaLibrary {
         scales: Option<[u64; 3]>,
         numbers: Option<[f32; 3]>,
     ) -> PyResult<()> {
-        let (query, key, value, output) = buffers;
-        let buffers = AttentionBuffers {
-            query,
-            key,
-            value,
-            scales: match (scales, numbers) {
-                (Some(scales), _) => AttentionScales::Addresses(scales),
-                (None, Some(numbers)) => AttentionScales::Numbers(numbers),
-                (None, None) => AttentionScales::Absent,
-            },
-            output,
-        };
+        let buffers = attention_buffers(buffers, scales, numbers);
         guarded(|| {
             let plan = self.library.plan_attention(&shape.0)?;
             let queue = self.queue(stream)?;
@@ -315,6 +335,77 @@ impl CudaLibrary {
             }
             Ok(())
         })
+    }
+
+    /// Enqueues attention on sequences of several lengths: buffers and scales as in `enqueue_attention`; `lengths` = addresses of the
+    /// begins of queries, of the begins of keys (0 if in pages), of the numbers of keys (0 if the begins say them) and of the table of
+    /// pages (0 without pages); `pages` = entries of a sequence in that table, and the logarithm of the positions of a page;
+    /// `strides` = bytes from a page, a position and a head of Q, K and V to the next.
+    #[pyo3(signature = (stream, is_capturing, shape, buffers, scales, numbers, lengths, pages, strides))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "a struct would have to be built in each call from Python"
+    )]
+    fn enqueue_ragged_attention(
+        &self,
+        stream: usize,
+        is_capturing: bool,
+        shape: &Ragged,
+        buffers: (u64, u64, u64, u64),
+        scales: Option<[u64; 3]>,
+        numbers: Option<[f32; 3]>,
+        lengths: (u64, u64, u64, u64),
+        pages: (u32, u32),
+        strides: [(u64, u64, u64); 3],
+    ) -> PyResult<()> {
+        let buffers = attention_buffers(buffers, scales, numbers);
+        let (query_begins, begins, counts, table) = lengths;
+        let [query, key, value] = strides.map(|(page, position, head)| Strides { page, position, head });
+        let places = RaggedPlaces {
+            query_begins,
+            keys: match table {
+                0 => KeyPlaces::Ragged { begins, counts },
+                _ => KeyPlaces::Paged {
+                    counts,
+                    pages: table,
+                    pages_a_sequence: pages.0,
+                    page_shift: pages.1,
+                },
+            },
+            query,
+            key,
+            value,
+        };
+        guarded(|| {
+            let plan = self.library.plan_ragged_attention(&shape.0)?;
+            let queue = self.queue(stream)?;
+            queue.reserve_ragged_attention(&plan)?;
+            // SAFETY: as in `enqueue_attention`, of the package's `_cuda_ragged.py`; lengths and pages are contiguous tensors of i32,
+            // whose values the caller of the package promises.
+            unsafe { queue.enqueue_ragged_attention(&plan, &buffers, &places) }?;
+            if is_capturing {
+                self.captured_ragged.borrow_mut().push(plan);
+            }
+            Ok(())
+        })
+    }
+}
+
+fn attention_buffers(
+    (query, key, value, output): (u64, u64, u64, u64),
+    scales: Option<[u64; 3]>,
+    numbers: Option<[f32; 3]>,
+) -> AttentionBuffers {
+    AttentionBuffers {
+        query,
+        key,
+        value,
+        scales: match (scales, numbers) {
+            (Some(scales), _) => AttentionScales::Addresses(scales),
+            (None, Some(numbers)) => AttentionScales::Numbers(numbers),
+            (None, None) => AttentionScales::Absent,
+        },
+        output,
     }
 }
 

@@ -27,7 +27,7 @@ mod _native {
     #[pymodule_export]
     use crate::command::{main, version, visible};
     #[pymodule_export]
-    use crate::cuda::{CudaLibrary, Shape, pack_steps};
+    use crate::cuda::{CudaLibrary, Ragged, Shape, pack_steps};
     #[pymodule_export]
     use crate::engine::{set_threads, threads};
     #[pymodule_export]

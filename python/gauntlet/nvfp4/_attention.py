@@ -50,8 +50,8 @@ def attention(
     Returns:
         ``[batch, heads, queries, head_size]``, of the query's library and device.
 
-    On a GPU the call is one launch on PyTorch's current stream, which may be captured in a graph; heads are of 64 or 128
-    values, and elements are not looked at: NaN and infinities go into the result. Arrays of other libraries that offer DLPack
+    On a GPU the call is one launch or two on PyTorch's current stream, which may be captured in a graph; heads are of a multiple of 16
+    values, up to 256, and elements are not looked at: NaN and infinities go into the result. Arrays of other libraries that offer DLPack
     (CuPy, JAX) are computed through PyTorch.
 
     Raises:

@@ -1,7 +1,8 @@
 """The products and attention as PyTorch operators, for `torch.compile` and graph capture. Importing this module imports torch.
 
-``torch.ops.gauntlet.grouped_mm``, ``torch.ops.gauntlet.swiglu_grouped_mm`` and ``torch.ops.gauntlet.attention`` take tensors and
-plain numbers only, so that a compiler can trace them; the functions here take what those of the package take.
+``torch.ops.gauntlet.grouped_mm``, ``torch.ops.gauntlet.swiglu_grouped_mm``, ``torch.ops.gauntlet.attention`` and
+``torch.ops.gauntlet.varlen_attention`` take tensors and plain numbers only, so that a compiler can trace them; the functions here
+take what those of the package take.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 
 import torch
 
-from gauntlet.nvfp4 import _attention, _products
+from gauntlet.nvfp4 import _attention, _products, _varlen
 from gauntlet.nvfp4._tensor import Tensor
 
-__all__ = ["attention", "grouped_mm", "swiglu_grouped_mm"]
+__all__ = ["attention", "grouped_mm", "swiglu_grouped_mm", "varlen_attention"]
 
 _RESULTS = (torch.float16, torch.bfloat16, torch.float32)
 
@@ -97,15 +98,79 @@ def attention(
         As `nvfp4.attention`.
         TypeError: Some scales are numbers, and others are not.
     """
-    scales = (query_scale, key_scale, value_scale)
+    given, numbers = _alike(query_scale, key_scale, value_scale)
+    if out_dtype is None:
+        out_dtype = _default_result(query)
+    result: torch.Tensor = torch.ops.gauntlet.attention(query, key, value, *given, numbers, is_causal, out_dtype)
+    return result
+
+
+def varlen_attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    *,
+    cu_seqlens_q: torch.Tensor,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    cu_seqlens_k: torch.Tensor | None = None,
+    seqused_k: torch.Tensor | None = None,
+    block_table: torch.Tensor | None = None,
+    query_scale: float | torch.Tensor | None = None,
+    key_scale: float | torch.Tensor | None = None,
+    value_scale: float | torch.Tensor | None = None,
+    is_causal: bool = False,
+    out_dtype: torch.dtype | None = None,
+) -> torch.Tensor:
+    """Attention on several sequences in one call, as `nvfp4.attention` computes each; arguments are named as FlashAttention's.
+
+    Args:
+        query: ``[positions, heads, head_size]``, the sequences one after another.
+        key: ``[positions, kv_heads, head_size]``, or, with a block table, pages, ``[pages, page_size, kv_heads, head_size]``; the
+            page size is a power of two. The last dimension of each operand has no gaps; others may.
+        value: As `key`.
+        cu_seqlens_q: int32, ``[sequences + 1]``: where each sequence begins in query, and the end of the last.
+        max_seqlen_q: Most queries of a sequence. Queries of a longer one are not computed beyond it.
+        max_seqlen_k: About the most keys of a sequence; it decides how the work is split, not what is computed.
+        cu_seqlens_k: As `cu_seqlens_q`, of key and value; not for pages.
+        seqused_k: int32, ``[sequences]``: how many keys of each sequence count; for pages it is needed.
+        block_table: int32, ``[sequences, most pages of a sequence]``: the pages of each, in their order.
+        query_scale: float32 scales of query in float8_e4m3fn or int8: one number for all, or ``[sequences, heads]``.
+        key_scale: The same for key, ``[sequences, kv_heads]``.
+        value_scale: The same for value.
+        is_causal: Whether query i of a sequence sees only keys up to ``i + keys - queries``.
+        out_dtype: float16, bfloat16 or float32; by default that of query, or float16 if that is quantised.
+
+    Returns:
+        ``[positions, heads, head_size]``. Positions of no sequence are left as they were allocated.
+
+    On a GPU the call is one launch that does not depend on the lengths, which the kernel reads when it runs: it may be captured in
+    a graph and replayed with others. They are not checked.
+
+    Raises:
+        TypeError: An argument is of another type.
+        ValueError: A shape, stride, device or scale does not fit.
+    """
+    given, numbers = _alike(query_scale, key_scale, value_scale)
+    if out_dtype is None:
+        out_dtype = _default_result(query)
+    lengths = (cu_seqlens_q, cu_seqlens_k, seqused_k, block_table, max_seqlen_q, max_seqlen_k)
+    result: torch.Tensor = torch.ops.gauntlet.varlen_attention(
+        query, key, value, *lengths, *given, numbers, is_causal, out_dtype
+    )
+    return result
+
+
+def _alike(*scales: float | torch.Tensor | None) -> tuple[Sequence[float | torch.Tensor | None], list[float]]:
+    """The scales of query, key and value as tensors, and as numbers, one of which there are."""
     numbers = [float(scale) for scale in scales if isinstance(scale, (int, float))]
     if len(numbers) not in (0, 3):
         raise TypeError("query_scale, key_scale, value_scale: only some are numbers; the operator takes three numbers or three tensors")
-    if out_dtype is None:
-        out_dtype = query.dtype if query.dtype in _RESULTS else torch.float16
-    given = (None, None, None) if numbers else scales
-    result: torch.Tensor = torch.ops.gauntlet.attention(query, key, value, *given, numbers, is_causal, out_dtype)
-    return result
+    return ((None, None, None) if numbers else scales), numbers
+
+
+def _default_result(query: torch.Tensor) -> torch.dtype:
+    return query.dtype if query.dtype in _RESULTS else torch.float16
 
 
 def _sizes(sizes: Sequence[int] | None, offs: torch.Tensor | None = None) -> list[int]:
@@ -224,6 +289,28 @@ def _attention_of(
     return result
 
 
+def _varlen_attention_of(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    cu_seqlens_q: torch.Tensor,
+    cu_seqlens_k: torch.Tensor | None,
+    seqused_k: torch.Tensor | None,
+    block_table: torch.Tensor | None,
+    max_seqlen_q: int,
+    max_seqlen_k: int,
+    query_scale: torch.Tensor | None,
+    key_scale: torch.Tensor | None,
+    value_scale: torch.Tensor | None,
+    numbers: list[float],
+    is_causal: bool,
+    out_dtype: torch.dtype,
+) -> torch.Tensor:
+    lengths = _varlen.Lengths(cu_seqlens_q, cu_seqlens_k, seqused_k, block_table, max_seqlen_q, max_seqlen_k)
+    scales = (numbers[0], numbers[1], numbers[2]) if numbers else (query_scale, key_scale, value_scale)
+    return _varlen.varlen_attention((query, key, value), lengths, scales, is_causal, out_dtype)
+
+
 def _fake_attention(query: torch.Tensor, *others: Any) -> torch.Tensor:
     return query.new_empty(query.shape, dtype=others[-1])
 
@@ -278,5 +365,12 @@ define(
     "attention",
     f"Tensor query, Tensor key, Tensor value, {_SCALES}, bool is_causal, ScalarType out_dtype",
     _attention_of,
+    _fake_attention,
+)
+define(
+    "varlen_attention",
+    "Tensor query, Tensor key, Tensor value, Tensor cu_seqlens_q, Tensor? cu_seqlens_k, Tensor? seqused_k, Tensor? block_table, "
+    f"SymInt max_seqlen_q, SymInt max_seqlen_k, {_SCALES}, bool is_causal, ScalarType out_dtype",
+    _varlen_attention_of,
     _fake_attention,
 )

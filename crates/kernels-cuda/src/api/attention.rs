@@ -27,7 +27,7 @@ pub struct AttentionShape {
     pub queries: usize,
     /// Key and value positions of a sequence, at least one.
     pub keys: usize,
-    /// Values of a head and position: 64 or 128.
+    /// Values of a head and position: a multiple of 16, up to 256.
     pub head_size: usize,
     /// Whether query i sees only the keys up to `i + keys - queries`. A query that sees none yields 0.
     pub causal: bool,
@@ -177,7 +177,7 @@ impl Queue {
         plan: &AttentionPlan,
         buffers: &AttentionBuffers,
     ) -> Result<(), ServeError> {
-        let addresses = addresses(&plan.shape, buffers)?;
+        let addresses = addresses((plan.shape.format, plan.shape.scaling), buffers)?;
         let check = || check_buffers(&addresses);
         // SAFETY: the caller promises the operands and the result, and attention has its maps in the launch's parameter:
         // all sequences are equal.
@@ -186,18 +186,22 @@ impl Queue {
 }
 
 /// The addresses of a call, without tables and scratch memory.
-fn addresses(shape: &AttentionShape, buffers: &AttentionBuffers) -> Result<Addresses, ServeError> {
+pub(super) fn addresses(
+    kind: (AttentionFormat, Scaling),
+    buffers: &AttentionBuffers,
+) -> Result<Addresses, ServeError> {
+    let (format, scaling) = kind;
     let none = ([0; OPERANDS], [1.0; OPERANDS]);
-    let (scales, factors) = match (buffers.scales, shape.format.has_scales()) {
+    let (scales, factors) = match (buffers.scales, format.has_scales()) {
         (AttentionScales::Absent, false) => none,
-        (AttentionScales::Numbers(numbers), true) if shape.scaling == Scaling::PerTensor => (none.0, numbers),
+        (AttentionScales::Numbers(numbers), true) if scaling == Scaling::PerTensor => (none.0, numbers),
         (AttentionScales::Addresses(scales), true) => {
             for (name, address) in NAMES.into_iter().zip(scales) {
                 check_scales(name, address)?;
             }
             (scales, none.1)
         }
-        (given, has_scales) => return Err(wrong_scales(given, shape, has_scales)),
+        (given, has_scales) => return Err(wrong_scales(given, kind, has_scales)),
     };
     Ok(Addresses {
         operands: [buffers.query, buffers.key, buffers.value],
@@ -211,8 +215,12 @@ fn addresses(shape: &AttentionShape, buffers: &AttentionBuffers) -> Result<Addre
     })
 }
 
-fn wrong_scales(given: AttentionScales, shape: &AttentionShape, has_scales: bool) -> ServeError {
-    let (needed, remedy) = match (has_scales, shape.scaling) {
+fn wrong_scales(
+    given: AttentionScales,
+    (format, scaling): (AttentionFormat, Scaling),
+    has_scales: bool,
+) -> ServeError {
+    let (needed, remedy) = match (has_scales, scaling) {
         (false, _) => ("no scales", "give `AttentionScales::Absent`"),
         (true, Scaling::PerTensor) => (
             "scales per tensor",
@@ -226,7 +234,7 @@ fn wrong_scales(given: AttentionScales, shape: &AttentionShape, has_scales: bool
             AttentionScales::Numbers(_) => "they are numbers",
             AttentionScales::Addresses(_) => "they are addresses",
         },
-        format: shape.format,
+        format,
         needed,
         remedy,
     }
@@ -277,7 +285,9 @@ mod tests {
     }
 
     fn refusal(shape: &AttentionShape, scales: AttentionScales) -> String {
-        addresses(shape, &buffers(scales)).unwrap_err().to_string()
+        addresses((shape.format, shape.scaling), &buffers(scales))
+            .unwrap_err()
+            .to_string()
     }
 
     #[test]
@@ -341,7 +351,7 @@ mod tests {
             change(&mut shape);
             shape.plan(hopper()).map(drop).unwrap_err().to_string()
         };
-        assert!(refused(|shape| shape.head_size = 96).contains("head sizes 64 and 128, not 96"));
+        assert!(refused(|shape| shape.head_size = 72).contains("multiples of 16, up to 256"));
         assert!(refused(|shape| shape.kv_heads = 3).starts_with("32 query heads over 3 key heads"));
         assert!(refused(|shape| shape.kv_heads = 0).starts_with("32 query heads over 0 key heads"));
     }
@@ -371,7 +381,11 @@ mod tests {
             scaling: Scaling::PerTensor,
             ..eights
         };
-        let numbers = addresses(&whole, &buffers(AttentionScales::Numbers([2.0, 3.0, 5.0]))).unwrap();
+        let numbers = addresses(
+            (whole.format, whole.scaling),
+            &buffers(AttentionScales::Numbers([2.0, 3.0, 5.0])),
+        )
+        .unwrap();
         assert_eq!((numbers.scales, numbers.factors), ([0; 3], [2.0, 3.0, 5.0]));
         assert!(refusal(&whole, AttentionScales::Absent).contains("there are none"));
     }

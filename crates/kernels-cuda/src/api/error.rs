@@ -54,6 +54,18 @@ pub enum ServeError {
         /// The required alignment in bytes.
         alignment: u64,
     },
+    /// Neighbours that are not aligned for wide copies.
+    #[error(
+        "{what}: neighbours lie {bytes} bytes apart, which is no multiple of {alignment}; copy it to a contiguous array"
+    )]
+    Stride {
+        /// The operand.
+        what: &'static str,
+        /// Bytes from one position, head or page to the next.
+        bytes: u64,
+        /// The required alignment in bytes.
+        alignment: u64,
+    },
     /// A plan that was made for another layer.
     #[error("the plan is for a layer of other sizes, form or output; plan with this layer's planner")]
     OtherLayer,

@@ -8,7 +8,10 @@ use std::rc::Rc;
 
 use lru::LruCache;
 
-use super::{AttentionPlan, AttentionShape, Choice, LayerShape, Planner, ServeError, ShapePlan};
+use super::{
+    AttentionPlan, AttentionShape, Choice, LayerShape, Planner, RaggedAttentionPlan, RaggedShape, ServeError,
+    ShapePlan,
+};
 use crate::compiler::{Beforehand, Compiler};
 use crate::driver::{Context, Device, RelaxedCapture, driver_version};
 use crate::engine::Loaded;
@@ -33,6 +36,7 @@ struct Shared {
     tell: fn(&str),
     kernels: RefCell<HashMap<Variant, Rc<Loaded>>>,
     attention: RefCell<LruCache<AttentionShape, Rc<AttentionPlan>>>,
+    ragged: RefCell<LruCache<RaggedShape, Rc<RaggedAttentionPlan>>>,
 }
 
 impl Library {
@@ -61,6 +65,7 @@ impl Library {
             tell,
             kernels: RefCell::default(),
             attention: RefCell::new(LruCache::new(ATTENTION_PLANS)),
+            ragged: RefCell::new(LruCache::new(ATTENTION_PLANS)),
         }));
         if library.0.beforehand.is_none() {
             library.0.compiler()?;
@@ -91,6 +96,20 @@ impl Library {
         let _relaxed = RelaxedCapture::new(self.context())?;
         let plan = Rc::new(AttentionPlan::new(self, *shape, planned)?);
         self.0.attention.borrow_mut().put(*shape, Rc::clone(&plan));
+        Ok(plan)
+    }
+
+    /// The kept plan of a shape, or the one that `make` makes.
+    pub(super) fn ragged(
+        &self,
+        shape: &RaggedShape,
+        make: impl FnOnce(&Self) -> Result<RaggedAttentionPlan, ServeError>,
+    ) -> Result<Rc<RaggedAttentionPlan>, ServeError> {
+        if let Some(plan) = self.0.ragged.borrow_mut().get(shape) {
+            return Ok(Rc::clone(plan));
+        }
+        let plan = Rc::new(make(self)?);
+        self.0.ragged.borrow_mut().put(*shape, Rc::clone(&plan));
         Ok(plan)
     }
 

@@ -25,7 +25,8 @@
 //! ```
 //!
 //! Attention needs no registration: [`Library::plan_attention`] plans it by its sizes, and
-//! [`Queue::enqueue_attention`] puts a call on a stream.
+//! [`Queue::enqueue_attention`] puts a call on a stream. Sequences of several lengths, and keys and values in pages, are those of
+//! [`Library::plan_ragged_attention`].
 //!
 //! The routing of a mixture of experts may stay on the device: [`Queue::arrange`] sorts tokens by their experts before a
 //! [routed](Queue::enqueue_routed) product, and [`Queue::combine`] adds up the results of each token's experts.
@@ -48,9 +49,11 @@ mod library;
 mod mixture;
 mod planner;
 mod queue;
+mod ragged;
 mod ready;
 mod repacking;
 
+pub use crate::plan::attention::ragged::{KeyPlaces, RaggedPlaces, RaggedShape, Strides};
 pub use crate::plan::mixture::{ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MixtureShape};
 pub use crate::plan::repacking::{RepackBuffers, RepackShape};
 pub use crate::plan::swapped::Epilogue;
@@ -63,3 +66,4 @@ pub use library::Library;
 pub use mixture::Mixture;
 pub use planner::{LayerShape, Planner, ProductShape, Routing, ShapePlan};
 pub use queue::{Buffers, Ends, Queue};
+pub use ragged::RaggedAttentionPlan;

@@ -5,10 +5,12 @@
 mod attention;
 mod drawn;
 mod gemm;
+mod heads;
 mod mistakes;
 mod mixture;
 mod native;
 mod parts;
+mod ragged;
 mod repacking;
 mod routed;
 mod rules;

@@ -36,7 +36,8 @@ pub enum PlanError {
     },
     /// A head size without a kernel.
     #[error(
-        "attention on CUDA has kernels for head sizes 64 and 128, not {size}; run it with `--executor cpu`"
+        "heads of {size}: attention on CUDA takes head sizes that are multiples of 16, up to 256; pad Q, K and V with zeros \
+         to the next one, here {next}, and multiply Q by sqrt({next} / {size}), or compute on the CPU", next = size.next_multiple_of(16)
     )]
     HeadSize {
         /// Values a head and position.

@@ -167,6 +167,8 @@ pub enum Pass {
     Main,
     /// The one that prepares operands for it.
     Preparation,
+    /// The one that merges what the main one leaves in parts, after it.
+    Merging,
 }
 
 /// One launch of a kernel; its one parameter is a struct, by value.
@@ -192,15 +194,24 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn preparation(&self) -> Option<&Variant> {
         None
     }
+    /// The kernel that merges the parts which the main one leaves, if it leaves any.
+    fn merging(&self) -> Option<&Variant> {
+        None
+    }
     /// All kernels; [`place`](Self::place) says which is which.
     fn variants(&self) -> Vec<&Variant> {
-        [self.variant()].into_iter().chain(self.preparation()).collect()
+        let others = [self.preparation(), self.merging()];
+        [self.variant()]
+            .into_iter()
+            .chain(others.into_iter().flatten())
+            .collect()
     }
     /// The index of a pass's kernel among [`variants`](Self::variants).
     fn place(&self, pass: Pass) -> usize {
         match pass {
             Pass::Main => 0,
             Pass::Preparation => 1,
+            Pass::Merging => self.variants().len() - 1,
         }
     }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.
@@ -302,6 +313,6 @@ mod tests {
                 .to_string()
         };
         assert!(message(gemm(24)).contains("K = 24"));
-        assert!(message(attention(80)).contains("64 and 128, not 80"));
+        assert!(message(attention(72)).starts_with("heads of 72: "));
     }
 }

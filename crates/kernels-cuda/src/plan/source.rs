@@ -33,6 +33,8 @@ pub enum Source {
     AttentionUnified,
     /// Attention by one warp that loads and warp groups that multiply.
     AttentionSpecialised,
+    /// Merges what blocks of the specialised kernel leave of the parts of a tile's keys, after it.
+    AttentionMerge,
     /// Attention with all keys in shared memory together, split over a cluster.
     AttentionResident,
 }
@@ -52,6 +54,7 @@ impl Source {
             | Self::Combine
             | Self::Repack
             | Self::AttentionSpecialised
+            | Self::AttentionMerge
             | Self::AttentionResident => arch == Arch::Sm90a,
             Self::Native => arch == Arch::Sm100a,
         }

@@ -33,6 +33,7 @@ macro_rules! file {
 /// Each source with its file; the kernel in it is named as the file, without `.cu`.
 const KERNELS: &[(Source, File)] = &[
     (Source::Arrange, file!("arrange.cu")),
+    (Source::AttentionMerge, file!("attention_merge.cu")),
     (Source::AttentionResident, file!("attention_resident.cu")),
     (Source::AttentionSpecialised, file!("attention_specialised.cu")),
     (Source::AttentionUnified, file!("attention_unified.cu")),
@@ -130,6 +131,7 @@ impl Source {
             Self::Native => "native",
             Self::AttentionUnified => "attention_unified",
             Self::AttentionSpecialised => "attention_specialised",
+            Self::AttentionMerge => "attention_merge",
             Self::AttentionResident => "attention_resident",
         }
     }

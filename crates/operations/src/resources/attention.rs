@@ -77,11 +77,25 @@ pub fn key_warps(schedule: &Schedule) -> usize {
     }
 }
 
+/// Elements of a head as the kernels by `mma.sync` multiply them: of 8 bits, 32 at a time.
+pub fn multiplied_head(attention: &Attention) -> usize {
+    match attention.format.bytes() {
+        1 => attention.head_size.next_multiple_of(32),
+        _ => attention.head_size,
+    }
+}
+
+/// Bytes from a row of a head to the next in the shared memory of those kernels: rows are padded so that the swizzle spreads
+/// them over all banks.
+pub fn padded_row(bytes: usize) -> usize {
+    bytes.next_multiple_of(64)
+}
+
 /// Bytes of what such warps leave for one another, in place of operands that are done with: sums and statistics of rows.
 pub fn merged_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     match key_warps(schedule) {
         1 => 0,
-        warps => warps * schedule.tile.m * (attention.head_size * SUM + MERGED_PADDING + STATISTICS),
+        warps => warps * schedule.tile.m * (multiplied_head(attention) * SUM + MERGED_PADDING + STATISTICS),
     }
 }
 
@@ -113,15 +127,20 @@ impl HeadSets {
     }
 }
 
-/// The sets of heads whose rows are cut into tiles. The unified kernel packs the heads that share a key head, so that keys
-/// are read once for all of them, where no head has the queries for a tile of its own.
+/// The sets of heads whose rows are cut into tiles. The unified and the specialised kernel pack the heads that share a key
+/// head, so that keys are read once for all of them, where no head has the queries for a tile of its own. Queries of one warp
+/// group of the specialised kernel share their scale, so it packs no heads with scales of blocks.
 pub fn head_sets(schedule: &Schedule, attention: &Attention, arch: Arch) -> HeadSets {
-    let unified = by_mma_sync(schedule, arch) && schedule.roles == Roles::Unified;
+    let packs = match HopperAttention::of(schedule) {
+        HopperAttention::Unified => by_mma_sync(schedule, arch) && schedule.scores == Scores::Registers,
+        HopperAttention::Specialised => arch == Arch::Sm90a && !attention.has_block_scales(),
+        HopperAttention::Resident => false,
+    };
     let few = attention
         .sequences
         .iter()
         .all(|sequence| sequence.queries < schedule.tile.m);
-    if unified && few && schedule.scores == Scores::Registers {
+    if packs && few {
         return HeadSets {
             count: attention.kv_heads,
             heads: attention.heads / attention.kv_heads,
@@ -214,6 +233,9 @@ pub(super) fn stage_bytes(schedule: &Schedule, attention: &Attention, arch: Arch
         Arch::Sm90a if !by_mma_sync(schedule, arch) => multiplied_value_bytes(schedule, attention, arch),
         _ => element_bytes(schedule, attention, arch),
     };
+    if by_mma_sync(schedule, arch) {
+        return schedule.tile.n * 2 * padded_row(multiplied_head(attention) * attention.format.bytes());
+    }
     let of_a_value = element_bytes(schedule, attention, arch) + values;
     schedule.tile.n * attention.head_size * of_a_value
 }
@@ -232,10 +254,14 @@ pub(super) fn block_bytes(schedule: &Schedule, attention: &Attention, arch: Arch
 fn staged_bytes(schedule: &Schedule, attention: &Attention, arch: Arch) -> usize {
     let queries = schedule.tile.m;
     let output = match schedule.epilogue {
-        Epilogue::Staged => queries * attention.head_size * attention.output.bytes(),
+        Epilogue::Staged => queries * padded_row(attention.head_size * attention.output.bytes()),
         Epilogue::Direct => 0,
     };
-    let computed = queries * attention.head_size * element_bytes(schedule, attention, arch)
+    let row = match by_mma_sync(schedule, arch) {
+        true => padded_row(multiplied_head(attention) * attention.format.bytes()),
+        false => attention.head_size * element_bytes(schedule, attention, arch),
+    };
+    let computed = queries * row
         + schedule.stages * stage_bytes(schedule, attention, arch)
         + score_bytes(schedule)
         + output;

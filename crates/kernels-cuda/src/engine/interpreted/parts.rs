@@ -142,6 +142,51 @@ fn parts_of_warp_groups_keys_are_merged_with_every_mask() {
     check(in_parts_of_warp_groups());
 }
 
+/// Heads that share keys as the rows of one, by the specialised kernel: sequences of equal and of unequal lengths, among them no
+/// query, more queries than keys, and tiles in which a warp group has no row.
+fn packed_warp_groups() -> Vec<(Attention, Schedule)> {
+    let formats = [
+        (AttentionFormat::F16, Scaling::PerHead, Arithmetic::Fp16, 128),
+        (AttentionFormat::E4m3, Scaling::PerHead, Arithmetic::Fp8, 128),
+        (AttentionFormat::Int8, Scaling::PerHead, Arithmetic::Fp16, 64),
+        (AttentionFormat::Bf16, Scaling::PerHead, Arithmetic::Fp16, 64),
+        (AttentionFormat::E4m3, Scaling::PerTensor, Arithmetic::Fp8, 64),
+    ];
+    let mut cases = Vec::new();
+    for (turn, (format, scaling, arithmetic, head_size)) in formats.into_iter().enumerate() {
+        for (place, lengths) in [[[13, 300]; 3], [[70, 301], [5, 2], [0, 64]], [[100, 260]; 3]]
+            .into_iter()
+            .enumerate()
+        {
+            let case = Attention {
+                heads: 6,
+                head_size,
+                ..attention(format, scaling, lengths, (turn + place) % 2 == 0)
+            };
+            let schedule = Schedule {
+                roles: Roles::Specialised,
+                order: Order::Sorted,
+                arithmetic,
+                ..schedule([128, 128, head_size], 2, 1 + (turn + place) % 3)
+            };
+            cases.push((case, schedule));
+        }
+    }
+    cases
+}
+
+/// Each format with one of the lengths, in one part or in several.
+#[test]
+fn warp_groups_have_the_rows_of_all_heads_that_share_keys() {
+    check(some(packed_warp_groups(), |place| place % 3 == place / 3 % 3));
+}
+
+#[test]
+#[ignore = "minutes: every format with all lengths"]
+fn warp_groups_have_the_rows_of_all_heads_that_share_keys_whatever_their_lengths() {
+    check(packed_warp_groups());
+}
+
 /// Every format and scaling with three pairs of a tile and lengths.
 fn split_and_packed() -> Vec<(Attention, Schedule)> {
     let mut cases = Vec::new();

@@ -67,6 +67,6 @@ pub(super) struct Parameter {
     pub scale_step: u32,
     /// The scale of V if it is a number; else 1.
     pub value_scale: f32,
-    /// Fills the struct up.
-    pub reserved: u32,
+    /// Query heads whose queries are the rows of one of `heads`.
+    pub row_heads: u32,
 }

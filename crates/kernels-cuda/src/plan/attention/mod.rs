@@ -4,6 +4,7 @@
 
 mod abi;
 mod automatic;
+pub mod ragged;
 pub mod resident;
 pub mod specialised;
 pub mod unified;
@@ -11,7 +12,7 @@ pub mod unified;
 use crate::plan::error::require;
 use std::collections::BTreeMap;
 
-use gauntlet_operations::resources::{HeadSets, most_visible};
+use gauntlet_operations::resources::{HeadSets, most_visible, multiplied_head};
 use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Maps, Order, Packing, Roles, Schedule};
 use gauntlet_operations::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
 
@@ -28,8 +29,10 @@ use super::{
     PlanError, Source, Target,
 };
 
-/// Head sizes that there are kernels for.
+/// Head sizes that the kernels with roles take; the unified one takes multiples of [`HEAD_STEP`] up to [`MOST_HEAD`].
 const HEAD_SIZES: [usize; 2] = [64, 128];
+const HEAD_STEP: usize = 16;
+const MOST_HEAD: usize = 256;
 
 /// Most bytes of shared memory of a block of compute capability 9.0 (CUDA C++ Programming Guide, technical
 /// specifications).
@@ -44,7 +47,7 @@ pub(super) fn plan(
     schedule: &Schedule,
     target: Target,
 ) -> Result<Box<dyn Plan>, PlanError> {
-    check_heads(attention)?;
+    check_heads(attention.head_size)?;
     check_words(attention, schedule)?;
     let source = match (schedule.roles, schedule.tile.m) {
         (Roles::Unified, _) => Source::AttentionUnified,
@@ -52,6 +55,13 @@ pub(super) fn plan(
         (Roles::Specialised, _) => Source::AttentionSpecialised,
     };
     source.check(schedule, target.arch)?;
+    if source != Source::AttentionUnified && !HEAD_SIZES.contains(&attention.head_size) {
+        let why = format!(
+            "attention kernels with roles take heads of 64 or 128, not {}",
+            attention.head_size
+        );
+        return Err(PlanError::word("roles", schedule.roles, why, "choose unified"));
+    }
     match source {
         Source::AttentionUnified => Ok(Box::new(UnifiedPlan::new(attention, schedule, target)?)),
         Source::AttentionResident => Ok(Box::new(ResidentPlan::new(attention, schedule)?)),
@@ -109,11 +119,9 @@ fn check_split(schedule: &Schedule) -> Result<(), PlanError> {
 }
 
 /// Heads that no kernel here takes are refused by name.
-fn check_heads(attention: &Attention) -> Result<(), PlanError> {
-    if !HEAD_SIZES.contains(&attention.head_size) {
-        return Err(PlanError::HeadSize {
-            size: attention.head_size,
-        });
+fn check_heads(size: usize) -> Result<(), PlanError> {
+    if size == 0 || size > MOST_HEAD || !size.is_multiple_of(HEAD_STEP) {
+        return Err(PlanError::HeadSize { size });
     }
     Ok(())
 }
@@ -131,6 +139,8 @@ struct Work {
     first_scales: Vec<FirstScales>,
     /// Of each tile's keys.
     parts: Parts,
+    /// Query heads whose queries are the rows of one head of `attention`, where a plan has [packed](packed) them.
+    row_heads: usize,
     /// Positions of Q, K and V that a tensor map's box has, in kernels that copy by tensor maps.
     box_rows: Option<[usize; OPERANDS]>,
 }
@@ -161,7 +171,7 @@ impl Parts {
     /// Warps merge their own sixteen rows, of which each of 32 lanes has two statistics: `WarpParts` there.
     fn of_warps(attention: &Attention, rows: usize, count: usize) -> Self {
         let warps = rows / WARP_ROWS;
-        Self::several(count, warps * 32 * (attention.head_size / 2 + 4), warps)
+        Self::several(count, warps * 32 * (multiplied_head(attention) / 2 + 4), warps)
     }
 
     fn several(count: usize, floats: usize, counters: usize) -> Self {
@@ -204,6 +214,7 @@ impl Work {
             tiles: cut(attention, schedule.order, rows, sets),
             first_scales: first_scales(attention),
             parts,
+            row_heads: 1,
             box_rows: None,
             attention: attention.clone(),
         })
@@ -238,6 +249,7 @@ impl Work {
             ("CAUSAL", usize::from(self.attention.causal)),
             ("EXPONENTIAL", exponential),
             ("OVERLAP", 1),
+            ("RAGGED", 0),
         ];
         numbers
             .into_iter()
@@ -337,7 +349,7 @@ impl Work {
             parts: self.parts.count as u32,
             scale_step: u32::from(self.attention.scaling != Scaling::PerTensor),
             value_scale: addresses.factors[2],
-            reserved: 0,
+            row_heads: self.row_heads as u32,
         };
         vec![Launch {
             pass: Pass::Main,
@@ -347,6 +359,16 @@ impl Work {
             mapped: self.mapped(addresses),
         }]
     }
+}
+
+/// Each `count` query heads that share a key head as one head with the queries of all: they lie one after another.
+fn packed(attention: &Attention, count: usize) -> Attention {
+    let mut packed = attention.clone();
+    packed.heads /= count;
+    for lengths in &mut packed.sequences {
+        lengths.queries *= count;
+    }
+    packed
 }
 
 /// Equal sequences joined into one with the heads of all. They are contiguous, so rows and scales keep their places,

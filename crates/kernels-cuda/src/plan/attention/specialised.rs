@@ -2,13 +2,14 @@
 //! more warps, all of them or the values alone.
 
 use crate::plan::error::require;
-use gauntlet_operations::resources::{HeadSets, MOST_SPECIALISED_STAGES, WarpGroups, warp_groups};
+use gauntlet_device::Arch;
+use gauntlet_operations::resources::{HeadSets, MOST_SPECIALISED_STAGES, WarpGroups, head_sets, warp_groups};
 use gauntlet_operations::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 use gauntlet_operations::{Attention, AttentionFormat};
 
-use super::{Parts, SHARED_BYTES, Work, check_split, is_sorted, joined};
+use super::{Parts, SHARED_BYTES, WARP_ROWS, Work, check_split, is_sorted, joined, packed};
 use crate::plan::variant::most_registers;
-use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Variant, Weights};
+use crate::plan::{Addresses, Launch, Memory, Pass, Plan, PlanError, Source, Variant, Weights};
 
 /// Queries of a warp group: the rows of `wgmma` (PTX ISA).
 const ROWS: usize = 64;
@@ -20,6 +21,12 @@ const KEYS: [usize; 2] = [64, 128];
 const RAW_STAGES: usize = 3;
 /// Bytes for barriers.
 const BARRIER_BYTES: usize = 1024;
+/// Threads of a group that merges parts, and head elements that it has of a warp's rows: eight for each of four lanes' fours.
+const MERGING_THREADS: usize = 128;
+const MERGED_ELEMENTS: usize = 32;
+/// Groups of a block that share out more parts than a thread reads at once.
+const MERGING_GROUPS: usize = 4;
+const FEW_PARTS: usize = 8;
 
 /// A problem for the specialised kernel.
 #[derive(Debug)]
@@ -27,6 +34,8 @@ pub struct SpecialisedPlan {
     work: Work,
     variant: Variant,
     grid: usize,
+    /// What merges the parts of keys, if they are split, and its blocks.
+    merging: Option<(Variant, usize)>,
 }
 
 /// How operands reach the matrix unit.
@@ -50,16 +59,26 @@ impl SpecialisedPlan {
         check_words(attention, schedule)?;
         let (queries, keys) = (schedule.tile.m, schedule.tile.n);
         let parts = Parts::of_warps(attention, queries, schedule.split_k);
-        let joined = joined(attention);
-        let work = Work::new(&joined, schedule, queries, HeadSets::alone(&joined), parts)?;
+        let row_heads = head_sets(schedule, attention, Arch::Sm90a).heads;
+        let joined = joined(&packed(attention, row_heads));
+        let work = Work {
+            row_heads,
+            ..Work::new(&joined, schedule, queries, HeadSets::alone(&joined), parts)?
+        };
         check_shared_bytes(shared_bytes(&work, schedule, way), schedule)?;
         let units = work.tiles.len() * parts.count;
         let grid = match schedule.order {
             Order::PerTile => units,
             Order::Static | Order::Sorted | Order::Dynamic => units.min(processors as usize),
         };
+        let variant = variant(&work, schedule, way);
+        let merging = (parts.count > 1).then(|| {
+            let slices = queries / WARP_ROWS * attention.head_size / MERGED_ELEMENTS;
+            (merging(&variant, parts.count), work.tiles.len() * slices)
+        });
         Ok(Self {
-            variant: variant(&work, schedule, way),
+            variant,
+            merging,
             work: work.with_maps([queries, keys, keys]),
             grid,
         })
@@ -75,8 +94,38 @@ impl Plan for SpecialisedPlan {
         self.work.memory()
     }
 
+    fn merging(&self) -> Option<&Variant> {
+        self.merging.as_ref().map(|(variant, _)| variant)
+    }
+
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
-        self.work.launch(addresses, self.grid, 1)
+        let mut launches = self.work.launch(addresses, self.grid, 1);
+        if let (Some((_, grid)), [main]) = (&self.merging, launches.as_slice()) {
+            let merging = Launch {
+                pass: Pass::Merging,
+                grid: *grid as u32,
+                cluster: 1,
+                parameter: main.parameter.clone(),
+                mapped: None,
+            };
+            launches.push(merging);
+        }
+        launches
+    }
+}
+
+/// The kernel that merges what this one leaves.
+fn merging(main: &Variant, parts: usize) -> Variant {
+    let groups = if parts > FEW_PARTS { MERGING_GROUPS } else { 1 };
+    let mut defines = main.defines.clone();
+    defines.insert("GROUPS", groups.to_string());
+    let threads = groups * MERGING_THREADS;
+    Variant {
+        source: Source::AttentionMerge,
+        defines,
+        threads: threads as u32,
+        shared_bytes: 0,
+        registers: most_registers(threads),
     }
 }
 
@@ -105,6 +154,7 @@ fn variant(work: &Work, schedule: &Schedule, way: Way) -> Variant {
             usize::from(work.attention.causal && is_sorted(schedule.order)),
         ),
         ("FEW", usize::from(has_few_queries(&work.attention))),
+        ("PACKED", usize::from(work.row_heads > 1)),
         ("SPLIT", usize::from(schedule.split_k > 1)),
     ];
     defines.extend(numbers.map(|(name, value)| (name, value.to_string())));

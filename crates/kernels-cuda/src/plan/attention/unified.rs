@@ -4,12 +4,14 @@
 use crate::plan::error::require;
 use gauntlet_device::Arch;
 use gauntlet_operations::Attention;
-use gauntlet_operations::resources::{FEW_QUERIES, HeadSets, head_sets, key_warps, last_bytes, merged_bytes};
+use gauntlet_operations::resources::{
+    FEW_QUERIES, HeadSets, head_sets, key_warps, last_bytes, merged_bytes, multiplied_head, padded_row,
+};
 use gauntlet_operations::{
     Arithmetic, Cluster, Epilogue, Layout, Lookup, Order, Roles, Schedule, Scores, Values,
 };
 
-use super::{Parts, WARP_ROWS, Work, check_split};
+use super::{HEAD_SIZES, Parts, WARP_ROWS, Work, check_split};
 use crate::plan::variant::most_registers;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Source, Target, Variant, Weights};
 
@@ -22,8 +24,8 @@ const SCORE_BYTES: usize = 4;
 /// A problem for the unified kernel.
 #[derive(Debug)]
 pub struct UnifiedPlan {
-    work: Work,
-    variant: Variant,
+    pub(super) work: Work,
+    pub(super) variant: Variant,
 }
 
 impl UnifiedPlan {
@@ -33,6 +35,7 @@ impl UnifiedPlan {
     /// If the kernel does not support a value of the schedule, or a size exceeds its integer ranges.
     pub fn new(attention: &Attention, schedule: &Schedule, target: Target) -> Result<Self, PlanError> {
         check_words(schedule)?;
+        check_scalar(attention, schedule)?;
         check_arithmetic(schedule, target.arch)?;
         let sets = head_sets(schedule, attention, target.arch);
         let parts = match key_warps(schedule) {
@@ -108,7 +111,8 @@ fn variant(work: &Work, schedule: &Schedule, sets: HeadSets, target: Target) -> 
 /// Bytes of shared memory; `kernels/attention_unified_memory.cuh` has the same layout.
 fn shared_bytes(work: &Work, schedule: &Schedule) -> usize {
     let (queries, keys) = (schedule.tile.m, schedule.tile.n);
-    let operands = (queries + 2 * schedule.stages * keys) * work.row_bytes();
+    let row = padded_row(multiplied_head(&work.attention) * work.attention.format.bytes());
+    let operands = (queries + 2 * schedule.stages * keys) * row;
     let weight_bytes = match schedule.values {
         Values::Matrix => 2,
         Values::Scalar => 4,
@@ -125,7 +129,7 @@ fn shared_bytes(work: &Work, schedule: &Schedule) -> usize {
     };
     let result_bytes = match schedule.epilogue {
         Epilogue::Direct => 0,
-        Epilogue::Staged => work.attention.head_size * work.attention.output.bytes(),
+        Epilogue::Staged => padded_row(work.attention.head_size * work.attention.output.bytes()),
     };
     let computed = operands + queries * (keys * key_bytes + factor_bytes + result_bytes);
     computed.max(merged_bytes(schedule, &work.attention)) + last_bytes(schedule)
@@ -152,6 +156,22 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
         "cluster": schedule.cluster, Cluster { m: 1, n: 1 }, alone;
     }
     Ok(())
+}
+
+/// A lane of multiply-adds has two or four elements of a value.
+fn check_scalar(attention: &Attention, schedule: &Schedule) -> Result<(), PlanError> {
+    if schedule.values == Values::Matrix || HEAD_SIZES.contains(&attention.head_size) {
+        return Ok(());
+    }
+    Err(PlanError::word(
+        "values",
+        schedule.values,
+        format!(
+            "multiply-adds take heads of 64 or 128, not {}",
+            attention.head_size
+        ),
+        "choose matrix",
+    ))
 }
 
 /// Products of e4m3 begin with sm_89 (PTX ISA, `mma.sync`).

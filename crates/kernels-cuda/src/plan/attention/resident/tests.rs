@@ -53,6 +53,7 @@ fn words_become_definitions() {
         ("OUTPUT", "0"),
         ("OVERLAP", "1"),
         ("PARTIALS", "1"),
+        ("RAGGED", "0"),
         ("RUNS", "1"),
         ("SCALING", "0"),
         ("SPLIT", "2"),
