@@ -98,10 +98,11 @@ fn few_queries(attention: &Attention, target: Target, most: usize) -> Option<Sch
     // All rows of a set of heads are one tile.
     let queried = attention.sequences.iter().filter(|lengths| lengths.queries > 0);
     let tiles = queried.count() * attention.kv_heads;
-    if size == FEW_QUERIES && target.arch == Arch::Sm90a {
-        if let Some(decoding) = decoding(attention, target, tiles) {
-            return Some(decoding);
-        }
+    if size == FEW_QUERIES
+        && target.arch == Arch::Sm90a
+        && let Some(decoding) = decoding(attention, target, tiles)
+    {
+        return Some(decoding);
     }
     let most_parts = MOST_PARTS[usize::from(size > FEW_QUERIES)];
     schedule.split_k = parts(attention, target, tiles, STEP_KEYS * PART_STEPS).min(most_parts);
