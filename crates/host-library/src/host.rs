@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_host_native::{
-    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, bad_request, refused,
+    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, STREAM, bad_request, refused,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Scope;
@@ -12,6 +12,7 @@ use gauntlet_worker::protocol::{self, CallActivity, CaseRequest, Description, Fa
 use gauntlet_worker::{Turns, probe};
 
 use crate::function::Function;
+use crate::signature::advice;
 use crate::table::{FunctionTable, LibraryError, Returns, Target};
 
 /// What an option gives in place of the table.
@@ -89,7 +90,13 @@ impl LibraryHost {
         let told = |message: String| refused(format!("{}:{}: {message}", self.path.display(), self.name));
         let arguments = match &self.table.arguments {
             Some(arguments) => arguments.clone(),
-            None => Argument::default_list(&scope, on_gpu).map_err(|error| told(error.to_string()))?,
+            None => Argument::default_list(&scope, on_gpu).map_err(|error| {
+                let stream = on_gpu.then_some(STREAM);
+                told(format!(
+                    "{error}; {}",
+                    advice(&self.path, &self.name, &scope, stream)
+                ))
+            })?,
         };
         if arguments.len() > Function::MOST {
             let (count, most) = (arguments.len(), Function::MOST);

@@ -21,6 +21,7 @@
 
 mod function;
 mod host;
+mod signature;
 mod table;
 
 pub use function::Function;

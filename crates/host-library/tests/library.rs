@@ -220,9 +220,83 @@ fn errors_name_library_function_and_remedy() {
 
     let mut service = opened(&library, "rms_norm");
     let order = service.build(&case, &Parameters::new()).unwrap_err().message;
-    assert!(order.contains("--arguments x,weight,y,columns,rows"), "{order}");
+    assert!(
+        order.contains("neither debug information (cc -g) nor a header"),
+        "{order}"
+    );
+    let line =
+        "librms_norm.toml: rms_norm = { arguments = [\"x\", \"weight\", \"y\", \"columns\", \"rows\"] }";
+    assert!(order.ends_with(line), "{order}");
     let early = service.run(0, 0xFF).unwrap_err();
     assert_eq!(early.kind, FailureKind::BadRequest);
+}
+
+/// The line that the advice gives, written as it says, makes the kernel run.
+#[test]
+fn the_table_that_is_advised_has_the_functions_own_order() {
+    for (flag, header) in [("-g", None), ("-O1", Some("rms_norm.h"))] {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, library) = (
+            folder.path().join("kernel.cpp.txt"),
+            folder.path().join("librms_norm.so"),
+        );
+        let code = "int rms_norm(const float *x, float *y, const float *weight, long columns, long rows)";
+        let own = "void other(float *a, long b) {}\nint unknown(float *x, long left) { return 0; }";
+        std::fs::write(&source, format!("{code} {{ return 0; }}\n{own}\n")).unwrap();
+        let made = Command::new("cc")
+            .args(["-x", "c", flag, "-shared", "-fPIC", "-o"])
+            .arg(&library)
+            .arg(&source)
+            .status();
+        let Ok(made) = made else {
+            assert!(std::env::var_os("GAUNTLET_REQUIRE_CC").is_none());
+            return;
+        };
+        assert!(made.success());
+        let declared = header.map(|header| {
+            let text = format!("{code};\nint unknown(float *x, long left);\n");
+            std::fs::write(folder.path().join(header), text).unwrap();
+        });
+        let by = if declared.is_some() {
+            "by rms_norm.h"
+        } else {
+            "by the debug information"
+        };
+        let case = CaseRequest::of(&sizes());
+        let refusal = |function: &str| {
+            opened(&library, function)
+                .build(&case, &Parameters::new())
+                .unwrap_err()
+                .message
+        };
+        let said = refusal("rms_norm");
+        assert!(
+            said.contains(&format!(
+                "{by} its parameters are x, y, weight, columns, rows, so write to "
+            )),
+            "{said}"
+        );
+        let (place, line) = said
+            .split_once("so write to ")
+            .unwrap()
+            .1
+            .split_once(": ")
+            .unwrap();
+        let said = refusal("unknown");
+        let unknown = "its parameters are x, left; put what each ? is, one of x, weight, y, columns, rows, and write to ";
+        assert!(
+            said.contains(unknown) && said.contains("[\"x\", \"?\"]"),
+            "{said}"
+        );
+        std::fs::write(place, line).unwrap();
+        assert!(
+            opened(&library, "rms_norm")
+                .build(&case, &Parameters::new())
+                .is_ok()
+        );
+        let said = refusal("unknown");
+        assert!(said.contains("give the entry [unknown] of "), "{said}");
+    }
 }
 
 /// Both functions of the example compute the same softmax as a reference in f64.

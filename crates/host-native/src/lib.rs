@@ -21,7 +21,7 @@ mod service;
 mod staging;
 mod tracing;
 
-pub use arguments::{Argument, ArgumentError, Bound, Passed};
+pub use arguments::{Argument, ArgumentError, Bound, Passed, STREAM};
 pub use cpu::CpuPlace;
 pub use cuda::{CudaPlace, driver_failure};
 pub use operands::Operands;
