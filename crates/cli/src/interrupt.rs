@@ -1,10 +1,11 @@
-//! Handling of interrupts.
+//! Handling of signals.
 
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigHandler, Signal, signal};
 
 use crate::error::say_line;
 use crate::exit::Exit;
@@ -12,11 +13,16 @@ use crate::exit::Exit;
 /// A description of the results that are kept after an interrupt; none until there are some.
 static KEPT: Mutex<Option<String>> = Mutex::new(None);
 
-/// Installs a handler: on an interrupt it ends the workers, says what is kept, and ends the program.
+/// Installs handlers: on an interrupt, and when the program is told to end, it ends the workers, removes temporary files, says what is
+/// kept, and exits. A file at the limit of sizes (`ulimit -f`) is an error like a full disk, and does not end the program.
 pub fn handle() {
+    // A handler that does nothing, because workers would inherit it if the signal were ignored.
+    // SAFETY: the handler does nothing, so it may run at any moment.
+    let _set = unsafe { signal(Signal::SIGXFSZ, SigHandler::Handler(nothing)) };
     // Workers have process groups of their own, so an interrupt at the terminal does not reach them.
     let handled = ctrlc::set_handler(|| {
         gauntlet_worker::end_all_workers();
+        gauntlet_scratch::remove_all();
         tell();
         std::process::exit(Exit::Interrupted as i32);
     });
@@ -26,6 +32,8 @@ pub fn handle() {
         ));
     }
 }
+
+extern "C" fn nothing(_signal: i32) {}
 
 /// Sets the description of what is kept if the program is interrupted from now on.
 pub fn keeps(what: String) {

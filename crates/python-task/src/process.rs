@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use gauntlet_scratch::Scratch;
 use gauntlet_worker::{Confined, Limits, Silence, WorkerCommand, send};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::TaskError;
 use crate::interpreter::interpreter;
@@ -70,7 +70,7 @@ pub(crate) struct Reference {
     /// The request that opens the task, sent first to every new process.
     open: Value,
     timeout: Duration,
-    folder: TempDir,
+    folder: Scratch,
     running: Mutex<Option<Running>>,
 }
 
@@ -87,8 +87,8 @@ pub(crate) type Given<'f> = &'f [(&'static str, &'f MemoryFile)];
 impl Reference {
     /// The process for a task that `open` opens; nothing starts yet.
     pub(crate) fn new(task: &Path, open: Value, timeout: Duration) -> Result<Self, TaskError> {
-        let folder = tempfile::Builder::new().prefix("gauntlet-reference-").tempdir();
         let cannot_write = |error: std::io::Error| TaskError::of_temporary_files(&error);
+        let folder = Scratch::new();
         Ok(Self {
             task: task.to_owned(),
             open,

@@ -35,7 +35,7 @@ pub fn calibrate(arguments: &Calibrate) -> Result<Exit, CliError> {
         quick: arguments.quick,
     };
     let (calibration, load) = {
-        let _hold = Hold::take(MeasuredExecutor::Cpu);
+        let _hold = Hold::take(MeasuredExecutor::Cpu)?;
         quiet(&Load::sample(), arguments.keep_anyway)?;
         let watch = Watch::start();
         let line = Line(Progress::new());

@@ -9,6 +9,7 @@ use gauntlet_judge::{Fault, Journal, Sweep, SweepReport, sweep};
 use gauntlet_kernels_cpu::SimdPath;
 use gauntlet_parameters::{Parameters, did_you_mean, pairwise};
 use gauntlet_report::{Detail, Rendered};
+use gauntlet_scratch::Scratch;
 use gauntlet_task::{Case, Rules, Suite};
 use gauntlet_tournament::{Overrides, Tournament, TournamentReport, play};
 use schemars::JsonSchema;
@@ -110,8 +111,7 @@ fn check_rounds(path: &Path, calibrations: &Calibrations) -> Result<TournamentRe
     let mut tournament = Tournament::load(path, &Overrides::default())?;
     calibrations.apply_to(&mut tournament)?;
     let settings = settings(&tournament, false)?;
-    let folder =
-        tempfile::tempdir().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
+    let folder = Scratch::new().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
     let ledger = Ledger::open(folder.path().join("check.sqlite"))?;
     let run = ledger.start_run(&RunStart {
         version: settings.version.clone(),

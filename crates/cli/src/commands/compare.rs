@@ -22,7 +22,7 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         return samples::compare(arguments);
     };
     let contest = Contest::of(&arguments.contest, [&arguments.baseline, candidate])?;
-    let _hold = contest.hold();
+    let _hold = contest.hold()?;
     let progress = Progress::new();
     let found = Found {
         findings: Vec::new(),

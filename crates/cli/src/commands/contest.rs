@@ -149,7 +149,7 @@ impl<'a> Contest<'a> {
     }
 
     /// Locks the hardware.
-    pub fn hold(&self) -> Hold {
+    pub fn hold(&self) -> Result<Hold, CliError> {
         Hold::take(self.measured)
     }
 

@@ -9,6 +9,7 @@ use gauntlet_judge::instruments::Instruments;
 use gauntlet_judge::{CudaWorker, DeviceReading, DeviceWatch, ExecutorKind, Workshop};
 use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_kernels_cuda::nvml::Monitor;
+use gauntlet_scratch::Scratch;
 use gauntlet_tournament::Tournament;
 use gauntlet_worker::protocol::Description;
 use gauntlet_worker::{Culprits, Limits, WorkerCommand, WorkerError, WorkerProcess, culprits};
@@ -231,7 +232,7 @@ fn caches() -> Option<PathBuf> {
 fn live_description() -> Result<Description, CliError> {
     let command = live_worker()?;
     let workers_folder =
-        tempfile::tempdir().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
+        Scratch::new().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
     let (timeouts, limits) = (timeouts()?, Limits::default());
     match WorkerProcess::start_within(&command, workers_folder.path(), timeouts, limits) {
         Ok((_, description)) => Ok(description),

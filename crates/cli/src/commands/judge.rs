@@ -16,7 +16,7 @@ pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
     let task = task_of(&arguments.contest, &[&arguments.candidate])?;
     let baseline = arguments.baseline.clone().unwrap_or_else(|| own_baseline(task));
     let contest = Contest::of(&arguments.contest, [&baseline, &arguments.candidate])?;
-    let _hold = contest.hold();
+    let _hold = contest.hold()?;
     let progress = Progress::new();
     let found = judged(&contest, &progress)?;
     drop(progress);

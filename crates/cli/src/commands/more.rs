@@ -57,7 +57,7 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
         MeasuredExecutor::Cuda
     } else {
         MeasuredExecutor::Cpu
-    });
+    })?;
     if report::comparison(file)? != before {
         return Err(CliError::bad_input(
             format!("{} changed while this waited for the machine", file.display()),

@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine::Hold;
 use crate::progress::Progress;
-use crate::run_lock::RunLock;
+use crate::run_lock::{self, RunLock};
 use crate::sink;
 
 /// Plays a round or a tournament.
@@ -43,7 +43,7 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
     );
     interrupt::keeps(format!("{kept}; the same with --resume goes on with it"));
     let journal = Journal::open(&ledger, run)?;
-    let holds = holds(&tournament);
+    let holds = holds(&tournament)?;
     let report = {
         let progress = Progress::new();
         play(&tournament, &journal, &settings, &progress)?
@@ -64,7 +64,7 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
 }
 
 /// Locks everything that the rounds measure with.
-fn holds(tournament: &Tournament) -> Vec<Hold> {
+fn holds(tournament: &Tournament) -> Result<Vec<Hold>, CliError> {
     let measures = |kind| {
         let mut rounds = tournament.rounds.iter();
         rounds.any(|round| round.file().executor == kind)
@@ -156,6 +156,7 @@ fn start(
 ) -> Result<(RunId, RunLock), CliError> {
     // Findings of another version of this program are not reused.
     let digest = gauntlet_tournament::digest_of(&[tournament.digest.as_str(), settings.version.as_str()]);
+    let _beginning = run_lock::beginning(ledger.path());
     let unfinished = ledger.last_unfinished_run(&digest)?;
     let leased = unfinished
         .map(|run| Ok::<_, CliError>((RunLock::take(ledger.path(), &run)?, run)))

@@ -71,7 +71,9 @@ pub fn selftest(arguments: &Selftest) -> Result<Exit, CliError> {
     };
     let date = Timestamp::now();
     let characteristics = {
-        let _hold = (arguments.live > 0).then(|| Hold::take(MeasuredExecutor::Cpu));
+        let _hold = (arguments.live > 0)
+            .then(|| Hold::take(MeasuredExecutor::Cpu))
+            .transpose()?;
         let line = Line(Progress::new());
         Characteristics::measure(extent, Device::host(), &cpu_worker(None)?, &line)?
     };
@@ -104,7 +106,7 @@ pub fn tested<T>(
     executor: MeasuredExecutor,
     test: impl FnOnce() -> Result<T, CliError>,
 ) -> Result<(Quiet, T), CliError> {
-    let _hold = Hold::take(executor);
+    let _hold = Hold::take(executor)?;
     let quiet = Quiet::measure(LISTEN);
     say_line(format_args!("{quiet}"));
     let _neighbour = neighbour(arguments, &this_program()?)?;

@@ -115,7 +115,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     let mut so_far: Vec<TunedCase> = Vec::new();
     let output = &arguments.output;
     let mut unwritten = Ok(None);
-    let hold = measured(arguments.executor).map(Hold::take);
+    let hold = measured(arguments.executor).map(Hold::take).transpose()?;
     let progress = Progress::new();
     let cases = tune_suite(&tuning, &progress, |decided| {
         so_far.push(decided.clone());

@@ -224,7 +224,7 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
         on_device: gpu.is_some(),
     };
     let (measured, load) = {
-        let _hold = Hold::take(arguments.measured.executor());
+        let _hold = Hold::take(arguments.measured.executor())?;
         let before = Load::sample();
         if before.is_busy() {
             say_line(format_args!(

@@ -404,3 +404,15 @@ fn an_environment_in_which_no_worker_can_serve() {
     let ran = Ran::of(command.env("GAUNTLET_THREADS", "0").output().unwrap()).expect(2);
     names(&ran, &["at least 1 thread", "GAUNTLET_THREADS"]);
 }
+
+/// Making its operands would take more memory than can be addressed by many machines, and end the program.
+#[test]
+fn a_case_that_no_worker_could_hold_is_refused() {
+    let place = Place::new();
+    let case = "name = \"big\"\n[[benchmark]]\nname = \"one\"\ngrouped-gemm = { groups = [{ m = 16, n = 4294967296, k = 256 }] }\n";
+    place.write("big.toml", case);
+    let ran = place
+        .run(&["check", "big.toml", "--schedule", "baseline"])
+        .expect(2);
+    names(&ran, &["one: its tensors have", "make the case smaller"]);
+}

@@ -8,7 +8,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Stdio};
 
-use crate::common::{ONE_CASE, Place, pitch, tiny_round};
+use crate::common::{ONE_CASE, Place, Ran, names, pitch, tiny_round};
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
 use nix::sys::signal::{Signal, kill};
@@ -34,9 +34,16 @@ fn place() -> Place {
     place
 }
 
-/// Locks the CPU in a place until it is dropped, like another measuring program.
+/// Locks the CPU in a place until it is dropped, like another measuring program of this user.
 fn hold(place: &Place) -> File {
-    let file = File::create(place.path("gauntlet-measuring-cpu.lock")).unwrap();
+    hold_file(
+        place,
+        &format!("gauntlet-measuring-cpu-{}.lock", nix::unistd::Uid::effective()),
+    )
+}
+
+fn hold_file(place: &Place, name: &str) -> File {
+    let file = File::create(place.path(name)).unwrap();
     let lock = libc::flock {
         l_type: libc::F_WRLCK as libc::c_short,
         l_whence: libc::SEEK_SET as libc::c_short,
@@ -57,12 +64,10 @@ fn waiting(place: &Place, arguments: &[&str]) -> (Child, BufReader<ChildStderr>)
         .spawn()
         .unwrap();
     let mut stderr = BufReader::new(child.stderr.take().unwrap());
-    let said = format!(
-        "process {} is measuring on this machine's CPU; waiting for it",
-        std::process::id()
-    );
+    let holder = format!("process {} of ", std::process::id());
+    let said = "is measuring on this machine's CPU; waiting for";
     let mut line = String::new();
-    while !line.starts_with(&said) {
+    while !(line.starts_with(&holder) && line.contains(", running since ") && line.contains(said)) {
         line.clear();
         assert_ne!(
             stderr.read_line(&mut line).unwrap(),
@@ -116,6 +121,43 @@ fn every_command_that_measures_waits_for_another() {
     assert!(
         out.contains("baseline") && out.contains("pairs of processes"),
         "{out}"
+    );
+}
+
+#[test]
+fn the_wait_for_another_program_has_a_limit() {
+    let place = place();
+    let limited = |limit: &str| {
+        let mut command = place.command(&BENCH);
+        Ran::of(command.env("GAUNTLET_WAIT", limit).output().unwrap())
+    };
+    let held = hold(&place);
+    let ran = limited("0s").expect(4);
+    let process = format!("process {} of ", std::process::id());
+    names(
+        &ran,
+        &[
+            &process,
+            "is still measuring on this machine's CPU",
+            "give a longer GAUNTLET_WAIT",
+        ],
+    );
+    names(&limited("soon").expect(2), &["GAUNTLET_WAIT is `soon`", "10m"]);
+    drop(held);
+    // What all users share may be held by anyone, so that one goes on in the end.
+    let _held = hold_file(&place, "gauntlet-measuring-cpu.lock");
+    let ran = limited("0s");
+    names(
+        &ran,
+        &[
+            "gauntlet-measuring-cpu.lock is still held by process",
+            "neither result is worth anything",
+        ],
+    );
+    assert!(
+        matches!(ran.code, Some(0 | 4)) && ran.out.contains("pairs of processes"),
+        "{}",
+        ran.out
     );
 }
 

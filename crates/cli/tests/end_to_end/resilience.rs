@@ -2,11 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::{ONE_CASE, Place, Ran, pitch, tiny_round};
+use crate::common::{ONE_CASE, Place, Ran, names, pitch, tiny_round};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -249,6 +250,106 @@ fn an_interrupt_takes_the_workers_along() {
         "{said}"
     );
     expect_gone(&children, "the interrupt");
+}
+
+/// The temporary folders in a place: all programs of a test have it for their temporary files.
+fn temporary_folders(place: &Place) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(place.folder.path()).unwrap().flatten();
+    let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+    let named = folders.filter(|entry| entry.file_name().to_string_lossy().starts_with("gauntlet-"));
+    named.map(|entry| entry.path()).collect()
+}
+
+/// A command that waits for the operands of a Python task, once it has a temporary folder for the process that makes them.
+fn start_reference(place: &Place) -> Child {
+    place.write(
+        "slow.py",
+        "import time\ncases = [{'n': 4}]\ntime.sleep(300)\ndef generate(n, seed):\n    pass\ndef reference():\n    pass\n",
+    );
+    place.write("kernel.py", "def f(x):\n    return x\n");
+    let coordinator = start(place, &["check", "kernel.py:f", "--task", "slow.py"]);
+    let deadline = Instant::now() + PATIENCE;
+    while !temporary_folders(place)
+        .iter()
+        .any(|folder| folder.join("lock").exists())
+    {
+        assert!(Instant::now() < deadline, "the reference was never started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    coordinator
+}
+
+/// Commands with temporary folders that do not end by themselves.
+#[cfg(target_os = "linux")]
+const STARTS: [fn(&Place) -> Child; 2] = [|place| start_sleeper(place).0, start_reference];
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_signal_leaves_no_temporary_folder() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        for starts in STARTS {
+            let place = place();
+            let coordinator = starts(&place);
+            assert!(!temporary_folders(&place).is_empty());
+            kill(Pid::from_raw(i32::try_from(coordinator.id()).unwrap()), signal).unwrap();
+            Ran::of(coordinator.wait_with_output().unwrap()).expect(130);
+            assert_eq!(temporary_folders(&place), Vec::<PathBuf>::new(), "{signal}");
+        }
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_a_killed_program_left_is_removed_by_the_next() {
+    let place = place();
+    for starts in STARTS {
+        let mut coordinator = starts(&place);
+        coordinator.kill().unwrap();
+        coordinator.wait().unwrap();
+        assert!(!temporary_folders(&place).is_empty(), "nothing was left");
+        // It has a temporary folder itself, whatever it says of a task that is not there.
+        place.run(&["check", "suite.toml", "--schedule", "baseline"]);
+        assert_eq!(temporary_folders(&place), Vec::<PathBuf>::new());
+    }
+}
+
+/// The signal that a file at the limit of sizes raises would end the program without a word.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_of_file_sizes_is_told_like_a_full_disk() {
+    let place = place();
+    let limited = |arguments: &[&str]| {
+        let mut command = place.command(&[]);
+        let program = command.get_program().to_owned();
+        let mut shell = std::process::Command::new("sh");
+        shell
+            .args(["-c", "ulimit -f 4; exec \"$0\" \"$@\""])
+            .arg(program)
+            .args(arguments);
+        shell.current_dir(place.folder.path());
+        shell.envs(
+            command
+                .env("LC_ALL", "C")
+                .get_envs()
+                .filter_map(|(name, value)| Some((name, value?))),
+        );
+        Ran::of(shell.output().unwrap())
+    };
+    let ran = limited(&["run", "round.toml", "--executor", "model", "--device", "b200"]).expect(3);
+    names(&ran, &["no room for the ledger", "`ulimit -f`"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn runs_that_start_together_on_a_new_ledger_all_succeed() {
+    let place = place();
+    let run = ["run", "round.toml", "--executor", "model", "--device", "b200"];
+    let together: Vec<Child> = (0..12).map(|_| start(&place, &run)).collect();
+    for child in together {
+        let ran = Ran::of(child.wait_with_output().unwrap()).expect(0);
+        assert!(!ran.err.contains("cut short"), "{}", ran.err);
+    }
+    place.run(&["ledger", "verify"]).expect(0);
 }
 
 #[test]

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gauntlet_formats::TensorSpec;
+use gauntlet_scratch::Scratch;
 use gauntlet_stats::Arm;
 use gauntlet_task::{Case, InputKind, Inputs, Output, Sizes};
 use gauntlet_worker::protocol::Description;
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
-use tempfile::{TempDir, TempPath};
+use tempfile::TempPath;
 
 use crate::evidence::{Candidate, JudgeError};
 use crate::runner::artefacts::{Build, Built};
@@ -30,19 +30,10 @@ pub struct Workshop {
     limits: Limits,
     instruments: Option<Instruments>,
     device_watch: Option<QuickWatch>,
-    folder: TempDir,
+    folder: Scratch,
     /// The artefacts of the candidates that have been built, by side and candidate.
     artefacts: Mutex<BTreeMap<String, Option<Built>>>,
-    /// Lock held while the folder is in use, so that a folder left behind by a killed program can be recognised and
-    /// removed.
-    _lock: File,
 }
-
-/// Prefix of folder names, before random letters.
-const PREFIX: &str = "gauntlet-";
-
-/// The file in a folder that its user keeps locked.
-const LOCK: &str = "lock";
 
 /// Folder of the operands.
 const OPERANDS: &str = "operands";
@@ -60,21 +51,12 @@ impl Workshop {
     /// `program` is the command that serves the built-in executor.
     pub fn new(program: WorkerCommand, timeouts: Timeouts, limits: Limits) -> Result<Self, JudgeError> {
         let place = std::env::temp_dir();
-        clear_abandoned(&place);
         let failed = |source| JudgeError::Files {
             what: "the folder for operands cannot be made".to_owned(),
             place: place.display().to_string(),
             source,
         };
-        let folder = tempfile::Builder::new()
-            .prefix(PREFIX)
-            .tempdir_in(&place)
-            .map_err(failed)?;
-        // Locked before it gets the name that other programs look for.
-        let fresh = folder.path().join("lock.new");
-        let lock = File::create(&fresh).map_err(failed)?;
-        lock.lock().map_err(failed)?;
-        std::fs::rename(&fresh, folder.path().join(LOCK)).map_err(failed)?;
+        let folder = Scratch::new().map_err(failed)?;
         for name in [OPERANDS, WORKERS] {
             std::fs::create_dir(folder.path().join(name)).map_err(failed)?;
         }
@@ -86,7 +68,6 @@ impl Workshop {
             device_watch: None,
             folder,
             artefacts: Mutex::default(),
-            _lock: lock,
         })
     }
 
@@ -259,6 +240,7 @@ impl Workshop {
         seed: u64,
         readers: Readers,
     ) -> Result<(Box<dyn Inputs>, PathBuf), JudgeError> {
+        self.check_memory(case)?;
         let inputs = match &case.data {
             Some(data) => case.sizes.load(data).map_err(JudgeError::Inputs)?,
             None => {
@@ -277,6 +259,22 @@ impl Workshop {
         let path = folder.join(name);
         inputs.save(&path)?;
         Ok((inputs, path))
+    }
+
+    /// Refuses a case that no worker could hold, before its operands are made.
+    fn check_memory(&self, case: &Case) -> Result<(), JudgeError> {
+        let tensors = case.sizes.inputs().into_iter().chain(case.sizes.outputs());
+        let bytes = tensors
+            .map(|tensor| tensor.bytes() as u64)
+            .fold(0, u64::saturating_add);
+        let most = self.limits.memory;
+        if bytes <= most {
+            return Ok(());
+        }
+        Err(JudgeError::Inputs(format!(
+            "{}: its tensors have {bytes} bytes, and a worker may use {most} bytes of memory; make the case smaller",
+            case.name
+        )))
     }
 
     /// Moves a file of operands where all workers can read it; returns its new path.
@@ -344,28 +342,9 @@ fn own_command(candidate: &Candidate) -> Option<WorkerCommand> {
     Some(WorkerCommand::new(program.clone(), arguments))
 }
 
-/// Removes folders that killed programs left behind: operands may be gigabytes.
-fn clear_abandoned(place: &Path) {
-    let Ok(entries) = std::fs::read_dir(place) else {
-        return;
-    };
-    for entry in entries.flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
-        }
-        // A folder without a lock file is just being created, or does not belong to this program.
-        let Ok(lock) = File::open(entry.path().join(LOCK)) else {
-            continue;
-        };
-        if lock.try_lock().is_ok() {
-            // Another program may be removing it too; the second one finds nothing.
-            let _removed = std::fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -406,28 +385,5 @@ mod tests {
 
         std::fs::create_dir(&written).unwrap();
         assert!(matches!(take(), Err(JudgeError::NoResult { .. })), "a folder");
-    }
-
-    #[test]
-    fn only_abandoned_folders_are_cleared() {
-        let place = tempfile::tempdir().unwrap();
-        let folder = |name: &str| {
-            let folder = place.path().join(name);
-            std::fs::create_dir(&folder).unwrap();
-            folder
-        };
-        let (used, abandoned, new) = (
-            folder("gauntlet-used"),
-            folder("gauntlet-abandoned"),
-            folder("gauntlet-new"),
-        );
-        let stranger = folder("stranger");
-        File::create(abandoned.join(LOCK)).unwrap();
-        File::create(stranger.join(LOCK)).unwrap();
-        let held = File::create(used.join(LOCK)).unwrap();
-        held.lock().unwrap();
-        clear_abandoned(place.path());
-        assert!(!abandoned.exists());
-        assert!(used.exists() && new.exists() && stranger.exists());
     }
 }

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 use gauntlet_judge::ledger::{Ledger, RunStart};
 use gauntlet_judge::{Blind, Evidence, Finding, Journal, Verdict, Workers};
 use gauntlet_parameters::Parameters;
+use gauntlet_scratch::Scratch;
 use gauntlet_task::{Suite, SuiteError};
 use gauntlet_tournament::{Overrides, Settings as PlaySettings, Tournament, TournamentError, play};
 use gauntlet_worker::{Limits, Program, Timeouts};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
-use tempfile::TempDir;
 use thiserror::Error;
 
 use super::corpus::{self, corpus};
@@ -183,8 +183,8 @@ pub fn run(
 }
 
 /// A folder for the files of a trial.
-pub(super) fn folder() -> Result<TempDir, TrialError> {
-    tempfile::Builder::new().prefix("trial-").tempdir().map_err(files)
+pub(super) fn folder() -> Result<Scratch, TrialError> {
+    Scratch::new().map_err(files)
 }
 
 /// The error of a trial whose files cannot be written.

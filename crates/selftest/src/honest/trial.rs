@@ -12,13 +12,13 @@ use gauntlet_judge::{
     Verdict, Workshop, measure,
 };
 use gauntlet_parameters::Parameters;
+use gauntlet_scratch::Scratch;
 use gauntlet_stats::{Criteria, Interval};
 use gauntlet_task::{Suite, SuiteError};
 use gauntlet_worker::{Limits, Program, Timeouts, WorkerCommand};
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tempfile::TempDir;
 use thiserror::Error;
 
 use super::{Habit, Resident, residents};
@@ -151,7 +151,7 @@ struct Home {
     command: Vec<PathBuf>,
     parameters: Parameters,
     suite: Suite,
-    _folder: Option<TempDir>,
+    _folder: Option<Scratch>,
 }
 
 impl Home {
@@ -174,10 +174,7 @@ impl Home {
             place: place.clone(),
             source,
         };
-        let folder = tempfile::Builder::new()
-            .prefix("zoo-")
-            .tempdir_in(&place)
-            .map_err(files)?;
+        let folder = Scratch::new().map_err(files)?;
         let program = folder.path().join("worker.py");
         std::fs::write(&program, script).map_err(files)?;
         Ok(Ok(Self {

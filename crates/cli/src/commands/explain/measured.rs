@@ -51,7 +51,7 @@ impl<'p> Measured<'p> {
         model: impl FnOnce(&Sizes) -> Result<Timeline, CliError>,
     ) -> Result<(), CliError> {
         let device = &self.place.device;
-        let hold = Hold::take(MeasuredExecutor::Cuda);
+        let hold = Hold::take(MeasuredExecutor::Cuda)?;
         let measured = traced(&self.place.workshop, self.problem, schedule, device)?;
         drop(hold);
         let expected = model(self.problem)?;

@@ -3,8 +3,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 use rusqlite::ErrorCode;
-use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+use rusqlite::ffi::{SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE};
 
 use super::record::RunId;
 
@@ -82,8 +83,8 @@ pub enum LedgerError {
 
     /// No room on the disk.
     #[error(
-        "no room for the ledger {}: the disk is full; what was recorded before is safe, free some space and \
-         resume, or give a ledger on another disk with --ledger",
+        "no room for the ledger {}: the disk is full, or the file at the limit of sizes (`ulimit -f`); what was recorded before is \
+         safe, free some space or raise the limit and resume, or give a ledger on another disk with --ledger",
         path.display()
     )]
     Full {
@@ -168,6 +169,10 @@ impl LedgerError {
                 ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_SHMSIZE => {
                     Self::Full { path }
                 }
+                // SQLite does not tell the limit of sizes from other failures to write.
+                ErrorCode::SystemIoFailure if failure.extended_code == SQLITE_IOERR_WRITE && is_limited() => {
+                    Self::Full { path }
+                }
                 ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Locked { path },
                 // A journal that cannot be made beside the file is reported as "cannot open".
                 ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
@@ -193,8 +198,15 @@ impl LedgerError {
     pub(super) fn of_creation(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                Self::Full { path }
+            }
             _ => Self::Create { path, source },
         }
     }
+}
+
+/// Whether files have a limit of sizes.
+fn is_limited() -> bool {
+    getrlimit(Resource::RLIMIT_FSIZE).is_ok_and(|(limit, _)| limit != RLIM_INFINITY)
 }
