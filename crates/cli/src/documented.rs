@@ -1,24 +1,29 @@
-//! Every command line that README.md, docs/ and examples/ show must be accepted by the parser of arguments, so that a
-//! renamed or removed option cannot stay in a page.
+//! Every command line that README.md, docs/ and examples/ show must be accepted by the parser of arguments, and what messages
+//! advise must exist, so that a renamed or removed option cannot stay in a page or a message.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use clap::Parser;
+use clap::{Command, CommandFactory, Parser};
 
 use crate::arguments::Arguments;
 
 const BEGINNINGS: [&str; 3] = ["gauntlet ", "$ gauntlet ", "cargo run --release -- "];
 
-/// The Markdown files below a folder.
-fn pages(folder: &Path, found: &mut Vec<PathBuf>) {
+/// The files below a folder whose names end so.
+fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            pages(&path, found);
-        } else if path.extension().is_some_and(|ending| ending == "md") {
+            files(&path, ending, found);
+        } else if path.extension().is_some_and(|own| own == ending) {
             found.push(path);
         }
     }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The commands in fenced or indented code of a page with the number of the line they begin on, as words. A command
@@ -57,10 +62,10 @@ fn commands(page: &str) -> Vec<(usize, Vec<String>)> {
 
 #[test]
 fn commands_shown_in_the_pages_are_accepted() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let mut all = vec![root.join("README.md"), root.join("CONTRIBUTING.md")];
     for folder in ["docs", "examples"] {
-        pages(&root.join(folder), &mut all);
+        files(&root.join(folder), "md", &mut all);
     }
     // A synopsis with placeholders, which `options.md` shows in the parser's own form.
     all.retain(|path| !path.ends_with("reference/commands.md") && !path.ends_with("reference/options.md"));
@@ -78,4 +83,127 @@ fn commands_shown_in_the_pages_are_accepted() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(read > 40, "only {read} commands were found");
+}
+
+/// Options of other programs, and of those that Gauntlet starts itself, by the places that name them.
+const OTHERS: [(&str, &[&str]); 8] = [
+    (
+        "crates/samples/",
+        &["--export-json", "--jsonbin", "--message-format"],
+    ),
+    ("crates/samples/", &["--benchmark"]),
+    ("crates/judge/src/runner/instruments/", &["--"]),
+    ("crates/kernels-cuda/src/compiler/", &["--"]),
+    (
+        "crates/host-nvrtc/src/",
+        &["--define-macro", "--std", "--include-path"],
+    ),
+    (
+        "crates/cli/src/commands/",
+        &["--compile-for", "--processors", "--tensors", "--gpgpu"],
+    ),
+    ("crates/cli/src/kernel_text.rs", &["--tensors"]),
+    ("crates/selftest/src/", &["--threads", "--slowed-by"]),
+];
+
+/// All long options of a command and of those below it, without the command `worker`, which programs start and not people.
+fn options(command: &Command, found: &mut BTreeSet<String>) {
+    for argument in command.get_arguments() {
+        let names = argument
+            .get_long()
+            .into_iter()
+            .chain(argument.get_all_aliases().into_iter().flatten());
+        found.extend(names.map(|name| format!("--{name}")));
+    }
+    let below = command
+        .get_subcommands()
+        .filter(|below| below.get_name() != "worker");
+    below.for_each(|below| options(below, found));
+}
+
+/// The texts that begin so in the lines of a file that are neither comments nor tests, with the numbers of their lines.
+fn named(text: &str, beginning: &str, letters: &str) -> Vec<(usize, String)> {
+    let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+    let is_own = |letter: char| letter.is_ascii_alphanumeric() || letters.contains(letter);
+    let mut found = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        if ["//", "#"]
+            .iter()
+            .any(|comment| line.trim_start().starts_with(comment))
+        {
+            continue;
+        }
+        for (at, _) in line.match_indices(beginning) {
+            let end = line[at..]
+                .find(|letter| !is_own(letter))
+                .map_or(line.len(), |end| at + end);
+            let name = line[at..end].trim_end_matches(['.', '/', '-']);
+            if name.len() > beginning.len() && !line[..at].ends_with(|letter| is_own(letter) || letter == '/')
+            {
+                found.push((number + 1, name.to_owned()));
+            }
+        }
+    }
+    found
+}
+
+/// The sources whose messages people read.
+fn sources() -> Vec<(String, String)> {
+    let root = root();
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(root.join("crates")).unwrap() {
+        files(&entry.unwrap().path().join("src"), "rs", &mut all);
+    }
+    files(&root.join("python/gauntlet"), "py", &mut all);
+    all.sort();
+    let shown = |path: &PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
+    all.iter()
+        .map(|path| (shown(path), std::fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn options_that_messages_name_exist() {
+    let mut known = BTreeSet::new();
+    options(&Arguments::command(), &mut known);
+    // Those that clap adds, and those of the pytest plugin.
+    known.extend(["--help", "--version", "--gauntlet-budget", "--gauntlet-skip"].map(str::to_owned));
+    let (mut read, mut wrong) = (0, Vec::new());
+    for (path, text) in sources() {
+        if path == "crates/cli/src/documented.rs" || path.starts_with("crates/cli/src/commands/worker") {
+            continue;
+        }
+        for (line, option) in named(&text, "--", "-_") {
+            read += 1;
+            let is_of_another = OTHERS.iter().any(|(place, options)| {
+                path.starts_with(place) && options.iter().any(|other| option.starts_with(other))
+            });
+            if !known.contains(&option) && !is_of_another {
+                wrong.push(format!("{path}:{line}: {option}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "no command has\n{}", wrong.join("\n"));
+    assert!(read > 100, "only {read} options were found");
+}
+
+#[test]
+fn files_that_messages_name_exist() {
+    let root = root();
+    let (mut read, mut wrong) = (0, Vec::new());
+    for (path, text) in sources() {
+        if path == "crates/cli/src/documented.rs" {
+            continue;
+        }
+        for folder in ["docs/", "scripts/", "examples/"] {
+            for (line, file) in named(&text, folder, "-_./") {
+                read += 1;
+                if !root.join(&file).exists() {
+                    wrong.push(format!("{path}:{line}: {file}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "there is no\n{}", wrong.join("\n"));
+    assert!(read > 10, "only {read} files were found");
 }

@@ -136,14 +136,16 @@ fn in_unit(
     let mut found: Option<(isize, Signature)> = None;
     while let Some(entry) = entries.next_dfs()? {
         match &mut found {
-            Some((depth, signature)) if entry.depth() > *depth => {
-                if entry.depth() == *depth + 1 && entry.tag() == DW_TAG_formal_parameter {
-                    match text(dwarf, unit, entry.attr_value(DW_AT_name)) {
-                        Some(name) => signature.parameters.push(name),
-                        None => return Ok(None),
-                    }
+            Some((depth, signature))
+                if entry.depth() == *depth + 1 && entry.tag() == DW_TAG_formal_parameter =>
+            {
+                match text(dwarf, unit, entry.attr_value(DW_AT_name)) {
+                    Some(name) => signature.parameters.push(name),
+                    None => return Ok(None),
                 }
             }
+            // What lies deeper in the function.
+            Some((depth, _)) if entry.depth() > *depth => {}
             Some((_, signature)) => return Ok(Some(signature.clone())),
             None if entry.tag() == DW_TAG_subprogram && is_named(dwarf, unit, entry, function) => {
                 let signature = Signature {

@@ -1,6 +1,5 @@
 //! Tasks that are no measure: every face says so, and no kernel is adopted by one that tests nothing.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use crate::common::{Place, Ran, has_numpy, names};
 

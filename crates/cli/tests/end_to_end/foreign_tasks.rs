@@ -1,6 +1,5 @@
 //! Kernels of the user's beside tasks of other formats: what is accepted, and what is said.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use crate::common::{NORM_SUITE, Place, has_numpy, interpreter, names, repository};
 
