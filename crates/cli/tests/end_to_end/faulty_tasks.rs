@@ -1,6 +1,5 @@
 //! Tasks that are no measure: every face says so, and no kernel is adopted by one that tests nothing.
 
-
 use crate::common::{Place, Ran, has_numpy, names};
 
 /// A folder with a task and kernels; none without numpy.

@@ -1,6 +1,5 @@
 //! Kernels of the user's beside tasks of other formats: what is accepted, and what is said.
 
-
 use crate::common::{NORM_SUITE, Place, has_numpy, interpreter, names, repository};
 
 /// A task in the form of GPU MODE: the reference's sums are f64, and the tensor that is handed over for them is f32.
