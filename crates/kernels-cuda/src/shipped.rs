@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn each_has_a_name_of_its_own_is_accepted_by_the_device_and_planned() {
-        for (name, kernels) in [("h200", 8), ("l4", 4), ("a100", 4), ("b200", 1)] {
+        for (name, kernels) in [("h200", 9), ("l4", 4), ("a100", 4), ("b200", 1)] {
             check_shipped(&Device::builtin(name).unwrap(), kernels);
         }
         assert!(shipped(Arch::Cpu).is_empty());

@@ -236,12 +236,18 @@ impl Operands<'_> {
         let space = space(name)?;
         let bytes = bytes_of(name.part_from_end(0))?;
         Ok(match name.part(0) {
-            "ld" => Operation::Load {
-                space,
-                bytes,
-                to: self.registers(0)?,
-                from: self.address(1)?,
-            },
+            "ld" => {
+                let to = self.registers(0)?;
+                // A signed number fills a wider register with its sign (PTX ISA, ld).
+                let is_signed = name.part_from_end(0).starts_with('s');
+                Operation::Load {
+                    space,
+                    bytes,
+                    extends: is_signed && to.iter().any(|register| self.names.is_wide(*register)),
+                    to,
+                    from: self.address(1)?,
+                }
+            }
             _ => Operation::Store {
                 space,
                 bytes,

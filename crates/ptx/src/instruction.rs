@@ -78,6 +78,8 @@ pub(crate) enum Operation {
     Load {
         space: Space,
         bytes: usize,
+        /// Whether the sign fills the rest of 64 bits.
+        extends: bool,
         to: Vec<Register>,
         from: Address,
     },

@@ -212,11 +212,11 @@ impl Reader {
 
     fn statement(&mut self, at: usize, statement: &str) -> Result<(), Problem> {
         if let Some(declaration) = statement.strip_prefix(".reg") {
-            let names = declaration
-                .trim_start()
+            let declaration = declaration.trim_start();
+            let (data_type, names) = declaration
                 .split_once(char::is_whitespace)
-                .map_or("", |(_, names)| names);
-            return self.names.declare(names);
+                .unwrap_or((declaration, ""));
+            return self.names.declare(data_type, names);
         }
         // Shared memory was declared before, since its size decides where dynamic memory begins.
         let is_shared = statement

@@ -46,9 +46,10 @@ impl Machine<'_> {
             Operation::Load {
                 space,
                 bytes,
+                extends,
                 to,
                 from,
-            } => self.load(who, *space, *bytes, to, *from)?,
+            } => self.load(who, (*space, *bytes, *extends), to, *from)?,
             Operation::Store {
                 space,
                 bytes,
@@ -141,8 +142,7 @@ impl Machine<'_> {
     fn load(
         &mut self,
         who: Who,
-        space: Space,
-        bytes: usize,
+        (space, bytes, extends): (Space, usize, bool),
         to: &[Register],
         from: Address,
     ) -> Result<(), Problem> {
@@ -154,6 +154,10 @@ impl Machine<'_> {
         let mut numbers = [0; 8];
         for (to, bytes) in numbers.iter_mut().zip(read.chunks(bytes)) {
             *to = number(bytes);
+            if extends {
+                let unused = 64 - 8 * bytes.len() as u32;
+                *to = ((*to << unused) as i64 >> unused) as u64;
+            }
         }
         for (to, number) in to.iter().zip(numbers) {
             self.set(who, *to, number);

@@ -117,7 +117,12 @@ fn is_allowed(name: &str, more: &str) -> bool {
     };
     let has_beginning = || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
     let is_secret = || SECRET.iter().any(|part| name.contains(part));
-    NAMES.contains(&name) || has_beginning() && !is_secret() || more.split(',').map(str::trim).any(is_meant)
+    let named = || {
+        more.split(',')
+            .map(str::trim)
+            .filter(|pattern| !pattern.is_empty())
+    };
+    NAMES.contains(&name) || has_beginning() && !is_secret() || named().any(is_meant)
 }
 
 #[cfg(test)]

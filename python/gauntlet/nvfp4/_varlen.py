@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 
@@ -20,7 +20,7 @@ _FORMATS = {
     torch.int8: "int8",
 }
 _OPERANDS = ("query", "key", "value")
-Scale = float | torch.Tensor | None
+Scale: TypeAlias = "float | torch.Tensor | None"
 
 
 class Lengths(NamedTuple):

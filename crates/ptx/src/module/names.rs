@@ -13,6 +13,8 @@ pub(crate) struct Names {
     /// Registers declared so far, and one to which unused results go.
     pub(super) registers: Register,
     pub(super) symbols: HashMap<String, Operand>,
+    /// Registers of 64 bits.
+    wide: HashSet<Register>,
 }
 
 #[derive(Debug, Default)]
@@ -29,6 +31,7 @@ impl Default for Names {
             current: 0,
             registers: 1,
             symbols: HashMap::new(),
+            wide: HashSet::new(),
         }
     }
 }
@@ -69,8 +72,14 @@ impl Names {
         self.current = self.scopes[self.current].outer.unwrap_or(0);
     }
 
+    /// Whether a register has 64 bits.
+    pub fn is_wide(&self, register: Register) -> bool {
+        self.wide.contains(&register)
+    }
+
     /// `.reg .b32 %r<8>` declares %r0 to %r7, `.reg .b16 low, high` two.
-    pub(super) fn declare(&mut self, names: &str) -> Result<(), Problem> {
+    pub(super) fn declare(&mut self, data_type: &str, names: &str) -> Result<(), Problem> {
+        let first = self.registers;
         for name in names.split(',').map(str::trim) {
             let of_family = name.strip_suffix('>').and_then(|name| name.split_once('<'));
             match of_family {
@@ -80,6 +89,9 @@ impl Names {
                 }
                 None => self.declare_one(name.to_owned()),
             }
+        }
+        if data_type.ends_with("64") {
+            self.wide.extend(first..self.registers);
         }
         Ok(())
     }

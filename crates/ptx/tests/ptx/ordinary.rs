@@ -48,6 +48,17 @@ ret;
 const OWN_WORD: &str = "mul.wide.u32 %rd1, %r0, 4; add.s64 %rd1, %rd0, %rd1;";
 
 #[test]
+fn a_signed_number_fills_a_wider_register() {
+    let loaded = |data_type: &str| {
+        let body = format!(
+            "ld.global.{data_type} %rd2, [%rd0]; setp.lt.s64 %p0, %rd2, 0; selp.u32 %r1, 1, 0, %p0; st.global.u32 [%rd0], %r1;"
+        );
+        words(&body, [1; 3], [1; 3], &[u32::MAX], 0).unwrap()
+    };
+    assert_eq!((loaded("s32"), loaded("u32")), (vec![1], vec![0]));
+}
+
+#[test]
 fn a_warp_sums_with_shuffles_and_votes() {
     let body = format!(
         "{OWN_WORD} ld.global.nc.u32 %r1, [%rd1];

@@ -171,13 +171,13 @@ const ATTENTION: [Mistake; 4] = [
     },
     Mistake {
         what: "no barrier after the wait",
-        right: "        __syncthreads();\n        work.load_step(memory, step + STAGES - 1);",
-        wrong: "        work.load_step(memory, step + STAGES - 1);",
+        right: "        __syncthreads();\n        work.load_step(parameter, memory, step + STAGES - 1);",
+        wrong: "        work.load_step(parameter, memory, step + STAGES - 1);",
     },
     Mistake {
         what: "a step that is left out",
-        right: "work.load_step(memory, step + STAGES - 1)",
-        wrong: "work.load_step(memory, step + STAGES)",
+        right: "work.load_step(parameter, memory, step + STAGES - 1)",
+        wrong: "work.load_step(parameter, memory, step + STAGES)",
     },
 ];
 
