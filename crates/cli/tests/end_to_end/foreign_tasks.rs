@@ -128,20 +128,14 @@ fn cases_are_listed_without_inputs_and_references() {
     place
         .run(&["check", "sums/submission.py:exact", "--task", "sums"])
         .expect(2);
-    // What the task says of its work is known without them.
     place.write(
         "task.py",
         "cases = [{\"n\": 4}]\n\
          def generate(n, seed): raise SystemExit(\"inputs were drawn\")\n\
-         def reference(x): return x\n\
-         def work(n): return {\"flops\": 5e9, \"bytes\": 3e6}\n",
+         def reference(x): return x\n",
     );
     let ran = place.run(&["suites", "task.py"]).expect(0);
-    assert!(
-        ran.out.contains("5.000") && ran.out.contains("3.0"),
-        "{}",
-        ran.out
-    );
+    assert!(ran.out.contains("n=4"), "{}", ran.out);
 }
 
 #[test]

@@ -180,7 +180,7 @@ fn what_is_wrong_with_a_function_is_a_verdict_with_its_reason() {
         "{raised}"
     );
     insta::assert_snapshot!(stopped("leaves"), @"incorrect: the kernel raised kernels.py:39: SystemExit: 0");
-    insta::assert_snapshot!(stopped("arity"), @"does-not-compile: odd: `arity` in kernels.py:41 takes `epsilon`, which the task does not have; its inputs are x, weight, and its outputs y: rename the parameter, or give it a default");
+    insta::assert_snapshot!(stopped("arity"), @"does-not-compile: odd: `arity` in kernels.py:41 takes `epsilon`, which the task does not have; its inputs are x, weight, and its outputs y: rename the parameter, or give it a default; the end of its standard error: what a kernel prints harms nothing");
 }
 
 #[test]
