@@ -11,7 +11,7 @@ fn cases_that_no_machine_holds() {
         ),
         (
             "rms-norm = { rows = 4294967296, columns = 4096 }",
-            "make the case smaller",
+            "use smaller sizes",
         ),
     ] {
         let place = Place::new();
