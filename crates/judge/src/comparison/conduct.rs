@@ -238,19 +238,20 @@ fn are_device_only(cases: &[Vec<CaseConduct>]) -> bool {
     cases.iter().flatten().all(|one| one.device_only)
 }
 
-/// Whether a gain might be work that was moved out of the timed calls: it must surely remain when all excess work is
-/// counted, even what scatter could explain. What such work could feign is all that is not sure to remain.
-fn outweighed(remaining: &[f64], assessment: &Assessment) -> Option<Suspicion> {
+/// Whether a gain might be work that was moved out of the timed calls: some of the baseline's time must surely be saved when all excess
+/// work is counted, even what scatter could explain. What such work could feign is all that is not sure to remain. `saved` holds
+/// the share of the baseline's time for each pair.
+fn outweighed(saved: &[f64], assessment: &Assessment) -> Option<Suspicion> {
     let gains = matches!(assessment.decision, Decision::Adopt | Decision::Marginal);
     let own = assessment.suite.as_ref()?.estimate;
-    let measured = remaining.len() > 1 && remaining.iter().all(|one| one.is_finite());
+    let measured = saved.len() > 1 && saved.iter().all(|one| one.is_finite());
     if !gains || !measured {
         return None;
     }
-    let least = least_mean(remaining, CONFIDENCE_OF_MEMORY).filter(|least| *least <= 0.0)?;
+    let least = least_mean(saved, CONFIDENCE_OF_MEMORY).filter(|least| *least <= 0.0)?;
     Some(Suspicion::Unchecked {
         own: own.exp(),
-        hidden: (own - least).exp(),
+        hidden: own.exp() * (1.0 - least),
     })
 }
 
