@@ -1,7 +1,7 @@
 """NVFP4 operands for PyTorch: what Gauntlet's products multiply, dequantised.
 
 What the values are decides how much power a matrix unit draws, and with that the clock. So both sides multiply values of the
-same kind (`crates/gemm/src/generate.rs`): e2m1 times e4m3, exact in bf16. Scales of whole tensors are left out here, as
+same kind (`crates/lab/gemm/src/generate.rs`): e2m1 times e4m3, exact in bf16. Scales of whole tensors are left out here, as
 they multiply sums.
 """
 

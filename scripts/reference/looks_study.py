@@ -3,7 +3,7 @@
 Prints for each plan, at 95 % over looks at 4, 6 and 9 pairs of processes: the power to adopt (lower bound at or over
 T = 2 %), how many pairs it took on average, and how often an interval of a look that was taken did not hold the truth.
 Intervals are Student's on process means, which is what few processes come to. The comparison stops at the first look
-that decides by the default criteria. The figures stand in crates/stats/src/looks.rs.
+that decides by the default criteria. The figures stand in crates/judge/stats/src/looks.rs.
 
 With --open-ended: how to share the error with looks after the planned ones, at 4, 6 and 12 pairs, how far apart should those
 be, and how much should be kept for a last look when the time is up? At most 60 pairs, and at most 240.

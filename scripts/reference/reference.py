@@ -1,4 +1,4 @@
-"""Writes crates/stats/tests/reference/scipy.json: what scipy and numpy make of the cases on which gauntlet-stats is tested.
+"""Writes crates/judge/stats/tests/reference/scipy.json: what scipy and numpy make of the cases on which gauntlet-stats is tested.
 
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install -r scripts/reference/requirements.txt
     /tmp/venv/bin/python scripts/reference/reference.py
@@ -13,7 +13,7 @@ import numpy as np
 import scipy
 from scipy import stats
 
-OUT = Path(__file__).parents[2] / "crates/stats/tests/reference/scipy.json"
+OUT = Path(__file__).parents[2] / "crates/judge/stats/tests/reference/scipy.json"
 random = np.random.default_rng(20260101)
 
 

@@ -2,7 +2,7 @@
 
 Prints, for each kind of noise and number of pairs of processes, the coverage of the nominal interval of both and how
 much narrower the second is. Times are simulated slot by slot in ABBA or BAAB order, both arms with the same mean, so
-that the true log speed-up is 0 by symmetry. Takes some minutes. The figures stand in crates/stats/src/bootstrap.rs.
+that the true log speed-up is 0 by symmetry. Takes some minutes. The figures stand in crates/judge/stats/src/bootstrap.rs.
 """
 
 import numpy as np

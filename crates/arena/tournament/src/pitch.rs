@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_parameters::Parameters;
-use gauntlet_prove::recorded::RecordedLoop;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -332,9 +332,9 @@ impl Round {
 
 #[cfg(test)]
 mod tests {
+    use gauntlet_barrier_proofs::recorded::RecordedLoop;
     use gauntlet_device::Device;
     use gauntlet_parameters::Value;
-    use gauntlet_prove::recorded::RecordedLoop;
 
     use super::*;
     use crate::panel::fixture::pitch;

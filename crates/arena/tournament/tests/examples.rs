@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_judge::{Candidate, ExecutorKind, Verdict};
 use gauntlet_parameters::Value;
-use gauntlet_prove::recorded::RecordedLoop;
 use gauntlet_tournament::forecast::TrackRecord;
 use gauntlet_tournament::panel::{Dossier, Flag, Panel};
 use gauntlet_tournament::{Overrides, Round, Tournament};
@@ -14,7 +14,7 @@ use gauntlet_worker::CandidateRecord;
 
 fn example(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../examples/shark-tank")
+        .join("../../../examples/shark-tank")
         .join(file)
 }
 
@@ -382,7 +382,7 @@ fn json_files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn findings_that_earlier_versions_recorded_are_read() {
-    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../results");
     let mut read = 0;
     for path in json_files(&results) {
         let report: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();

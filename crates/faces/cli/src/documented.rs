@@ -88,22 +88,22 @@ fn commands_shown_in_the_pages_are_accepted() {
 /// Options of other programs, and of those that Gauntlet starts itself, by the places that name them.
 const OTHERS: [(&str, &[&str]); 8] = [
     (
-        "crates/samples/",
+        "crates/judge/foreign-measurements/",
         &["--export-json", "--jsonbin", "--message-format"],
     ),
-    ("crates/samples/", &["--benchmark"]),
-    ("crates/judge/src/runner/instruments/", &["--"]),
-    ("crates/kernels-cuda/src/compiler/", &["--"]),
+    ("crates/judge/foreign-measurements/", &["--benchmark"]),
+    ("crates/judge/judge/src/runner/instruments/", &["--"]),
+    ("crates/kernels/cuda/src/compiler/", &["--"]),
     (
-        "crates/host-nvrtc/src/",
+        "crates/judge/hosts/nvrtc/src/",
         &["--define-macro", "--std", "--include-path"],
     ),
     (
-        "crates/cli/src/commands/",
+        "crates/faces/cli/src/commands/",
         &["--compile-for", "--processors", "--tensors", "--gpgpu"],
     ),
-    ("crates/cli/src/kernel_text.rs", &["--tensors"]),
-    ("crates/selftest/src/", &["--threads", "--slowed-by"]),
+    ("crates/faces/cli/src/kernel_text.rs", &["--tensors"]),
+    ("crates/trials/selftest/src/", &["--threads", "--slowed-by"]),
 ];
 
 /// All long options of a command and of those below it, without the command `worker`, which programs start and not people.
@@ -151,9 +151,8 @@ fn named(text: &str, beginning: &str, letters: &str) -> Vec<(usize, String)> {
 fn sources() -> Vec<(String, String)> {
     let root = root();
     let mut all = Vec::new();
-    for entry in std::fs::read_dir(root.join("crates")).unwrap() {
-        files(&entry.unwrap().path().join("src"), "rs", &mut all);
-    }
+    files(&root.join("crates"), "rs", &mut all);
+    all.retain(|path| path.components().any(|part| part.as_os_str() == "src"));
     files(&root.join("python/gauntlet"), "py", &mut all);
     all.sort();
     let shown = |path: &PathBuf| path.strip_prefix(&root).unwrap().display().to_string();
@@ -170,7 +169,9 @@ fn options_that_messages_name_exist() {
     known.extend(["--help", "--version", "--gauntlet-budget", "--gauntlet-skip"].map(str::to_owned));
     let (mut read, mut wrong) = (0, Vec::new());
     for (path, text) in sources() {
-        if path == "crates/cli/src/documented.rs" || path.starts_with("crates/cli/src/commands/worker") {
+        if path == "crates/faces/cli/src/documented.rs"
+            || path.starts_with("crates/faces/cli/src/commands/worker")
+        {
             continue;
         }
         for (line, option) in named(&text, "--", "-_") {
@@ -192,7 +193,7 @@ fn files_that_messages_name_exist() {
     let root = root();
     let (mut read, mut wrong) = (0, Vec::new());
     for (path, text) in sources() {
-        if path == "crates/cli/src/documented.rs" {
+        if path == "crates/faces/cli/src/documented.rs" {
             continue;
         }
         for folder in ["docs/", "scripts/", "examples/"] {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
+use gauntlet_foreign_measurements::SamplesError;
 use gauntlet_judge::JudgeError;
 use gauntlet_judge::ledger::LedgerError;
 use gauntlet_python_task::TaskError;
 use gauntlet_report::{printed, visible, visible_lines};
-use gauntlet_samples::SamplesError;
 use gauntlet_tournament::{FileError, TournamentError};
 use gauntlet_tuning::TuningError;
 use gauntlet_worker::WorkerError;

@@ -15,7 +15,7 @@ use crate::schemas::{Medium, PUBLISHED};
 /// Compares a page with the committed one, or writes it.
 fn check(page: &str, made: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../docs/reference")
+        .join("../../../docs/reference")
         .join(page);
     if std::env::var_os("UPDATE_REFERENCE").is_some() {
         std::fs::write(&path, made).unwrap();
@@ -122,7 +122,7 @@ fn the_schemas_are_what_the_types_generate() {
         );
     }
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../docs/reference")
+        .join("../../../docs/reference")
         .join(SCHEMAS);
     for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();

@@ -1,7 +1,7 @@
 //! Attention on the CPU.
 
 use gauntlet_kernels_cpu::output_for;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Operation, Scaling, Sequence,
     check_heads,
 };

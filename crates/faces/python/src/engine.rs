@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use gauntlet_kernels_cpu::{Engine, EngineOptions, Kernel, PerProcess};
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_problems::{Operation, Schedule};
 use lru::LruCache;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
 use gauntlet_kernels_cuda::{Choice, LayerShape, ProductShape, Weights};
-use gauntlet_operations::{Form, OutputFormat, Packing, TokenFormat};
+use gauntlet_problems::{Form, OutputFormat, Packing, TokenFormat};
 use pyo3::prelude::*;
 
 use crate::{error, gemm};

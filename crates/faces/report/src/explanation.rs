@@ -7,7 +7,7 @@ mod lines;
 mod reading;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_problems::{Operation, Schedule};
 use gauntlet_simulate::{Basis, Bound, Breakdown, Counts};
 use owo_colors::Style;
 use schemars::JsonSchema;

@@ -21,8 +21,8 @@
 //! let folder = tempfile::tempdir()?;
 //! let file = folder.path().join("runs.csv");
 //! std::fs::write(&file, "baseline,candidate\n1.10,1.00\n1.11,1.01\n1.12,1.02\n1.10,1.01\n")?;
-//! let [baseline, candidate] = gauntlet_samples::read_both(&file)?;
-//! let compared = gauntlet_samples::compare(&baseline, &candidate, &Default::default(), None)?;
+//! let [baseline, candidate] = gauntlet_foreign_measurements::read_both(&file)?;
+//! let compared = gauntlet_foreign_measurements::compare(&baseline, &candidate, &Default::default(), None)?;
 //! assert!(compared.comparison.assessment.suite.unwrap().lower > 0.05);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "seal.ptx",
         "turns.rs",
     ] {
-        println!("cargo:rerun-if-changed=../worker/src/{file}");
+        println!("cargo:rerun-if-changed=../../worker/src/{file}");
     }
     let library = PathBuf::from(env::var("OUT_DIR")?).join("loop.so");
     let mut compiler = Command::new(env::var("RUSTC")?);

@@ -21,39 +21,39 @@ use crate::memory::MemoryFile;
 const FILES: [(&str, &str); 9] = [
     (
         "reference.py",
-        include_str!("../../../python/gauntlet/_host/reference.py"),
+        include_str!("../../../../python/gauntlet/_host/reference.py"),
     ),
     (
         "tensors.py",
-        include_str!("../../../python/gauntlet/_host/tensors.py"),
+        include_str!("../../../../python/gauntlet/_host/tensors.py"),
     ),
     (
         "own_modules.py",
-        include_str!("../../../python/gauntlet/_host/own_modules.py"),
+        include_str!("../../../../python/gauntlet/_host/own_modules.py"),
     ),
     (
         "task_case.py",
-        include_str!("../../../python/gauntlet/_host/task_case.py"),
+        include_str!("../../../../python/gauntlet/_host/task_case.py"),
     ),
     (
         "task_faults.py",
-        include_str!("../../../python/gauntlet/_host/task_faults.py"),
+        include_str!("../../../../python/gauntlet/_host/task_faults.py"),
     ),
     (
         "task_file.py",
-        include_str!("../../../python/gauntlet/_host/task_file.py"),
+        include_str!("../../../../python/gauntlet/_host/task_file.py"),
     ),
     (
         "task_gpu_mode.py",
-        include_str!("../../../python/gauntlet/_host/task_gpu_mode.py"),
+        include_str!("../../../../python/gauntlet/_host/task_gpu_mode.py"),
     ),
     (
         "task_kernel_bench.py",
-        include_str!("../../../python/gauntlet/_host/task_kernel_bench.py"),
+        include_str!("../../../../python/gauntlet/_host/task_kernel_bench.py"),
     ),
     (
         "task_definition.py",
-        include_str!("../../../python/gauntlet/_host/task_definition.py"),
+        include_str!("../../../../python/gauntlet/_host/task_definition.py"),
     ),
 ];
 

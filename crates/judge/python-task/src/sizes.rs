@@ -437,7 +437,7 @@ impl TaskSizes for PythonSizes {
             parameter: "kernel".to_owned(),
             value: "builtin".to_owned(),
             rule: format!("the task {} has no built-in kernel", self.task.name()),
-            source: "crates/python-task".to_owned(),
+            source: "crates/judge/python-task".to_owned(),
             remedies: vec![Remedy {
                 sentence: "name a kernel of your own: `command: PROGRAM ARGUMENTS` is one".to_owned(),
                 parameters: parameters.clone(),

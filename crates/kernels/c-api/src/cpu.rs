@@ -7,7 +7,7 @@ use gauntlet_kernels_cpu::{
     BuildError, Engine, EngineError, EngineOptions, FloatRows, GemmOperands, Kernel, RunError, TokenRows,
     Weights, output_for,
 };
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionInputs, GemmShape, GroupedGemm, HeadTensor, Inputs, Operation, Output, Scaling,
     Sequence, TokenFormat, check_heads,
 };

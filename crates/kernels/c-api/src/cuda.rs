@@ -8,7 +8,7 @@ use gauntlet_kernels_cuda::{
     Buffers, BuildError, CallPlan, Choice, Ends, Layer, LayerShape, Library, ProductShape, Queue, ServeError,
     Weights,
 };
-use gauntlet_operations::Packing;
+use gauntlet_problems::Packing;
 
 use crate::status::{Failure, Status, destroy, elements, guarded, hand_over, reference};
 use crate::words;

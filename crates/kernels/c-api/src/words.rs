@@ -1,6 +1,6 @@
 //! The enumerations of the header. C may give any number, so they arrive as integers.
 
-use gauntlet_operations::{AttentionFormat, Form, OutputFormat, Packing, TokenFormat};
+use gauntlet_problems::{AttentionFormat, Form, OutputFormat, Packing, TokenFormat};
 
 use crate::status::Failure;
 

@@ -16,7 +16,7 @@ use std::time::Instant;
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_formats::checkpoint::{self, Layer};
 use gauntlet_kernels_cpu::{Engine, EngineOptions, GemmOperands, Weights};
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, Output, OutputFormat};
+use gauntlet_problems::{Form, GemmShape, GroupedGemm, Operation, Output, OutputFormat};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize_to_file};
 

@@ -355,7 +355,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc;
 
-    use gauntlet_operations::{Order, Roles};
+    use gauntlet_problems::{Order, Roles};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gauntlet_operations::{Attention, Cluster, GroupedGemm, Operation, Schedule, TokenFormat};
+use gauntlet_problems::{Attention, Cluster, GroupedGemm, Operation, Schedule, TokenFormat};
 
 use crate::affinity::Processors;
 use crate::calibration::{self, CalibrationError, CalibrationFigure};

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use gauntlet_operations::Epilogue;
-use gauntlet_operations::OutputFormat;
+use gauntlet_problems::Epilogue;
+use gauntlet_problems::OutputFormat;
 use half::bf16;
 
 use crate::memory::Disjoint;

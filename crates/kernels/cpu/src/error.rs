@@ -1,6 +1,6 @@
 //! Errors: why an engine, a kernel or a run is refused.
 
-use gauntlet_operations::{MAX_HEAD_SIZE, OperationError};
+use gauntlet_problems::{MAX_HEAD_SIZE, OperationError};
 use thiserror::Error;
 
 use crate::memory::OutOfMemory;

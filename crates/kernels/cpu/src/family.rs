@@ -1,7 +1,7 @@
 //! The interface between the engine and a kernel family: a plan, a workspace, and the work of one call.
 
-use gauntlet_operations::Schedule;
-use gauntlet_operations::{AttentionInputs, Output};
+use gauntlet_problems::Schedule;
+use gauntlet_problems::{AttentionInputs, Output};
 
 use crate::driver::{Space, Team, TileWork};
 use crate::error::{BuildError, RunError};

@@ -1,7 +1,7 @@
 //! A kernel: a problem under a schedule, ready to run.
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::{GroupInputs, Inputs, Operation, Output};
+use gauntlet_problems::{GroupInputs, Inputs, Operation, Output};
 
 use crate::attention::AttentionPlan;
 use crate::error::{BuildError, RunError, wrong_family};

@@ -8,7 +8,7 @@
 //! ```
 //! use gauntlet_formats::Nvfp4Tensor;
 //! use gauntlet_kernels_cpu::{Engine, EngineOptions};
-//! use gauntlet_operations::{
+//! use gauntlet_problems::{
 //!     Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Output, OutputFormat, TokenFormat,
 //! };
 //!

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use gauntlet_operations::{Operation, Output};
+use gauntlet_problems::{Operation, Output};
 use sysinfo::{MemoryRefreshKind, System};
 use thiserror::Error;
 
@@ -156,7 +156,7 @@ impl<'a, T> Disjoint<'a, T> {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::{Form, GroupedGemm};
+    use gauntlet_problems::{Form, GroupedGemm};
 
     use super::*;
 

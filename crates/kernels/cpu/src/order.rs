@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use gauntlet_operations::Order;
+use gauntlet_problems::Order;
 
 /// The tiles of a problem, assigned as the schedule's order says.
 #[derive(Debug)]

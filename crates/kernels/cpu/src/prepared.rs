@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use gauntlet_operations::{Output, Roles, Schedule, Setup};
+use gauntlet_problems::{Output, Roles, Schedule, Setup};
 use serde::{Deserialize, Serialize};
 
 use crate::driver::{Busy, Driver, Space, Team, slot_bytes};

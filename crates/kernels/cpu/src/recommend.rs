@@ -1,7 +1,7 @@
 //! Recommends a schedule for a grouped GEMM from its shapes.
 
-use gauntlet_operations::{Attention, GemmShape, GroupedGemm};
-use gauntlet_operations::{Lookup, Order, Schedule, Setup, TokenFormat};
+use gauntlet_problems::{Attention, GemmShape, GroupedGemm};
+use gauntlet_problems::{Lookup, Order, Schedule, Setup, TokenFormat};
 
 use crate::simd::{Blocks, Instructions, Operand};
 

@@ -17,7 +17,7 @@ use gauntlet_kernels_cuda::api::{
 };
 use gauntlet_kernels_cuda::driver::{Context, DeviceMemory, DriverError, Event};
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
-use gauntlet_operations::{GroupInputs, GroupedGemm, Inputs, Operation, Output, Tokens};
+use gauntlet_problems::{GroupInputs, GroupedGemm, Inputs, Operation, Output, Tokens};
 use gauntlet_task::{ErrorMeasures, InputKind, Tolerance};
 use serde_json::{Value, json};
 
@@ -162,7 +162,7 @@ fn padded(matrix: &Nvfp4Tensor, bytes: &[u8], values: usize) -> Vec<u8> {
 }
 
 fn layer_shape(gemm: &GroupedGemm) -> LayerShape {
-    let product = |shape: &gauntlet_operations::GemmShape| ProductShape {
+    let product = |shape: &gauntlet_problems::GemmShape| ProductShape {
         n: shape.n,
         k: shape.k,
     };

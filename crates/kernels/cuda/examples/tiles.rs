@@ -10,7 +10,7 @@ use std::path::Path;
 
 use gauntlet_kernels_cuda::plan::swapped::SwappedPlan;
 use gauntlet_kernels_cuda::plan::{Group, Plan, Target};
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_problems::{Operation, Schedule};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn Error>> {

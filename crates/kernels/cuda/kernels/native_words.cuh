@@ -20,7 +20,7 @@ constexpr u32 STORING_THREADS = 128, LOADING_WARP = 4, MULTIPLYING_WARP = 5;
 constexpr u32 THREADS = SPECIALISED ? 192 : STORING_THREADS;
 
 // ---- A stage. Values: rows of DEPTH / 2 bytes, as a tensor copy swizzles them. Scales: blocks of 128 rows and 64
-// values, 512 bytes, in the layout of crates/formats/src/swizzle.rs; a tile of columns lies in up to COLUMN_BLOCKS
+// values, 512 bytes, in the layout of crates/kernels/nvfp4/src/swizzle.rs; a tile of columns lies in up to COLUMN_BLOCKS
 // blocks of rows, since it begins at a multiple of 64. Each block of a pair has those of all columns.
 
 constexpr u32 STEPS_OF_64 = DEPTH / 64, ROW_BYTES = DEPTH / 2;

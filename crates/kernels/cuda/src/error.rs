@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::InputsError;
+use gauntlet_problems::InputsError;
 use thiserror::Error;
 
 use crate::compiler::LIBRARIES_VARIABLE;

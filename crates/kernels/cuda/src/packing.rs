@@ -16,7 +16,7 @@
 mod steps;
 
 use gauntlet_formats::BLOCK;
-use gauntlet_operations::{Packing, TokenFormat};
+use gauntlet_problems::{Packing, TokenFormat};
 use thiserror::Error;
 
 pub use crate::plan::DEPTH_STEP;

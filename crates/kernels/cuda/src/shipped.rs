@@ -11,7 +11,7 @@ mod native;
 use std::time::Instant;
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::{Operation, OutputFormat, Schedule, TokenFormat};
+use gauntlet_problems::{Operation, OutputFormat, Schedule, TokenFormat};
 use schemars::JsonSchema;
 use serde::Serialize;
 

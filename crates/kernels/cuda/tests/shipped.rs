@@ -8,7 +8,7 @@ use gauntlet_device::{Arch, Device};
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::{Code, Target, plan};
 use gauntlet_kernels_cuda::{CheckError, Shipped, shipped, shipped_kernels};
-use gauntlet_operations::{Operation, Roles};
+use gauntlet_problems::{Operation, Roles};
 use rayon::prelude::*;
 
 /// The compiler, unless there is none and none is required.

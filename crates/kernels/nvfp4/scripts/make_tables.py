@@ -1,7 +1,7 @@
 """Writes the reference tables of ../data from PyPI `ml_dtypes`, an implementation independent of this crate.
 
     pip install ml_dtypes numpy
-    python crates/formats/scripts/make_tables.py
+    python crates/kernels/nvfp4/scripts/make_tables.py
 
 Four files, one row a line, all numbers but codes as the bits of an IEEE binary32 in hexadecimal:
 

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use gauntlet_attention::{generate, grids};
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, HeadTensor, OutputFormat, Scaling, Sequence, hadamard,
 };
 use gauntlet_task::{Coverage, Grid, InputKind};

@@ -10,12 +10,12 @@ mod unified;
 mod words;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{by_mma_sync, multiplied_bytes};
-use gauntlet_tiles::constraints::{Rules, cpu, gpu as every_gpu};
+use gauntlet_problems::resources::{by_mma_sync, multiplied_bytes};
+use gauntlet_tiled_family::constraints::{Rules, cpu, gpu as every_gpu};
 
 use crate::AttentionFamily;
 
-type Situation<'a> = gauntlet_tiles::constraints::Situation<'a, AttentionFamily>;
+type Situation<'a> = gauntlet_tiled_family::constraints::Situation<'a, AttentionFamily>;
 
 const CPU: Rules<AttentionFamily> = &[common::RULES, common::CPU, cpu::sides(), cpu::rules()];
 const MMA_SYNC: Rules<AttentionFamily> = &[common::RULES, gpu::RULES, mma_sync::RULES, every_gpu::rules()];

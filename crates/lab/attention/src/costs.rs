@@ -5,10 +5,10 @@ mod gpu;
 mod tiles;
 
 use gauntlet_device::{Arch, Gpu};
-use gauntlet_operations::resources::{
+use gauntlet_problems::resources::{
     HopperAttention, by_mma_sync, head_sets, multiplied_bytes, multiplied_value_bytes,
 };
-use gauntlet_operations::{Attention, AttentionFormat, Operation, Schedule};
+use gauntlet_problems::{Attention, AttentionFormat, Operation, Schedule};
 use gauntlet_simulate::cpu::{Primitives, Rates, Work};
 use gauntlet_simulate::gpu::{Bundle, Kind, Machine, Results, Setting, Step};
 use gauntlet_simulate::tiles::Class;

@@ -1,18 +1,18 @@
 //! The attention task's implementation of the judge's interface.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::resources::{FEW_QUERIES, resident_keys};
-use gauntlet_operations::{
+use gauntlet_parameters::{Space, Table, Value};
+use gauntlet_problems::resources::{FEW_QUERIES, resident_keys};
+use gauntlet_problems::{
     Arithmetic, Attention, Choice, Epilogue, Field, Inputs, Lookup, Operation, Order, Roles, Schedule,
     Sequence, Setup,
 };
-use gauntlet_parameters::{Space, Table, Value};
 use gauntlet_simulate::Problem;
 use gauntlet_task::{
     Coverage, DEEP, FULL_BELOW, Fault, Grid, InputKind, Rightness, SMALLEST, Sizes, Task, WrittenSizes,
 };
-use gauntlet_tiles::constraints::{Rules, Situation};
-use gauntlet_tiles::{TiledFamily, TiledSizes, up_to};
+use gauntlet_tiled_family::constraints::{Rules, Situation};
+use gauntlet_tiled_family::{TiledFamily, TiledSizes, up_to};
 use schemars::{Schema, SchemaGenerator};
 
 use crate::{constraints, written};
@@ -240,7 +240,7 @@ impl TiledFamily for AttentionFamily {
             && one.format == other.format
             && one.output == other.output
             && one.heads * other.kv_heads == other.heads * one.kv_heads;
-        alike.then(|| gauntlet_tiles::largest_ratio(&sizes_of(one), &sizes_of(other)))
+        alike.then(|| gauntlet_tiled_family::largest_ratio(&sizes_of(one), &sizes_of(other)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operands of attention.
 
 use gauntlet_formats::{e4m3, int8};
-use gauntlet_operations::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Sequence};
+use gauntlet_problems::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Sequence};
 use gauntlet_task::{InputKind, normal, outliers, stream};
 use half::{bf16, f16};
 use rand::{Rng, RngExt};

@@ -1,6 +1,6 @@
 //! The f64 oracle of attention, from exactly dequantised operands.
 
-use gauntlet_operations::{Attention, AttentionInputs, HeadTensor, Sequence};
+use gauntlet_problems::{Attention, AttentionInputs, HeadTensor, Sequence};
 use gauntlet_task::product::{Matrix, add_product_plain, add_product_transposed};
 use gauntlet_task::{Coverage, Grid, pieces};
 use rayon::prelude::*;

@@ -1,6 +1,6 @@
 //! Sizes of attention as suite files write them.
 
-use gauntlet_operations::{Attention, AttentionFormat, OutputFormat, Scaling, Sequence};
+use gauntlet_problems::{Attention, AttentionFormat, OutputFormat, Scaling, Sequence};
 use gauntlet_task::{Fault, WrittenSizes};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;

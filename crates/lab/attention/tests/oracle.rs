@@ -3,7 +3,7 @@
 
 use gauntlet_attention::{ATTENTION, generate, grids};
 use gauntlet_formats::e4m3;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Operation, Scaling,
 };
 use gauntlet_task::{Coverage, Expected, InputKind, Sizes};

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
-use gauntlet_operations::{Epilogue, Order, Roles, Schedule, Tile};
+use gauntlet_problems::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
+use gauntlet_problems::{Epilogue, Order, Roles, Schedule, Tile};
 use gauntlet_task::program::{Action, Statement, TileProgram};
 use proptest::prelude::*;
 

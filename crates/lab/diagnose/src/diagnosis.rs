@@ -1,7 +1,7 @@
 //! The result of a diagnosis.
 
-use gauntlet_operations::Operation;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Operation;
+use gauntlet_problems::Schedule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -2,9 +2,9 @@
 
 use gauntlet_device::Device;
 use gauntlet_families::operations::problem;
-use gauntlet_operations::Operation;
-use gauntlet_operations::Schedule;
 use gauntlet_parameters::named;
+use gauntlet_problems::Operation;
+use gauntlet_problems::Schedule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,9 +1,9 @@
 //! Recommends what to measure next.
 
 use gauntlet_device::Device;
-use gauntlet_operations::{GroupedGemm, Operation};
-use gauntlet_operations::{Schedule, Tile};
 use gauntlet_parameters::named;
+use gauntlet_problems::{GroupedGemm, Operation};
+use gauntlet_problems::{Schedule, Tile};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

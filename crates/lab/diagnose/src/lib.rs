@@ -36,7 +36,7 @@ pub use noise::{NOISE, NOISE_WORTH};
 pub use variants::{DriverChange, Variant, VariantChange, changes};
 
 use gauntlet_device::Device;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 
 use driver::Amounts;
 use experiment::Rival;

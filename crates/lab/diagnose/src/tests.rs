@@ -1,6 +1,6 @@
 //! How often the true explanation is kept when times are noisy.
 
-use gauntlet_operations::{Form, GroupedGemm, Operation};
+use gauntlet_problems::{Form, GroupedGemm, Operation};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};

@@ -1,7 +1,7 @@
 //! Changes from one variant of the code to another.
 
 use gauntlet_device::Device;
-use gauntlet_operations::Operation;
+use gauntlet_problems::Operation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

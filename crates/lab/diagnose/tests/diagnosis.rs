@@ -6,8 +6,8 @@ use gauntlet_device::Device;
 use gauntlet_diagnose::{
     Change, Diagnosis, DiagnosisError, Driver, Explanation, Lever, Measurement, Variant, changes, diagnose,
 };
-use gauntlet_operations::Schedule;
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation};
+use gauntlet_problems::Schedule;
+use gauntlet_problems::{Form, GemmShape, GroupedGemm, Operation};
 use proptest::prelude::*;
 
 fn gemm(m: &[usize], n: usize, k: usize) -> Operation {

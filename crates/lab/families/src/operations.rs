@@ -4,10 +4,10 @@
 use gauntlet_attention::AttentionFamily;
 use gauntlet_device::Device;
 use gauntlet_gemm::GemmFamily;
-use gauntlet_operations::{Inputs, Operation, Output, Schedule};
+use gauntlet_problems::{Inputs, Operation, Output, Schedule};
 use gauntlet_simulate::Problem;
 use gauntlet_task::{Coverage, Expected, InputKind, Sizes, Violation};
-use gauntlet_tiles::TiledSizes;
+use gauntlet_tiled_family::TiledSizes;
 
 /// The operation as sizes of its task.
 ///
@@ -31,16 +31,22 @@ pub fn problem(operation: &Operation) -> Problem {
 /// Every constraint that the schedule breaks on a device.
 pub fn check(schedule: &Schedule, operation: &Operation, device: &Device) -> Vec<Violation> {
     match operation {
-        Operation::GroupedGemm(_) => gauntlet_tiles::check::<GemmFamily>(schedule, operation, device),
-        Operation::Attention(_) => gauntlet_tiles::check::<AttentionFamily>(schedule, operation, device),
+        Operation::GroupedGemm(_) => gauntlet_tiled_family::check::<GemmFamily>(schedule, operation, device),
+        Operation::Attention(_) => {
+            gauntlet_tiled_family::check::<AttentionFamily>(schedule, operation, device)
+        }
     }
 }
 
 /// Whether the schedule keeps every constraint.
 pub fn accepts(schedule: &Schedule, operation: &Operation, device: &Device) -> bool {
     match operation {
-        Operation::GroupedGemm(_) => gauntlet_tiles::accepts::<GemmFamily>(schedule, operation, device),
-        Operation::Attention(_) => gauntlet_tiles::accepts::<AttentionFamily>(schedule, operation, device),
+        Operation::GroupedGemm(_) => {
+            gauntlet_tiled_family::accepts::<GemmFamily>(schedule, operation, device)
+        }
+        Operation::Attention(_) => {
+            gauntlet_tiled_family::accepts::<AttentionFamily>(schedule, operation, device)
+        }
     }
 }
 

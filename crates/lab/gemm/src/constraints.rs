@@ -7,12 +7,12 @@ mod sm100a;
 mod sm90a;
 
 use gauntlet_device::Arch;
-use gauntlet_tiles::constraints::{Rule, Rules, TILE_K, blackwell, cpu, gpu};
-use gauntlet_tiles::rules;
+use gauntlet_tiled_family::constraints::{Rule, Rules, TILE_K, blackwell, cpu, gpu};
+use gauntlet_tiled_family::rules;
 
 use crate::GemmFamily;
 
-type Situation<'a> = gauntlet_tiles::constraints::Situation<'a, GemmFamily>;
+type Situation<'a> = gauntlet_tiled_family::constraints::Situation<'a, GemmFamily>;
 
 const CPU: Rules<GemmFamily> = &[common::RULES, cpu::sides(), PANELS, cpu::rules()];
 const MMA_SYNC: Rules<GemmFamily> = &[common::RULES, mma_sync::RULES, gpu::rules()];

@@ -5,8 +5,8 @@ mod gpu;
 mod tiles;
 
 use gauntlet_device::{Arch, Gpu};
-use gauntlet_operations::resources::{converts_beforehand, is_narrow, is_unified, weights};
-use gauntlet_operations::{Form, GroupedGemm, Operation, Schedule, TokenFormat};
+use gauntlet_problems::resources::{converts_beforehand, is_narrow, is_unified, weights};
+use gauntlet_problems::{Form, GroupedGemm, Operation, Schedule, TokenFormat};
 use gauntlet_simulate::cpu::{Primitives, Rates, Work};
 use gauntlet_simulate::gpu::{Bundle, Kind, Machine, Results, Setting, Step};
 use gauntlet_simulate::tiles::Class;

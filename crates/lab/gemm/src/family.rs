@@ -1,16 +1,16 @@
 //! The grouped GEMM task's implementation of the judge's interface.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::resources::kernel_arch;
-use gauntlet_operations::{
+use gauntlet_parameters::{Space, Table, Value};
+use gauntlet_problems::resources::kernel_arch;
+use gauntlet_problems::{
     Choice, Epilogue, Form, GemmShape, GroupedGemm, Inputs, Lookup, Maps, Operation, Order, Packing, Roles,
     Schedule, Setup,
 };
-use gauntlet_parameters::{Space, Table, Value};
 use gauntlet_simulate::Problem;
 use gauntlet_task::{Coverage, DEEP, Fault, Grid, InputKind, Rightness, SMALLEST, Sizes, Task, WrittenSizes};
-use gauntlet_tiles::constraints::{Rules, Situation};
-use gauntlet_tiles::{TiledFamily, TiledSizes};
+use gauntlet_tiled_family::constraints::{Rules, Situation};
+use gauntlet_tiled_family::{TiledFamily, TiledSizes};
 use schemars::{Schema, SchemaGenerator};
 
 use crate::{constraints, written};
@@ -185,9 +185,9 @@ impl TiledFamily for GemmFamily {
             .with(
                 "tile",
                 tiles(&[
-                    gauntlet_tiles::up_to(rows, widest),
-                    gauntlet_tiles::up_to(columns, widest),
-                    gauntlet_tiles::up_to(depths, most(|shape| shape.k)),
+                    gauntlet_tiled_family::up_to(rows, widest),
+                    gauntlet_tiled_family::up_to(columns, widest),
+                    gauntlet_tiled_family::up_to(depths, most(|shape| shape.k)),
                 ]),
             )
             .with("stages", stages.to_vec())
@@ -229,7 +229,7 @@ impl TiledFamily for GemmFamily {
     /// Over the groups, all rows, and the mean columns and depth.
     fn distance(one: &GroupedGemm, other: &GroupedGemm) -> Option<f64> {
         let alike = one.form == other.form && one.output == other.output && one.tokens == other.tokens;
-        alike.then(|| gauntlet_tiles::largest_ratio(&sizes_of(one), &sizes_of(other)))
+        alike.then(|| gauntlet_tiled_family::largest_ratio(&sizes_of(one), &sizes_of(other)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operands of grouped GEMM.
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor, e4m3};
-use gauntlet_operations::{FloatTensor, Form, GemmShape, GroupInputs, GroupedGemm, Tokens};
+use gauntlet_problems::{FloatTensor, Form, GemmShape, GroupInputs, GroupedGemm, Tokens};
 use gauntlet_task::{InputKind, outliers, stream};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;

@@ -4,10 +4,10 @@ mod sm100a;
 mod sm90a;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{accumulators, is_unified, kernel_arch};
-use gauntlet_operations::{GroupedGemm, Operation, Roles, Schedule};
+use gauntlet_problems::resources::{accumulators, is_unified, kernel_arch};
+use gauntlet_problems::{GroupedGemm, Operation, Roles, Schedule};
 use gauntlet_task::program::{Guard, Product, TileProgram};
-use gauntlet_tiles::program::{Buffers, Pipeline, convert, multiply, panels, warps_for_sums};
+use gauntlet_tiled_family::program::{Buffers, Pipeline, convert, multiply, panels, warps_for_sums};
 
 /// Warps of a block of the unified kernel.
 const UNIFIED_WARPS: usize = 4;

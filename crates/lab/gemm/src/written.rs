@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, OutputFormat, TokenFormat};
+use gauntlet_problems::{Form, GemmShape, GroupedGemm, OutputFormat, TokenFormat};
 use gauntlet_task::{Fault, WrittenSizes, words};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};

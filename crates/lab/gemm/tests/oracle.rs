@@ -3,7 +3,7 @@
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_gemm::{GEMM, generate, grids};
-use gauntlet_operations::{Form, GroupInputs, GroupedGemm, Inputs, Operation};
+use gauntlet_problems::{Form, GroupInputs, GroupedGemm, Inputs, Operation};
 use gauntlet_task::{Coverage, Expected, InputKind, Sizes};
 use proptest::prelude::*;
 

@@ -173,7 +173,7 @@ impl TaskSizes for RmsNorm {
             parameter: ROWS_PER_TASK.to_owned(),
             value: rows_per_task(parameters).to_string(),
             rule: "the built-in kernel runs on a CPU only".to_owned(),
-            source: "crates/rms-norm: there is no kernel for GPUs".to_owned(),
+            source: "crates/lab/rms-norm: there is no kernel for GPUs".to_owned(),
             remedies: Vec::new(),
         }]
     }

@@ -3,7 +3,7 @@
 mod occupancy;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use schemars::JsonSchema;
 use serde::Serialize;
 

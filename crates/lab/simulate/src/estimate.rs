@@ -1,7 +1,7 @@
 //! Estimates of a schedule's time with an error bar, from the simulation and the errors of earlier simulations.
 
 use gauntlet_device::{Arch, Device, Figure};
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;

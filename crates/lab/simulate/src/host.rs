@@ -1,13 +1,13 @@
 //! The cost of a call outside the kernel.
 
 use crate::Problem;
-use gauntlet_operations::{Schedule, Setup};
+use gauntlet_problems::{Schedule, Setup};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Time on the host in every call, before the kernel can start: making tensors, descriptors and tables. It depends on
 /// the framework, not the device, so it comes with the problem or from a diagnosis. With set-up done once
-/// ([`Setup::Once`](gauntlet_operations::Setup)) only the launch remains.
+/// ([`Setup::Once`](gauntlet_problems::Setup)) only the launch remains.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct HostTerm {

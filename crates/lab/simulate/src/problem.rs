@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use gauntlet_device::{Arch, Gpu};
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_problems::{Operation, Schedule};
 use gauntlet_task::Sizes;
 use gauntlet_task::program::TileProgram;
 

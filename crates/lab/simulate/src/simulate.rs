@@ -1,7 +1,7 @@
 //! Predicts a schedule's time, its breakdown, and its timeline.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;

@@ -1,7 +1,7 @@
 //! The predicted gain of one schedule over another.
 
 use gauntlet_device::Device;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;

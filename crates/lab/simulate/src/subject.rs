@@ -1,8 +1,8 @@
 //! The subject of a simulation: sizes and parameters of a task, if the model covers its kernels.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::Schedule;
 use gauntlet_parameters::Parameters;
+use gauntlet_problems::Schedule;
 use gauntlet_task::Sizes;
 use thiserror::Error;
 

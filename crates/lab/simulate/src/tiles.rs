@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use gauntlet_operations::Order;
+use gauntlet_problems::Order;
 
 /// Consecutive tiles with equal costs.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,8 +2,8 @@
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_families::operations::problem;
-use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
-use gauntlet_operations::{Order, Schedule, Setup, Tile};
+use gauntlet_problems::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
+use gauntlet_problems::{Order, Schedule, Setup, Tile};
 use gauntlet_simulate::{Bound, Counts, HostTerm, Problem, count, estimate, limit, predicted_speedup};
 
 fn gemm(form: Form, rows: &[usize], n: usize, k: usize) -> Problem {

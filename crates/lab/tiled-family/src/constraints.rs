@@ -18,8 +18,8 @@ mod remedy;
 pub mod wgmma;
 
 use gauntlet_device::{Arch, Device, Gpu};
-use gauntlet_operations::resources::kernel_arch;
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_problems::resources::kernel_arch;
+use gauntlet_problems::{Operation, Schedule};
 use gauntlet_task::Violation;
 
 use crate::TiledFamily;

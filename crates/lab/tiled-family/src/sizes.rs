@@ -6,8 +6,8 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_formats::{TensorFileError, TensorSpec};
-use gauntlet_operations::{Inputs, Operation, Schedule, StorageError};
 use gauntlet_parameters::{Parameters, Space};
+use gauntlet_problems::{Inputs, Operation, Schedule, StorageError};
 use gauntlet_simulate::Problem;
 use gauntlet_task::program::TileProgram;
 use gauntlet_task::{

@@ -1,8 +1,8 @@
 //! Pruning by proof: a measured schedule, which may become the schedule of a problem, must not be able to hang or race.
 
+use gauntlet_barrier_proofs::{FlawKind, prove};
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
-use gauntlet_prove::{FlawKind, prove};
 use gauntlet_task::Case;
 
 use super::ranking::Ranked;

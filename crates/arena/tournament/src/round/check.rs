@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_parameters::{Parameters, Table};
-use gauntlet_prove::recorded::RecordedLoop;
 use gauntlet_task::{Case, Rules, fault_of_name};
 use jiff::SignedDuration;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gauntlet_foreign_measurements::{Measurements, read, read_both};
 use gauntlet_judge::Verdict;
 use gauntlet_report::{ComparisonReport, Detail, KernelReport};
-use gauntlet_samples::{Measurements, read, read_both};
 use gauntlet_stats::{Arm, Criteria};
 
 use crate::arguments::Compare;
@@ -25,7 +25,7 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
     };
     let criteria = Criteria::default();
     let between = arguments.between_processes.map(|percent| percent / 100.0);
-    let compared = gauntlet_samples::compare(&baseline, &candidate, &criteria, between)?;
+    let compared = gauntlet_foreign_measurements::compare(&baseline, &candidate, &criteria, between)?;
     let names = names(&baseline, &candidate);
     let [baseline_name, candidate_name] = names;
     let programs = match baseline.program == candidate.program {

@@ -187,9 +187,9 @@ fn measured(executor: TuneExecutor) -> Option<MeasuredExecutor> {
 fn builds(executor: TuneExecutor, device: &Device) -> impl Fn(&Sizes, &Parameters) -> bool + Sync {
     let target = Target::of(device);
     move |sizes, parameters| {
-        let schedule = gauntlet_operations::Schedule::restricted(parameters);
+        let schedule = gauntlet_problems::Schedule::restricted(parameters);
         let has_plan = |operation| target.is_some_and(|target| plan(operation, &schedule, target).is_ok());
-        executor != TuneExecutor::Cuda || gauntlet_tiles::operation(sizes).is_some_and(has_plan)
+        executor != TuneExecutor::Cuda || gauntlet_tiled_family::operation(sizes).is_some_and(has_plan)
     }
 }
 

@@ -107,7 +107,8 @@ fn an_unknown_field_of_a_competition_is_told_with_its_line() {
 fn a_cuda_kernel_is_not_measured_on_a_cpu() {
     let place = Place::new();
     for name in ["rms_norm.cu", "rms_norm.toml", "sums.cuh"] {
-        let text = std::fs::read_to_string(repository("crates/host-nvrtc/tests/kernels").join(name)).unwrap();
+        let text =
+            std::fs::read_to_string(repository("crates/judge/hosts/nvrtc/tests/kernels").join(name)).unwrap();
         place.write(name, &text);
     }
     let kernel = "rms_norm.cu:rms_norm";

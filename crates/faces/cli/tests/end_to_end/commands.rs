@@ -1,7 +1,7 @@
 //! Every command answers, with text for users and JSON for programs.
 
 use crate::common::{Place, Ran, TINY_SUITE, pitch, repository, tiny_round};
-use gauntlet_operations::{AttentionFormat, AttentionInputs, HeadTensor, Inputs};
+use gauntlet_problems::{AttentionFormat, AttentionInputs, HeadTensor, Inputs};
 use serde_json::Value;
 
 #[test]

@@ -30,7 +30,7 @@ pub fn library(place: &Place, source: &str, table: Option<&str>) -> bool {
 
 /// Copies a kernel for the tests with its table and headers.
 fn kernel(place: &Place) {
-    let folder = repository("crates/host-nvrtc/tests/kernels");
+    let folder = repository("crates/judge/hosts/nvrtc/tests/kernels");
     for file in ["rms_norm.cu", "rms_norm.toml", "sums.cuh"] {
         place.write(file, &read(&folder.join(file)));
     }
@@ -64,7 +64,11 @@ const ORDER: &str = "arguments = ['x', 'weight', 'y', 'rows', 'columns']";
 fn a_right_library_passes_and_a_wrong_one_does_not() {
     let place = Place::new();
     let table = format!("rms_norm.{ORDER}\nwithout_weight.{ORDER}");
-    if !library(&place, "crates/host-library/tests/rms_norm.c", Some(&table)) {
+    if !library(
+        &place,
+        "crates/judge/hosts/library/tests/rms_norm.c",
+        Some(&table),
+    ) {
         return;
     }
     let right = place

@@ -17,7 +17,7 @@ const KERNEL: &str = "libkernel.so:rms_norm";
 fn compared(command: &[&str]) -> Option<Place> {
     let place = Place::new();
     place.write("suite.toml", NORM_SUITE);
-    if !library(&place, "crates/host-library/tests/rms_norm.c", Some(TABLE)) {
+    if !library(&place, "crates/judge/hosts/library/tests/rms_norm.c", Some(TABLE)) {
         return None;
     }
     let rest = [

@@ -83,11 +83,11 @@ fn every_example_is_valid_by_the_schema_of_its_form() {
 #[test]
 fn every_file_that_is_built_in_is_valid_by_the_schema_of_its_form() {
     for (folder, form, least) in [
-        ("crates/device/devices", "device-file", 5),
-        ("crates/gemm/suites", "suite-file", 2),
-        ("crates/attention/suites", "suite-file", 1),
-        ("crates/rms-norm/suites", "suite-file", 2),
-        ("crates/host-nvrtc/tests/kernels", "kernel-table", 1),
+        ("crates/ground/device/devices", "device-file", 5),
+        ("crates/lab/gemm/suites", "suite-file", 2),
+        ("crates/lab/attention/suites", "suite-file", 1),
+        ("crates/lab/rms-norm/suites", "suite-file", 2),
+        ("crates/judge/hosts/nvrtc/tests/kernels", "kernel-table", 1),
     ] {
         let mut files = Vec::new();
         files_below(&repository(folder), "toml", &mut files);
@@ -113,9 +113,9 @@ fn a_wrong_field_is_found_where_it_stands() {
     };
     let round = "examples/h200/rounds/1-pitches.toml";
     let pitch = "examples/shark-tank/pitches/tile-size.toml";
-    let suite = "crates/gemm/suites/group-gemm.toml";
-    let device = "crates/device/devices/h200.toml";
-    let table = "crates/host-nvrtc/tests/kernels/rms_norm.toml";
+    let suite = "crates/lab/gemm/suites/group-gemm.toml";
+    let device = "crates/ground/device/devices/h200.toml";
+    let table = "crates/judge/hosts/nvrtc/tests/kernels/rms_norm.toml";
     for (form, content, said) in [
         (
             "round-file",

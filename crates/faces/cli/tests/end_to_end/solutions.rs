@@ -14,7 +14,8 @@ fn place() -> Place {
         "returned.json",
         "destination.json",
     ] {
-        let text = std::fs::read_to_string(repository("crates/cli/tests/solutions").join(file)).unwrap();
+        let text =
+            std::fs::read_to_string(repository("crates/faces/cli/tests/solutions").join(file)).unwrap();
         place.write(file, &text);
     }
     place

@@ -1,7 +1,7 @@
 //! The conclusions of a breakdown, in sentences.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::Setup;
+use gauntlet_problems::Setup;
 use gauntlet_simulate::{Breakdown, Part, levers};
 
 use super::{Explanation, GreatestGain, share};

@@ -5,8 +5,8 @@
 use anstream::adapter::strip_str;
 use gauntlet_device::Device;
 use gauntlet_diagnose::{Measurement, Variant, changes, diagnose};
-use gauntlet_operations::Schedule;
-use gauntlet_operations::{Form, GroupedGemm, Operation};
+use gauntlet_problems::Schedule;
+use gauntlet_problems::{Form, GroupedGemm, Operation};
 use gauntlet_report::diagnoses;
 use insta::assert_snapshot;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use gauntlet_samples::{Compared, Measurements, compare, read, read_both};
+use gauntlet_foreign_measurements::{Compared, Measurements, compare, read, read_both};
 use gauntlet_stats::{Criteria, Decision, Ground};
 
 use crate::{file, judged, measured, times};

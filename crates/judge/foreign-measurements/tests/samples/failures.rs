@@ -1,6 +1,6 @@
 //! Runs that failed, and what a file holds beside times.
 
-use gauntlet_samples::{compare, read};
+use gauntlet_foreign_measurements::{compare, read};
 use gauntlet_stats::Criteria;
 
 use crate::{file, judged, measured, says};

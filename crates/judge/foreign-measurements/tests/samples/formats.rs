@@ -1,6 +1,6 @@
 //! Small files in the form of each program, and what is read from them.
 
-use gauntlet_samples::{Measurements, read};
+use gauntlet_foreign_measurements::{Measurements, read};
 
 use crate::{file, measured, says};
 

@@ -9,7 +9,7 @@ mod verdicts;
 
 use std::path::PathBuf;
 
-use gauntlet_samples::{Compared, Measurements, SamplesError, compare, read};
+use gauntlet_foreign_measurements::{Compared, Measurements, SamplesError, compare, read};
 use gauntlet_stats::Criteria;
 use tempfile::TempDir;
 

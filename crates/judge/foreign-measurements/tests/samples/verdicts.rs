@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gauntlet_samples::{Measurements, compare, read_both};
+use gauntlet_foreign_measurements::{Measurements, compare, read_both};
 use gauntlet_stats::{Criteria, Decision, Ground, Origin};
 
 use crate::{file, hyperfine, judged, measured, times};

@@ -302,9 +302,9 @@ fn the_table_that_is_advised_has_the_functions_own_order() {
 /// Both functions of the example compute the same softmax as a reference in f64.
 #[test]
 fn the_examples_are_right() {
-    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/softmax/libsoftmax.toml");
+    let table = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../examples/softmax/libsoftmax.toml");
     let table = std::fs::read_to_string(table).unwrap();
-    let Some((folder, library)) = compiled("../../examples/softmax/softmax.c", Some(&table)) else {
+    let Some((folder, library)) = compiled("../../../../examples/softmax/softmax.c", Some(&table)) else {
         return;
     };
     let spec = |name: &str| TensorSpec::new(name, DataType::F32, [5, 150]);

@@ -13,7 +13,7 @@ use crate::cuda::{CudaPlace, driver_failure};
 use crate::service::{Call, Planned, refused};
 
 /// How long the device is watched before each call, while nothing is asked of the kernel. The loop of Python kernels does the
-/// same (`crates/python-loop/src/device/traced.rs`).
+/// same (`crates/judge/hosts/python-loop/src/device/traced.rs`).
 const QUIET: Duration = Duration::from_millis(1);
 
 /// A trace in progress.

@@ -20,7 +20,7 @@ use gauntlet_worker::Turns;
 use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind, GATE, Scope, Turn};
 use libloading::Library;
 
-#[path = "../../worker/src/seal.rs"]
+#[path = "../../../worker/src/seal.rs"]
 mod seal;
 
 /// Not a whole number of blocks of the seal.

@@ -155,7 +155,7 @@ fn the_examples_are_right() {
         ("softmax_block", Parameters::new().with("THREADS", 128_usize)),
         ("softmax_block", Parameters::new().with("KEEP", false)),
     ] {
-        let Some(mut service) = service("../../examples/softmax/softmax.cu", kernel, "sm_80") else {
+        let Some(mut service) = service("../../../../examples/softmax/softmax.cu", kernel, "sm_80") else {
             return;
         };
         let spec = |name: &str| TensorSpec::new(name, DataType::F32, [5, 150]);

@@ -24,12 +24,12 @@
 //! The functions of Python are found in the running interpreter (module `python`), those of the CUDA driver in libcuda
 //! (module `driver`), so the library needs neither to be compiled.
 
-#[path = "../../worker/src/activity.rs"]
+#[path = "../../../worker/src/activity.rs"]
 mod activity;
-#[path = "../../worker/src/burst.rs"]
+#[path = "../../../worker/src/burst.rs"]
 mod burst;
 mod calls;
-#[path = "../../worker/src/cupti.rs"]
+#[path = "../../../worker/src/cupti.rs"]
 mod cupti;
 mod device;
 #[cfg(test)]
@@ -38,15 +38,15 @@ mod driver;
 mod gate;
 mod memory;
 mod opener;
-#[path = "../../worker/src/opening.rs"]
+#[path = "../../../worker/src/opening.rs"]
 mod opening;
 mod python;
 mod results;
 #[cfg(test)]
-#[path = "../../worker/src/seal.rs"]
+#[path = "../../../worker/src/seal.rs"]
 mod seal;
 mod staging;
-#[path = "../../worker/src/turns.rs"]
+#[path = "../../../worker/src/turns.rs"]
 mod turns;
 
 use std::cell::RefCell;

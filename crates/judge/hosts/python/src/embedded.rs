@@ -12,25 +12,31 @@ use crate::{Solution, interpreter};
 const FILES: [(&str, &str); 7] = [
     (
         "worker.py",
-        include_str!("../../../python/gauntlet/_host/worker.py"),
+        include_str!("../../../../../python/gauntlet/_host/worker.py"),
     ),
     (
         "tensors.py",
-        include_str!("../../../python/gauntlet/_host/tensors.py"),
+        include_str!("../../../../../python/gauntlet/_host/tensors.py"),
     ),
     (
         "own_modules.py",
-        include_str!("../../../python/gauntlet/_host/own_modules.py"),
+        include_str!("../../../../../python/gauntlet/_host/own_modules.py"),
     ),
-    ("case.py", include_str!("../../../python/gauntlet/_host/case.py")),
+    (
+        "case.py",
+        include_str!("../../../../../python/gauntlet/_host/case.py"),
+    ),
     (
         "kernel.py",
-        include_str!("../../../python/gauntlet/_host/kernel.py"),
+        include_str!("../../../../../python/gauntlet/_host/kernel.py"),
     ),
-    ("pool.py", include_str!("../../../python/gauntlet/_host/pool.py")),
+    (
+        "pool.py",
+        include_str!("../../../../../python/gauntlet/_host/pool.py"),
+    ),
     (
         "failures.py",
-        include_str!("../../../python/gauntlet/_host/failures.py"),
+        include_str!("../../../../../python/gauntlet/_host/failures.py"),
     ),
 ];
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
+use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
-use gauntlet_prove::recorded::RecordedLoop;
 use gauntlet_task::{Case, Sizes};
 use gauntlet_task::{DispatchEvidence, DispatchTable, Match};
 use serde::{Deserialize, Serialize};

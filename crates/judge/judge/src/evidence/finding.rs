@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_prove::{Flaw, Proof};
+use gauntlet_barrier_proofs::{Flaw, Proof};
 use gauntlet_simulate::{Accuracy, Basis, on_record};
 use gauntlet_task::Violation;
 use gauntlet_task::{ErrorMeasures, InputKind};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_prove::recorded::RecordedLoop;
-use gauntlet_prove::{Flaw, FlawKind, Proof, prove};
+use gauntlet_barrier_proofs::recorded::RecordedLoop;
+use gauntlet_barrier_proofs::{Flaw, FlawKind, Proof, prove};
 use gauntlet_task::program::TileProgram;
 
 use super::{Answer, Examination, Found, Gate};

@@ -6,7 +6,7 @@ use std::error::Error;
 use std::sync::Barrier;
 use std::time::Instant;
 
-use gauntlet_operations::{Form, GroupInputs, Inputs};
+use gauntlet_problems::{Form, GroupInputs, Inputs};
 use serde_json::{Value, json};
 
 use crate::Setting;

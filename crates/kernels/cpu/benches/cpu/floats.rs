@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use gauntlet_kernels_cpu::Engine;
-use gauntlet_operations::{Form, Inputs, TokenFormat};
+use gauntlet_problems::{Form, Inputs, TokenFormat};
 use serde_json::{Value, json};
 
 use crate::Setting;

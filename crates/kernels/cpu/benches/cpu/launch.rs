@@ -4,7 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use gauntlet_families::operations::generate;
-use gauntlet_operations::{Form, Schedule};
+use gauntlet_problems::{Form, Schedule};
 use gauntlet_task::InputKind;
 use serde_json::{Value, json};
 

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 use gauntlet_kernels_cpu::{Engine, EngineOptions, SimdPath};
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use serde_json::{Value, json};
 
 /// What can be measured.

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use gauntlet_families::operations::generate;
 use gauntlet_kernels_cpu::{Engine, Kernel};
-use gauntlet_operations::{
+use gauntlet_problems::{
     Form, GemmShape, GroupedGemm, Inputs, Operation, Output, OutputFormat, Schedule, TokenFormat,
 };
 use gauntlet_task::InputKind;

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use gauntlet_kernels_cpu::{Engine, EngineOptions, SimdPath};
-use gauntlet_operations::Form;
+use gauntlet_problems::Form;
 use serde_json::{Value, json};
 
 use crate::Setting;

@@ -1,7 +1,7 @@
 //! Products of f32 by the crate that a Rust program would otherwise use (`faer` is based on a version of it).
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::GroupInputs;
+use gauntlet_problems::GroupInputs;
 use gemm::Parallelism;
 
 /// Operands dequantised beforehand, which is not counted in the crate's time, and memory for the products.

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use gauntlet_operations::Form;
+use gauntlet_problems::Form;
 use serde_json::{Value, json};
 
 use crate::Setting;

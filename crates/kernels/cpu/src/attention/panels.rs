@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use gauntlet_operations::{AttentionFormat, HeadTensor, Scaling};
+use gauntlet_problems::{AttentionFormat, HeadTensor, Scaling};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 

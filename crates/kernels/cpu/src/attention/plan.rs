@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use gauntlet_operations::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Output, Sequence};
-use gauntlet_operations::{Epilogue, Lookup};
+use gauntlet_problems::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Output, Sequence};
+use gauntlet_problems::{Epilogue, Lookup};
 
 use crate::attention::panels::HeadRows;
 use crate::attention::tiles;

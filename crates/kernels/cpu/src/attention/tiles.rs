@@ -9,7 +9,7 @@ use std::mem::swap;
 use std::ops::Range;
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use gauntlet_operations::{Attention, AttentionFormat, OutputFormat, Scaling};
+use gauntlet_problems::{Attention, AttentionFormat, OutputFormat, Scaling};
 use half::bf16;
 
 use super::plan::{AttentionPlan, AttentionTile};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gauntlet_operations::AttentionInputs;
+use gauntlet_problems::AttentionInputs;
 
 use crate::attention::outputs::merge;
 use crate::attention::panels::HeadRows;

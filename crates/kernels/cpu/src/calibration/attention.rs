@@ -1,7 +1,7 @@
 //! The parts of attention besides products: packing its operands, the softmax, and rescaling outputs.
 
-use gauntlet_operations::{Attention, AttentionFormat, HeadTensor, Scaling};
-use gauntlet_operations::{Schedule, Tile};
+use gauntlet_problems::{Attention, AttentionFormat, HeadTensor, Scaling};
+use gauntlet_problems::{Schedule, Tile};
 
 use super::bench::Bench;
 use super::{CalibrationError, CalibrationFigure, cost};

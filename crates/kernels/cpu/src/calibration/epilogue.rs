@@ -1,7 +1,7 @@
 //! The epilogue, which turns sums into output one run of a register block at a time, and storing and adding split sums.
 
-use gauntlet_operations::Epilogue;
-use gauntlet_operations::OutputFormat;
+use gauntlet_problems::Epilogue;
+use gauntlet_problems::OutputFormat;
 
 use super::bench::{Bench, advance};
 use super::{CalibrationError, CalibrationFigure, cost};

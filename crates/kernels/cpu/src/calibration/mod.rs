@@ -14,7 +14,7 @@ mod pack;
 mod setup;
 
 use gauntlet_formats::FormatError;
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 use thiserror::Error;
 
 use crate::error::BuildError;

@@ -2,7 +2,7 @@
 //! come from beyond the first-level cache.
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 
 use super::bench::{Bench, advance};
 use super::{CalibrationError, CalibrationFigure, cost};

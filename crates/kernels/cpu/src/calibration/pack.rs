@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 
 use super::bench::{Bench, Piece, advance};
 use super::{CalibrationError, CalibrationFigure, cost};

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, OutputFormat};
-use gauntlet_operations::{Lookup, Order, Schedule, Tile};
+use gauntlet_problems::{Form, GemmShape, GroupedGemm, OutputFormat};
+use gauntlet_problems::{Lookup, Order, Schedule, Tile};
 
 use super::bench::Bench;
 use super::{CalibrationError, CalibrationFigure, cost};

@@ -1,6 +1,6 @@
 //! The threads of the pool, and how they share the roles.
 
-use gauntlet_operations::Roles;
+use gauntlet_problems::Roles;
 
 /// How the threads of the pool share the roles.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::{FloatTensor, OutputFormat, TokenFormat, Tokens};
+use gauntlet_problems::{FloatTensor, OutputFormat, TokenFormat, Tokens};
 
 use super::plan::GemmPlan;
 use crate::error::{RunError, expect_equal};

@@ -5,8 +5,8 @@ mod side;
 use std::ops::Range;
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::{Epilogue, Lookup};
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Output, OutputFormat, TokenFormat};
+use gauntlet_problems::{Epilogue, Lookup};
+use gauntlet_problems::{Form, GemmShape, GroupedGemm, Output, OutputFormat, TokenFormat};
 
 pub(crate) use self::side::Side;
 use crate::epilogue::Writer;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::Form;
+use gauntlet_problems::Form;
 
 use crate::driver::TileWork;
 use crate::epilogue::{Finish, Places, Sums, Target, Writer};

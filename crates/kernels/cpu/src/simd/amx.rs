@@ -15,7 +15,7 @@ use std::arch::{is_x86_feature_detected, x86_64::*};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use gauntlet_operations::AttentionFormat;
+use gauntlet_problems::AttentionFormat;
 
 use self::pack::{pack_columns, pack_depths, pack_rows, widen_e4m3, widen_int8};
 pub(crate) use self::product::Product;

@@ -18,7 +18,7 @@ mod vector;
 use std::fmt;
 use std::str::FromStr;
 
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 use thiserror::Error;
 
 pub(crate) use amx::{CHUNK, Configured, Product, SIDE, Tiles};

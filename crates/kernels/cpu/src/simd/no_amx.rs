@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use gauntlet_operations::AttentionFormat;
+use gauntlet_problems::AttentionFormat;
 
 use super::{LANES, SoftmaxLanes};
 

@@ -1,4 +1,4 @@
-use gauntlet_operations::AttentionFormat;
+use gauntlet_problems::AttentionFormat;
 
 use super::*;
 

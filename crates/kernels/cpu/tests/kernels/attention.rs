@@ -3,7 +3,7 @@
 use crate::support::{any_output, any_schedule, any_simd, assert_close, elements, expected, run, schedule};
 use gauntlet_families::operations::generate;
 use gauntlet_kernels_cpu::SimdPath;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Operation, OutputFormat, Scaling,
     Schedule, Sequence, Tile,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::support::{assert_bits, engine, expected, schedule};
 use gauntlet_families::operations::generate;
 use gauntlet_kernels_cpu::{Engine, EngineOptions, SimdPath};
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, Cluster, Form, GroupedGemm, Operation, Output, Roles, Schedule, Setup,
 };
 use gauntlet_task::InputKind;

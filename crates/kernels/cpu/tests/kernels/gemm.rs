@@ -6,7 +6,7 @@ use crate::support::{
 use gauntlet_families::operations::generate;
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_kernels_cpu::{FloatRows, GemmOperands, SimdPath, Weights};
-use gauntlet_operations::{
+use gauntlet_problems::{
     FloatTensor, Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Output, OutputFormat, Roles,
     Setup, Tile, TokenFormat, Tokens,
 };
@@ -84,14 +84,14 @@ fn results_do_not_depend_on_the_number_of_threads() {
             tokens,
         });
         let inputs = generate(&problem, InputKind::Wide, 5);
-        let schedule = gauntlet_operations::Schedule {
+        let schedule = gauntlet_problems::Schedule {
             split_k: 3,
             ..schedule([16, 32, 64])
         };
         let one = run(simd, 1, &problem, &schedule, &inputs);
         for threads in 2..6 {
             assert!(run(simd, threads, &problem, &schedule, &inputs) == one);
-            let specialised = gauntlet_operations::Schedule {
+            let specialised = gauntlet_problems::Schedule {
                 roles: Roles::Specialised,
                 ..schedule.clone()
             };
@@ -275,7 +275,7 @@ fn packed_weights_change_nothing() {
             unreachable!("the problem is a GEMM")
         };
         for setup in [Setup::Once, Setup::PerCall] {
-            let schedule = gauntlet_operations::Schedule {
+            let schedule = gauntlet_problems::Schedule {
                 swap_ab,
                 setup,
                 split_k: 2,

@@ -2,7 +2,7 @@
 
 use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_kernels_cpu::{Expert, FloatRows, MoeError, NO_EXPERT, SimdPath, TopExperts};
-use gauntlet_operations::{FloatTensor, OutputFormat};
+use gauntlet_problems::{FloatTensor, OutputFormat};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

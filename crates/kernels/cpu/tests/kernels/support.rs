@@ -4,7 +4,7 @@ use std::sync::{LazyLock, Mutex};
 
 use gauntlet_families::operations;
 use gauntlet_kernels_cpu::{Engine, EngineOptions, SimdPath};
-use gauntlet_operations::{
+use gauntlet_problems::{
     Cluster, Epilogue, Inputs, Lookup, Operation, Order, Output, OutputFormat, Roles, Schedule, Setup, Tile,
 };
 use gauntlet_task::{Coverage, Expected};

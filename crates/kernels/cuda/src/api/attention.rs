@@ -1,6 +1,6 @@
 //! Attention on memory and streams that belong to the caller.
 
-use gauntlet_operations::{Attention, AttentionFormat, Operation, OutputFormat, Scaling, Schedule, Sequence};
+use gauntlet_problems::{Attention, AttentionFormat, Operation, OutputFormat, Scaling, Schedule, Sequence};
 
 use super::layer::{check_address, check_aligned};
 use super::ready::Ready;

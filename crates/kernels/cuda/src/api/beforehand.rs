@@ -1,7 +1,7 @@
 //! Which kernels are worth compiling beforehand: those that calls choose by themselves on Hopper.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{AttentionFormat, Form, OutputFormat, Packing, Scaling, TokenFormat};
+use gauntlet_problems::{AttentionFormat, Form, OutputFormat, Packing, Scaling, TokenFormat};
 
 use super::{AttentionShape, Choice, LayerShape, Planner, ProductShape, ServeError};
 use crate::plan::{Target, Variant, mixture, repacking};

@@ -5,7 +5,7 @@ mod blackwell;
 mod hopper;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{Form, GroupedGemm, Operation, Packing, Schedule};
+use gauntlet_problems::{Form, GroupedGemm, Operation, Packing, Schedule};
 
 use crate::plan::{Target, has_one_depth};
 
@@ -83,7 +83,7 @@ fn rows(rows: usize, form: Form) -> usize {
 #[cfg(test)]
 mod tests {
     use gauntlet_device::Device;
-    use gauntlet_operations::{OutputFormat, TokenFormat};
+    use gauntlet_problems::{OutputFormat, TokenFormat};
 
     use super::*;
     use crate::plan::{self, Source};

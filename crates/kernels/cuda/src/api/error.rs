@@ -1,6 +1,6 @@
 //! Why a layer, a plan or a call is refused.
 
-use gauntlet_operations::AttentionFormat;
+use gauntlet_problems::AttentionFormat;
 use thiserror::Error;
 
 use crate::driver::{DriverError, UnsupportedGpu};

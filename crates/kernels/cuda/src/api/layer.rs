@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 
-use gauntlet_operations::Form;
+use gauntlet_problems::Form;
 use lru::LruCache;
 
 use super::ready::Ready;
@@ -227,7 +227,7 @@ fn check_weights(shape: &LayerShape, weights: &[Weights]) -> Result<(), ServeErr
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::{OutputFormat, TokenFormat};
+    use gauntlet_problems::{OutputFormat, TokenFormat};
 
     use super::super::ProductShape;
     use super::*;

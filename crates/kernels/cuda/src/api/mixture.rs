@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gauntlet_operations::OutputFormat;
+use gauntlet_problems::OutputFormat;
 
 use super::layer::{check_address, check_aligned};
 use super::{ArrangeBuffers, CombineBuffers, Library, MixtureShape, Queue, ServeError};

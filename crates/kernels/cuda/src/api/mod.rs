@@ -3,7 +3,7 @@
 //!
 //! ```no_run
 //! use gauntlet_kernels_cuda::api::{Buffers, Choice, Layer, LayerShape, Library, ProductShape, Queue, Weights};
-//! use gauntlet_operations::{Form, OutputFormat, TokenFormat};
+//! use gauntlet_problems::{Form, OutputFormat, TokenFormat};
 //!
 //! # fn serve(weights: Vec<Weights>, buffers: Buffers) -> Result<(), gauntlet_kernels_cuda::api::ServeError> {
 //! let library = Library::new(0)?;

@@ -1,7 +1,7 @@
 //! Planning, which needs no device.
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
-use gauntlet_operations::{Packing, Schedule, Setup};
+use gauntlet_problems::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
+use gauntlet_problems::{Packing, Schedule, Setup};
 
 use super::{Choice, ServeError, choice};
 use crate::plan::swapped::{Epilogue, RoutedPlan};

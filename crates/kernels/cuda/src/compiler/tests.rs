@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::{Arc, Mutex};
 
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 
 use super::*;
 use crate::plan::{Source, repacking};

@@ -26,7 +26,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{
+use gauntlet_problems::{
     AttentionInputs, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Order, Output, Packing, Schedule,
 };
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, TensorMap};

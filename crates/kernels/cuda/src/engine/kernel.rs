@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use gauntlet_operations::{Operation, Output};
-use gauntlet_operations::{Packing, Schedule, Setup};
+use gauntlet_problems::{Operation, Output};
+use gauntlet_problems::{Packing, Schedule, Setup};
 
 use super::operands::Operands;
 use super::setup::{OfCall, Scratch, Tables, kept_addresses};

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use gauntlet_formats::{Nvfp4Tensor, swizzle};
-use gauntlet_operations::{GroupInputs, GroupedGemm, Tokens};
+use gauntlet_problems::{GroupInputs, GroupedGemm, Tokens};
 
 use crate::plan::{self, ScaleLayout, Weights};
 
@@ -185,7 +185,7 @@ pub(super) fn assembled(bytes: usize, pieces: &[Piece<'_>]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use gauntlet_families::operations;
-    use gauntlet_operations::{Form, Inputs, Operation};
+    use gauntlet_problems::{Form, Inputs, Operation};
     use gauntlet_task::InputKind;
     use proptest::prelude::*;
 

@@ -13,7 +13,7 @@ mod tracing;
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use gauntlet_operations::{Inputs, Operation, Schedule};
+use gauntlet_problems::{Inputs, Operation, Schedule};
 
 use crate::compiler::Compiler;
 use crate::driver::{Context, Device, DriverError, Gate, Stream};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use gauntlet_operations::{Attention, AttentionInputs, GroupedGemm, Inputs, InputsError, Operation, Packing};
+use gauntlet_problems::{Attention, AttentionInputs, GroupedGemm, Inputs, InputsError, Operation, Packing};
 
 use super::layout::Layout;
 use crate::driver::{Context, DeviceMemory, DriverError, Stream};

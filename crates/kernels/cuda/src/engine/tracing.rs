@@ -4,8 +4,8 @@ use std::ffi::CStr;
 use std::rc::Rc;
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_operations::Operation;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Operation;
+use gauntlet_problems::Schedule;
 
 use super::{Engine, Kernel, Operands};
 use crate::driver::{DeviceMemory, DriverError, Event, Stream};

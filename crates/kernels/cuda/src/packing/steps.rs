@@ -7,7 +7,7 @@
 use std::thread::available_parallelism;
 
 use gauntlet_formats::BLOCK;
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 
 use super::{CHUNK, Packed, PackingError, Padded, ROWS, SCALE_BYTES, VALUE_BYTES, check, pad};
 use crate::plan::DEPTH_STEP;

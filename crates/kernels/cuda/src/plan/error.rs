@@ -1,7 +1,7 @@
 //! Why a problem under a schedule cannot be planned.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{GroupedGemm, OperationError, TokenFormat};
+use gauntlet_problems::{GroupedGemm, OperationError, TokenFormat};
 use thiserror::Error;
 
 use crate::packing::PackingError;

@@ -1,7 +1,7 @@
 //! What the tests of all plans share.
 
 use bytemuck::Pod;
-use gauntlet_operations::{Form, GroupedGemm};
+use gauntlet_problems::{Form, GroupedGemm};
 use proptest::prelude::*;
 
 use super::{Addresses, Target, Variant};

@@ -1,6 +1,6 @@
 //! The products as every kernel sees them.
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm};
+use gauntlet_problems::{Form, GemmShape, GroupedGemm};
 
 use super::{DEPTH_STEP, Group, PlanError, ScaleLayout, Weights};
 

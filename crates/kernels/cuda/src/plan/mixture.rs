@@ -3,7 +3,7 @@
 //! alone; the choice of experts stays on the device.
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_operations::OutputFormat;
+use gauntlet_problems::OutputFormat;
 
 use super::groups::within;
 use super::variant::{most_registers, output_define};

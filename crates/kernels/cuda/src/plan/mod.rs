@@ -28,7 +28,7 @@ mod variant;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_operations::{GroupedGemm, Maps, Operation, Schedule, TokenFormat};
+use gauntlet_problems::{GroupedGemm, Maps, Operation, Schedule, TokenFormat};
 
 pub use abi::{DEPTH_STEP, Group, MAPS_A_GROUP, Matrix};
 pub use error::PlanError;
@@ -235,7 +235,7 @@ pub struct Weights {
 #[cfg(test)]
 mod tests {
     use gauntlet_device::Arch;
-    use gauntlet_operations::{Attention, AttentionFormat, Form, Lookup, Order, Roles};
+    use gauntlet_problems::{Attention, AttentionFormat, Form, Lookup, Order, Roles};
 
     use super::*;
 

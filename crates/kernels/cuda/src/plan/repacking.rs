@@ -1,7 +1,7 @@
 //! The kernel that repacks weights in device memory, as [`pack_steps`](crate::packing::pack_steps) does on the host.
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 
 use super::variant::{format_define, most_registers};
 use super::{DEPTH_STEP, Launch, Pass, PlanError, Source, Variant};

@@ -1,8 +1,8 @@
 //! The kernels, and the one that a schedule selects.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::is_narrow;
-use gauntlet_operations::{Roles, Schedule};
+use gauntlet_problems::resources::is_narrow;
+use gauntlet_problems::{Roles, Schedule};
 
 use super::PlanError;
 
@@ -98,7 +98,7 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::{Form, Operation, Tile};
+    use gauntlet_problems::{Form, Operation, Tile};
 
     use super::*;
     use crate::plan::{Target, fixture, plan};

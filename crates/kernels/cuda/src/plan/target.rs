@@ -3,8 +3,8 @@
 use std::fmt;
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::Operation;
-use gauntlet_operations::resources::{COMMON_KERNELS, kernel_arch};
+use gauntlet_problems::Operation;
+use gauntlet_problems::resources::{COMMON_KERNELS, kernel_arch};
 
 /// What a plan depends on of the GPU that it is for: the instruction set, and the sizes of its multiprocessors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //! (`kernels/schedule.cuh`): tiles shared out to blocks, tables, workspace, and the parameter of a launch.
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_operations::{GroupedGemm, Lookup, Order, OutputFormat, Schedule};
+use gauntlet_problems::{GroupedGemm, Lookup, Order, OutputFormat, Schedule};
 
 use super::groups::{self, check_sizes, check_tiles, depth, within};
 use super::tiles::{self, Tile, Tiles};
@@ -147,7 +147,7 @@ impl Tiled {
 /// the result and the schedule, and the kernel's own.
 pub(super) fn variant(
     source: Source,
-    tile: gauntlet_operations::Tile,
+    tile: gauntlet_problems::Tile,
     output: OutputFormat,
     schedule: &Schedule,
     own: &[(&'static str, usize)],

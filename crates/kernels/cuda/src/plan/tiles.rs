@@ -2,8 +2,8 @@
 //! time (`kernels/work.cuh`).
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_operations::{GemmShape, GroupedGemm};
-use gauntlet_operations::{Lookup, Order, Schedule};
+use gauntlet_problems::{GemmShape, GroupedGemm};
+use gauntlet_problems::{Lookup, Order, Schedule};
 
 use crate::plan::groups::{self, Cuts, depth};
 

@@ -1,6 +1,6 @@
 //! What the variants of all kernels have in common.
 
-use gauntlet_operations::{OutputFormat, TokenFormat};
+use gauntlet_problems::{OutputFormat, TokenFormat};
 
 /// Registers of a multiprocessor of compute capability 9.0 (CUDA C++ Programming Guide, technical specifications).
 const REGISTERS: usize = 65536;

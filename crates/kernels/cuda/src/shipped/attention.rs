@@ -3,8 +3,8 @@
 mod case;
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::block_bytes;
-use gauntlet_operations::{
+use gauntlet_problems::resources::block_bytes;
+use gauntlet_problems::{
     Arithmetic, Cluster, Epilogue, Exponential, Layout, Lookup, Order, OutputFormat, Roles, Schedule, Scores,
     Setup, Tile, Values,
 };

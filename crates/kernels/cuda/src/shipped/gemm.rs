@@ -1,8 +1,8 @@
 //! The variants of the GEMM kernels that convert NVFP4 for the matrix unit: tokens as rows or swapped, with roles or unified, and
 //! for few tokens. What all kinds of GEMM variants share is here too.
 
-use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
+use gauntlet_problems::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Setup, Tile};
+use gauntlet_problems::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
 
 use super::Shipped;
 

@@ -1,7 +1,7 @@
 //! The native kernel's variants: the steps of the recorded tournament, from its baseline on, then the forms, results and widths
 //! that its best schedules are made of.
 
-use gauntlet_operations::{Cluster, Epilogue, Lookup, Maps, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_problems::{Cluster, Epilogue, Lookup, Maps, Order, Roles, Schedule, Setup, Tile};
 
 use super::Shipped;
 use super::gemm::{FEW, MANY, PLAIN, RESULTS, variant};

@@ -2,7 +2,7 @@
 //! kernels that need nothing of Hopper run, and before Hopper at least that.
 
 use gauntlet_kernels_cuda::plan::{Source, Target, plan};
-use gauntlet_operations::{
+use gauntlet_problems::{
     Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Layout, Lookup, Operation, Order,
     OutputFormat, Roles, Scaling, Schedule, Scores, Sequence, Tile, Values,
 };

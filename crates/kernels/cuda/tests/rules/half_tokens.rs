@@ -2,7 +2,7 @@
 //! that need nothing of Hopper run, and before Hopper at least that.
 
 use gauntlet_kernels_cuda::plan::Source;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Choice, Cluster, Epilogue, Form, GemmShape, GroupedGemm, Lookup, Maps, Operation, Order, OutputFormat,
     Packing, Roles, Schedule, Tile, TokenFormat,
 };

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use gauntlet_device::Device;
 use gauntlet_families::operations::accepts;
 use gauntlet_kernels_cuda::plan::{Source, Target, plan};
-use gauntlet_operations::resources::block_bytes;
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_problems::resources::block_bytes;
+use gauntlet_problems::{Operation, Schedule};
 
 /// Checks that the rules of a device accept all that is planned for it, in the bytes that they count. Returns how many schedules
 /// each kernel takes, and the first schedule that the rules accept without a plan.

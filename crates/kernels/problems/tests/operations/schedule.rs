@@ -1,10 +1,10 @@
 //! The parameters of a schedule as files write them, and the messages about mistakes.
 
-use gauntlet_operations::{
+use gauntlet_parameters::{Parameters, Table};
+use gauntlet_problems::{
     Arithmetic, Choice, Cluster, Epilogue, Exponential, Layout, Lookup, Maps, Order, Packing, Roles,
     Schedule, Scores, Setup, Tile, Values,
 };
-use gauntlet_parameters::{Parameters, Table};
 use proptest::prelude::*;
 
 fn any_of<T: Choice + std::fmt::Debug>() -> impl Strategy<Value = T> {

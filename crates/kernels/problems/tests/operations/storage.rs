@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor, TensorFileError};
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, Form, GemmShape, GroupInputs, GroupedGemm, HeadTensor,
     Inputs, Operation, Output, OutputFormat, Scaling, Sequence, StorageError,
 };

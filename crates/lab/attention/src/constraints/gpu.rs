@@ -1,13 +1,11 @@
 //! How attention computes on GPUs: what its words need of one another.
 
-use gauntlet_operations::resources::{by_mma_sync, key_warps};
-use gauntlet_operations::{
-    Arithmetic, AttentionFormat, Epilogue, Exponential, Layout, Roles, Scores, Values,
-};
-use gauntlet_tiles::constraints::{
+use gauntlet_problems::resources::{by_mma_sync, key_warps};
+use gauntlet_problems::{Arithmetic, AttentionFormat, Epilogue, Exponential, Layout, Roles, Scores, Values};
+use gauntlet_tiled_family::constraints::{
     ARITHMETIC, EPILOGUE, EXPONENTIAL, LAYOUT, ROLES, Rule, SCORES, SPLIT_K, TILE_M, VALUES,
 };
-use gauntlet_tiles::rules;
+use gauntlet_tiled_family::rules;
 
 use super::{Situation, fused};
 use crate::AttentionFamily;

@@ -2,11 +2,11 @@
 //! kernels: records hold the schedules of other authors' kernels for these GPUs, which are judged by the same rules.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::Arithmetic;
-use gauntlet_tiles::constraints::gpu::{REGISTERS, depth, registers};
-use gauntlet_tiles::constraints::mma_sync::{SHAPE, columns, rows};
-use gauntlet_tiles::constraints::{ARITHMETIC, Rule, SWAP_AB, TILE_K, TILE_M, TILE_N};
-use gauntlet_tiles::rules;
+use gauntlet_problems::Arithmetic;
+use gauntlet_tiled_family::constraints::gpu::{REGISTERS, depth, registers};
+use gauntlet_tiled_family::constraints::mma_sync::{SHAPE, columns, rows};
+use gauntlet_tiled_family::constraints::{ARITHMETIC, Rule, SWAP_AB, TILE_K, TILE_M, TILE_N};
+use gauntlet_tiled_family::rules;
 
 use super::{Situation, summed_at_once};
 use crate::AttentionFamily;

@@ -1,8 +1,8 @@
 //! sm_100a, where attention is computed by the unified kernel alone.
 
-use gauntlet_operations::Roles;
-use gauntlet_tiles::constraints::{ROLES, Rule};
-use gauntlet_tiles::rules;
+use gauntlet_problems::Roles;
+use gauntlet_tiled_family::constraints::{ROLES, Rule};
+use gauntlet_tiled_family::rules;
 
 use super::Situation;
 use crate::AttentionFamily;

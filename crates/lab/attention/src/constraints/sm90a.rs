@@ -1,8 +1,8 @@
 //! sm_90a: depths and registers of products by `wgmma`, and by `mma.sync` without roles.
 
-use gauntlet_tiles::constraints::gpu::{REGISTERS, depth, registers};
-use gauntlet_tiles::constraints::{Rule, TILE_K, TILE_M, TILE_N, wgmma};
-use gauntlet_tiles::rules;
+use gauntlet_tiled_family::constraints::gpu::{REGISTERS, depth, registers};
+use gauntlet_tiled_family::constraints::{Rule, TILE_K, TILE_M, TILE_N, wgmma};
+use gauntlet_tiled_family::rules;
 
 use super::{Situation, fused, summed_at_once};
 use crate::AttentionFamily;

@@ -1,12 +1,12 @@
 //! sm_90a: what attention's kernels with roles take, and which parts of keys each of the three has. Which one computes is up
 //! to roles and queries of a tile.
 
-use gauntlet_operations::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
-use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Order};
-use gauntlet_tiles::constraints::{
+use gauntlet_problems::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
+use gauntlet_problems::{Arithmetic, Cluster, Epilogue, Order};
+use gauntlet_tiled_family::constraints::{
     ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, Rule, SPLIT_K, STAGES, TILE_M, TILE_N,
 };
-use gauntlet_tiles::rules;
+use gauntlet_tiled_family::rules;
 
 use super::Situation;
 use super::words::listed;

@@ -1,9 +1,9 @@
 //! What attention's unified kernel takes, on sm_100a and on sm_90a without roles.
 
-use gauntlet_operations::Order;
-use gauntlet_operations::resources::{FEW_QUERIES, by_mma_sync};
-use gauntlet_tiles::constraints::{ORDER, ROLES, Rule, TILE_M, TILE_N};
-use gauntlet_tiles::rules;
+use gauntlet_problems::Order;
+use gauntlet_problems::resources::{FEW_QUERIES, by_mma_sync};
+use gauntlet_tiled_family::constraints::{ORDER, ROLES, Rule, TILE_M, TILE_N};
+use gauntlet_tiled_family::rules;
 
 use super::Situation;
 use super::words::listed;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use gauntlet_operations::{Attention, Epilogue, Lookup, Roles, Schedule, Sequence, Setup};
+use gauntlet_problems::{Attention, Epilogue, Lookup, Roles, Schedule, Sequence, Setup};
 use gauntlet_simulate::cpu::{From, Rates, Side, StepTimes, TileTimes, Work, buffers, share, workers};
 
 const FLOAT: f64 = size_of::<f32>() as f64;

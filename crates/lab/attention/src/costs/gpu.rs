@@ -1,9 +1,9 @@
 //! One step of attention on a GPU.
 
-use gauntlet_operations::resources::{
+use gauntlet_problems::resources::{
     by_mma_sync, multiplied_bytes, multiplied_value_bytes, operands_made_ready,
 };
-use gauntlet_operations::{Attention, Exponential, Layout, Scores, Values};
+use gauntlet_problems::{Attention, Exponential, Layout, Scores, Values};
 use gauntlet_simulate::gpu::{Conversion, Kind, Read, Setting, Shape, Step, assumed};
 
 /// Bytes of an fp16 value.

@@ -1,8 +1,8 @@
 //! The tiles of attention: the number of each kind, their order, and the share of their reads that hits a cache.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{head_sets, most_visible};
-use gauntlet_operations::{Attention, Schedule, Tile};
+use gauntlet_problems::resources::{head_sets, most_visible};
+use gauntlet_problems::{Attention, Schedule, Tile};
 use gauntlet_simulate::gpu::{Bundle, Kind};
 use gauntlet_simulate::tiles::Class;
 

@@ -1,11 +1,11 @@
 //! `mma.sync`: all of attention but that with roles on sm_90a.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{key_warps, multiplied_bytes, multiplied_value_bytes};
-use gauntlet_operations::{Attention, Roles, Schedule, Scores};
+use gauntlet_problems::resources::{key_warps, multiplied_bytes, multiplied_value_bytes};
+use gauntlet_problems::{Attention, Roles, Schedule, Scores};
 use gauntlet_task::program::Action::{Multiply, Softmax};
 use gauntlet_task::program::{Action, BufferIndex, Contents, Filled, Guard, Product, TileProgram};
-use gauntlet_tiles::program::{
+use gauntlet_tiled_family::program::{
     Buffers, Pipeline, convert, multiply, multiplying_warps, softmax_in_registers, synchronise,
 };
 

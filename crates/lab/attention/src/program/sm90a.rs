@@ -2,13 +2,13 @@
 //! e4m3 operands are first converted.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{HopperAttention, operands_made_ready, warp_groups};
-use gauntlet_operations::{Attention, Schedule};
+use gauntlet_problems::resources::{HopperAttention, operands_made_ready, warp_groups};
+use gauntlet_problems::{Attention, Schedule};
 use gauntlet_task::program::Action::{AwaitProducts, SynchroniseRole};
 use gauntlet_task::program::{
     BufferIndex, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement, TileProgram,
 };
-use gauntlet_tiles::program::{
+use gauntlet_tiled_family::program::{
     Buffers, CONSUMER, CONVERTER, acquire, asynchronous, bulk_epilogue, bulk_producer, convert, now, publish,
     repeat, role, softmax_in_registers, stages, statements, wait_for,
 };

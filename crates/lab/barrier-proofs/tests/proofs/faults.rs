@@ -1,9 +1,9 @@
 //! Loops with faults of every kind.
 
+use gauntlet_barrier_proofs::{Flaw, FlawKind, prove, recorded};
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{Epilogue, Roles, Schedule, Tile};
-use gauntlet_prove::{Flaw, FlawKind, prove, recorded};
+use gauntlet_problems::{Epilogue, Roles, Schedule, Tile};
 use gauntlet_task::program::{
     Action, Buffer, Condition, Contents, Extent, Filled, Guard, Role, Signal, Statement, TileProgram,
 };

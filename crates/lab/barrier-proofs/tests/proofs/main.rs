@@ -7,7 +7,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use gauntlet_prove::prove;
+use gauntlet_barrier_proofs::prove;
 
 use support::{Shipped, programs};
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use gauntlet_barrier_proofs::prove;
 use gauntlet_device::Arch;
-use gauntlet_operations::{Epilogue, Roles};
-use gauntlet_prove::prove;
+use gauntlet_problems::{Epilogue, Roles};
 use gauntlet_task::program::{Action, Contents, Extent, Statement, TileProgram};
 
 use crate::support::{Shipped, programs};

@@ -2,8 +2,8 @@
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
-use gauntlet_operations::{Epilogue, Order, Roles, Schedule, Scores, Tile};
+use gauntlet_problems::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
+use gauntlet_problems::{Epilogue, Order, Roles, Schedule, Scores, Tile};
 use gauntlet_task::program::TileProgram;
 
 pub const ARCHS: [Arch; 5] = [Arch::Cpu, Arch::Sm80, Arch::Sm89, Arch::Sm90a, Arch::Sm100a];

@@ -3,7 +3,7 @@
 
 use gauntlet_device::Device;
 use gauntlet_families::operations::{check, problem};
-use gauntlet_operations::{Attention, AttentionFormat, Operation, Schedule, resources};
+use gauntlet_problems::{Attention, AttentionFormat, Operation, Schedule, resources};
 use gauntlet_task::program::{Action, Contents, CopyMethod, Product, Role, Statement, TileProgram};
 
 fn attention(format: AttentionFormat) -> Operation {

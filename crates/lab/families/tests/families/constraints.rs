@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_families::operations::{accepts, check};
-use gauntlet_operations::{
+use gauntlet_problems::{
     Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Exponential, Form, GroupedGemm,
     Layout, Maps, Operation, Order, Packing, Roles, Schedule, Scores, Tile, TokenFormat, Values, resources,
 };

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_families::open;
-use gauntlet_operations::{
+use gauntlet_parameters::{Parameters, Value, pairwise};
+use gauntlet_problems::{
     Attention, AttentionFormat, Choice, Epilogue, Form, GroupedGemm, Lookup, Operation, Order, Roles,
     Schedule, Setup,
 };
-use gauntlet_parameters::{Parameters, Value, pairwise};
 use gauntlet_task::Sizes;
 
 use super::sizes;

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use gauntlet_families::TASKS;
-use gauntlet_operations::Operation;
-use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm};
 use gauntlet_parameters::{Parameters, Value};
+use gauntlet_problems::Operation;
+use gauntlet_problems::{Attention, AttentionFormat, Form, GroupedGemm};
 use gauntlet_task::dispatch::VERSION;
 use gauntlet_task::{
     DispatchEntry, DispatchEvidence, DispatchTable, Match, ModelChoice, Sizes, SpeedupRange,

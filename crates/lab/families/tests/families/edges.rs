@@ -5,10 +5,10 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_families::suite;
-use gauntlet_operations::{Operation, Schedule};
 use gauntlet_parameters::Parameters;
+use gauntlet_problems::{Operation, Schedule};
 use gauntlet_task::{DEEP, SMALLEST, Sizes};
-use gauntlet_tiles::operation;
+use gauntlet_tiled_family::operation;
 
 fn device(name: &str) -> Device {
     Device::builtin(name).unwrap()

@@ -1,7 +1,7 @@
 //! The levers that explanations propose.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use gauntlet_simulate::{Part, Problem, levers};
 
 #[test]

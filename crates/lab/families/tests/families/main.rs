@@ -12,7 +12,7 @@ mod suite_faults;
 mod suites;
 
 use gauntlet_families::operations;
-use gauntlet_operations::Operation;
+use gauntlet_problems::Operation;
 use gauntlet_task::Sizes;
 
 /// The sizes of an operation as the judge knows them.

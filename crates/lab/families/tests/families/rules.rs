@@ -2,7 +2,7 @@
 //! When a result counts as correct, by the rules of the built-in tasks.
 
 use gauntlet_formats::int8;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, Form, GemmShape, GroupedGemm, HeadTensor, Operation,
     OutputFormat, Scaling,
 };

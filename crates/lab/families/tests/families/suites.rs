@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use gauntlet_families::{TASKS, load_suite, suite, suite_names};
-use gauntlet_operations::{Attention, Form, GemmShape, Operation, Scaling, Sequence};
+use gauntlet_problems::{Attention, Form, GemmShape, Operation, Scaling, Sequence};
 use gauntlet_task::{InputKind, Sizes, Suite, SuiteError};
-use gauntlet_tiles::operation;
+use gauntlet_tiled_family::operation;
 
 pub fn parse(text: &str) -> Result<Suite, SuiteError> {
     Suite::parse(text, Path::new("mine.toml"), TASKS)

@@ -1,12 +1,12 @@
 //! Rules that follow from the problem and hold on every device.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::fewest_steps;
-use gauntlet_operations::{Choice, Maps, Packing, Roles};
-use gauntlet_tiles::constraints::{
+use gauntlet_problems::resources::fewest_steps;
+use gauntlet_problems::{Choice, Maps, Packing, Roles};
+use gauntlet_tiled_family::constraints::{
     ARITHMETIC, EXPONENTIAL, LAYOUT, MAPS, PACKING, ROLES, Rule, SCORES, SPLIT_K, SWAP_AB, VALUES,
 };
-use gauntlet_tiles::rules;
+use gauntlet_tiled_family::rules;
 
 use super::Situation;
 use crate::GemmFamily;

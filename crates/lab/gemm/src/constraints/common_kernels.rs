@@ -1,12 +1,12 @@
 //! What the CUDA kernels that need nothing of Hopper take: the narrow kernel for few tokens, and the unified kernel. On sm_100a
 //! they compute GEMMs of 16-bit tokens. On sm_80 and sm_89 they compute every GEMM, and the rules there are wider.
 
-use gauntlet_operations::resources::{is_narrow, weights};
-use gauntlet_operations::{Epilogue, Order, Roles};
-use gauntlet_tiles::constraints::{
+use gauntlet_problems::resources::{is_narrow, weights};
+use gauntlet_problems::{Epilogue, Order, Roles};
+use gauntlet_tiled_family::constraints::{
     EPILOGUE, ORDER, ROLES, Rule, SPLIT_K, STAGES, SWAP_AB, TILE_K, TILE_M, TILE_N,
 };
-use gauntlet_tiles::rules;
+use gauntlet_tiled_family::rules;
 
 use super::Situation;
 use crate::GemmFamily;

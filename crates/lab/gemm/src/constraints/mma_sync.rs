@@ -1,10 +1,10 @@
 //! sm_80 and sm_89: `mma.sync`, operands dequantised to fp16 in registers. These are rules of the instructions, wider than those
 //! of the CUDA kernels: rounds begin with the same baseline on every device, and records hold other authors' kernels.
 
-use gauntlet_tiles::constraints::gpu::{REGISTERS, depth, registers};
-use gauntlet_tiles::constraints::mma_sync::{SHAPE, columns, rows};
-use gauntlet_tiles::constraints::{Rule, SWAP_AB, TILE_K, TILE_M, TILE_N};
-use gauntlet_tiles::rules;
+use gauntlet_tiled_family::constraints::gpu::{REGISTERS, depth, registers};
+use gauntlet_tiled_family::constraints::mma_sync::{SHAPE, columns, rows};
+use gauntlet_tiled_family::constraints::{Rule, SWAP_AB, TILE_K, TILE_M, TILE_N};
+use gauntlet_tiled_family::rules;
 
 use crate::GemmFamily;
 

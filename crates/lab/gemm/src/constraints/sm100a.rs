@@ -1,9 +1,9 @@
 //! sm_100a: `tcgen05.mma`, NVFP4 as it is (`mxf4nvf4`), accumulators in tensor memory.
 
-use gauntlet_tiles::constraints::blackwell::{SHAPE, columns};
-use gauntlet_tiles::constraints::gpu::depth;
-use gauntlet_tiles::constraints::{Rule, SWAP_AB, TILE_K, TILE_M, TILE_N};
-use gauntlet_tiles::rules;
+use gauntlet_tiled_family::constraints::blackwell::{SHAPE, columns};
+use gauntlet_tiled_family::constraints::gpu::depth;
+use gauntlet_tiled_family::constraints::{Rule, SWAP_AB, TILE_K, TILE_M, TILE_N};
+use gauntlet_tiled_family::rules;
 
 use super::Situation;
 use crate::GemmFamily;

@@ -1,9 +1,9 @@
 //! sm_90a: `wgmma` on fp16, NVFP4 dequantised on the way, and narrow tiles by `mma.sync`.
 
-use gauntlet_operations::resources::{is_narrow, weights};
-use gauntlet_tiles::constraints::gpu::{REGISTERS, depth, registers};
-use gauntlet_tiles::constraints::{Rule, SWAP_AB, TILE_K, TILE_M, TILE_N, wgmma};
-use gauntlet_tiles::rules;
+use gauntlet_problems::resources::{is_narrow, weights};
+use gauntlet_tiled_family::constraints::gpu::{REGISTERS, depth, registers};
+use gauntlet_tiled_family::constraints::{Rule, SWAP_AB, TILE_K, TILE_M, TILE_N, wgmma};
+use gauntlet_tiled_family::rules;
 
 use super::Situation;
 use crate::GemmFamily;

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use gauntlet_operations::resources::weights;
-use gauntlet_operations::{Epilogue, GemmShape, GroupedGemm, Lookup, Roles, Schedule, Setup};
+use gauntlet_problems::resources::weights;
+use gauntlet_problems::{Epilogue, GemmShape, GroupedGemm, Lookup, Roles, Schedule, Setup};
 use gauntlet_simulate::cpu::{From, Rates, Side, StepTimes, TileTimes, Work, buffers, share, workers};
 
 const FLOAT: f64 = size_of::<f32>() as f64;

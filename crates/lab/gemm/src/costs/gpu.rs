@@ -1,8 +1,8 @@
 //! One step of a grouped GEMM on a GPU.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{converts_beforehand, is_narrow, is_unified, weights};
-use gauntlet_operations::{Order, Packing, Schedule};
+use gauntlet_problems::resources::{converts_beforehand, is_narrow, is_unified, weights};
+use gauntlet_problems::{Order, Packing, Schedule};
 use gauntlet_simulate::gpu::{Conversion, Kind, Read, Setting, Shape, Step, assumed};
 
 use super::{Gemm, PACKED};

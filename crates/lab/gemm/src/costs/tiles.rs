@@ -1,7 +1,7 @@
 //! The tiles of a grouped GEMM: the number of each kind, their order, and the share of their reads that hits a cache.
 
-use gauntlet_operations::resources::weights;
-use gauntlet_operations::{GroupedGemm, Schedule, Tile};
+use gauntlet_problems::resources::weights;
+use gauntlet_problems::{GroupedGemm, Schedule, Tile};
 use gauntlet_simulate::gpu::{Bundle, Kind};
 use gauntlet_simulate::tiles::Class;
 

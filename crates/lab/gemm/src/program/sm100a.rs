@@ -1,9 +1,9 @@
 //! sm_100a: bulk copies, `tcgen05` issued by one warp, sums in tensor memory.
 
-use gauntlet_operations::resources::tile_sums;
-use gauntlet_operations::{Operation, Roles, Schedule};
+use gauntlet_problems::resources::tile_sums;
+use gauntlet_problems::{Operation, Roles, Schedule};
 use gauntlet_task::program::{Contents, Extent, Filled, Guard, Product, Statement, TileProgram};
-use gauntlet_tiles::program::{
+use gauntlet_tiled_family::program::{
     Buffers, EVERYONE, READERS, acquire, asynchronous, bulk_epilogue, bulk_producer, first_loads, first_warp,
     loads_of_a_step, now, publish_done, release_when_done, repeat, role, stages, statements, storing_tiles,
     synchronise, wait_for,

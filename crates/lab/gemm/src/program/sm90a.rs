@@ -1,12 +1,12 @@
 //! sm_90a: bulk copies, NVFP4 converted to fp16 on the way, `wgmma`.
 
-use gauntlet_operations::resources::{is_narrow, weights};
-use gauntlet_operations::{GroupedGemm, Roles, Schedule};
+use gauntlet_problems::resources::{is_narrow, weights};
+use gauntlet_problems::{GroupedGemm, Roles, Schedule};
 use gauntlet_task::program::Action::AwaitProducts;
 use gauntlet_task::program::{
     Action, BufferIndex, Condition, Contents, Extent, Filled, Guard, Product, Statement, TileProgram,
 };
-use gauntlet_tiles::program::{
+use gauntlet_tiled_family::program::{
     Buffers, CONSUMER, EVERYONE, asynchronous, bulk_epilogue, bulk_load, bulk_producer, convert, first_loads,
     now, repeat, role, stages, statements, storing_tiles, synchronise, wait_for, when,
 };

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use gauntlet_kernels_cpu::{Engine, Kernel, RunTimes};
-use gauntlet_operations::{Inputs, Operation, Output, Schedule};
 use gauntlet_parameters::Parameters;
+use gauntlet_problems::{Inputs, Operation, Output, Schedule};
 use gauntlet_task::{Sizes, Task};
 
 use crate::kernel::{CpuError, CpuFamily, CpuKernel};
@@ -31,7 +31,7 @@ impl CpuFamily for BuiltIn {
         sizes: &Sizes,
         parameters: &Parameters,
     ) -> Result<BuiltInKernel, CpuError> {
-        let operation = gauntlet_tiles::operation(sizes).ok_or("sizes of another task")?;
+        let operation = gauntlet_tiled_family::operation(sizes).ok_or("sizes of another task")?;
         let schedule = Schedule::of(&Schedule::table().restrict(parameters))?;
         Ok(BuiltInKernel {
             kernel: engine.build(operation, &schedule)?,

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use gauntlet_kernels_cuda::compiler::Origin;
 use gauntlet_kernels_cuda::driver::DriverError;
 use gauntlet_kernels_cuda::{BuildError, CallTimes, Engine, Kernel, Operands, RunError, TracingError, nvml};
-use gauntlet_operations::Inputs;
 use gauntlet_parameters::Parameters;
+use gauntlet_problems::Inputs;
 use gauntlet_worker::protocol::{
     self, CaseRequest, Description, Failure, FailureKind, Parameter, Resources, Sample,
 };
@@ -105,8 +105,8 @@ impl Service for CudaService {
         })?;
         let sizes = task.open(&case.sizes).map_err(|error| bad_request(&error))?;
         let problem =
-            gauntlet_tiles::operation(&sizes).ok_or_else(|| bad_request("sizes of another task"))?;
-        let schedule = &gauntlet_operations::Schedule::restricted(parameters);
+            gauntlet_tiled_family::operation(&sizes).ok_or_else(|| bad_request("sizes of another task"))?;
+        let schedule = &gauntlet_problems::Schedule::restricted(parameters);
         // The previous kernel and operands are freed first: old and new together might not fit into memory.
         let before = self.built.take();
         let operands = before

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use gauntlet_judge::Candidate;
 use gauntlet_kernels_cuda::plan::{Target, plan};
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use gauntlet_tournament::{Overrides, Round, Tournament};
 
 #[test]
@@ -17,7 +17,7 @@ fn each_step_of_the_example_is_planned_for_each_of_its_cases() {
         "l4/tournament.toml",
         "b200/staircase.toml",
     ] {
-        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../examples");
         let tournament = Tournament::load(&examples.join(example), &Overrides::default()).unwrap();
         for round in &tournament.rounds {
             each_step_is_planned(round);
@@ -41,7 +41,7 @@ fn each_step_is_planned(round: &Round) {
             dispatch: round.dispatch(&pitch.dispatch),
         };
         for case in &round.setting.benchmark_cases {
-            let operation = gauntlet_tiles::operation(&case.sizes).unwrap();
+            let operation = gauntlet_tiled_family::operation(&case.sizes).unwrap();
             for parameters in [&baseline, step.schedule_for(&case.sizes, &round.setting.device)] {
                 let schedule = Schedule::of(parameters).unwrap();
                 let planned = plan(operation, &schedule, target);

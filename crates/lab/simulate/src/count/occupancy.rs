@@ -2,8 +2,8 @@
 
 use crate::Problem;
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::resources::{accumulators, block_bytes, kernel_arch, tensor_memory_columns};
-use gauntlet_operations::{Order, Schedule};
+use gauntlet_problems::resources::{accumulators, block_bytes, kernel_arch, tensor_memory_columns};
+use gauntlet_problems::{Order, Schedule};
 use gauntlet_task::program::{Action, Statement};
 
 /// Registers per thread besides its sums: addresses, counters, temporary fragments. An estimate; compilers differ.

@@ -10,7 +10,7 @@ mod run;
 mod work;
 
 use gauntlet_device::Device;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 
 use crate::Problem;
 use crate::breakdown::{Breakdown, Part, PartTime};

@@ -1,8 +1,8 @@
 //! The costs of the CPU executor's primitives in seconds, from a calibration or from the peak rate.
 
 use gauntlet_device::{Calibration, Device};
-use gauntlet_operations::{AttentionFormat, OutputFormat};
-use gauntlet_operations::{Epilogue, Order};
+use gauntlet_problems::{AttentionFormat, OutputFormat};
+use gauntlet_problems::{Epilogue, Order};
 
 use super::curve::Curve;
 use crate::estimate::MissingFigure;

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-use gauntlet_operations::{Order, Roles, Schedule};
+use gauntlet_problems::{Order, Roles, Schedule};
 
 use super::rates::Rates;
 use super::work::{TileTimes, Work};

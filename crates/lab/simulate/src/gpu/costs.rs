@@ -4,7 +4,7 @@ mod epilogue;
 mod operands;
 mod products;
 
-use gauntlet_operations::{Lookup, Maps, Order, Schedule, Setup};
+use gauntlet_problems::{Lookup, Maps, Order, Schedule, Setup};
 
 use super::assumed;
 use super::ideal::Ideal;

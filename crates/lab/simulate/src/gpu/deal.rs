@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use gauntlet_operations::Order;
+use gauntlet_problems::Order;
 
 use super::work::Kind;
 

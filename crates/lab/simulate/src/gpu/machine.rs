@@ -4,8 +4,8 @@
 //! products), and others, such as the bandwidth of memory, per second.
 
 use gauntlet_device::{Arch, Device, Dimension, Figure};
-use gauntlet_operations::Schedule;
-use gauntlet_operations::resources::kernel_arch;
+use gauntlet_problems::Schedule;
+use gauntlet_problems::resources::kernel_arch;
 
 use super::assumed;
 use crate::Problem;

@@ -23,7 +23,7 @@ mod traffic;
 mod work;
 
 use gauntlet_device::Device;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 
 use crate::Problem;
 use crate::breakdown::Breakdown;

@@ -1,7 +1,7 @@
 //! The complete input of a simulated call, to be run with various mechanisms made ideal.
 
 use gauntlet_device::Device;
-use gauntlet_operations::{Order, Schedule, Setup};
+use gauntlet_problems::{Order, Schedule, Setup};
 
 use super::assumed;
 use super::code::Code;

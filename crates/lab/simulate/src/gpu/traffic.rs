@@ -1,7 +1,7 @@
 //! Bytes by memory level.
 
 use gauntlet_device::Device;
-use gauntlet_operations::{Epilogue, Schedule};
+use gauntlet_problems::{Epilogue, Schedule};
 
 use super::costs::Costs;
 use super::ideal::Ideal;

@@ -1,7 +1,7 @@
 //! Kinds of tiles, and clusters of blocks.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 
 /// How blocks are grouped: a cluster shares loads, and a `tcgen05` pair shares a tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

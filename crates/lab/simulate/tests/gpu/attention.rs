@@ -1,7 +1,7 @@
 //! The effect of each of attention's words on a prediction for an H200.
 
 use gauntlet_families::operations::{accepts, problem};
-use gauntlet_operations::{
+use gauntlet_problems::{
     Arithmetic, AttentionFormat, Cluster, Exponential, Layout, Operation, Roles, Schedule, Scores, Values,
 };
 use gauntlet_simulate::count::Traffic;

@@ -2,7 +2,7 @@
 
 use gauntlet_device::{Arch, Device, Figure};
 use gauntlet_families::operations::problem;
-use gauntlet_operations::{
+use gauntlet_problems::{
     AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Roles, Schedule, TokenFormat,
 };
 use gauntlet_simulate::Problem;

@@ -1,6 +1,6 @@
 //! Counts compared with values worked out by hand.
 
-use gauntlet_operations::{Cluster, Epilogue, Order, Roles, Schedule, Tile};
+use gauntlet_problems::{Cluster, Epilogue, Order, Roles, Schedule, Tile};
 use gauntlet_simulate::count::{self, Limit, Occupancy, Traffic};
 
 use crate::support::{cases, device, prepared};

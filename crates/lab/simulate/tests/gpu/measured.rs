@@ -1,7 +1,7 @@
 //! Comparison with published measurements and with prototypes. None of these figures was used to fit the model, and the
 //! bounds are wide: they check the accuracy that is claimed. `docs/explanation/model.md` has the figures side by side.
 
-use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Schedule, Setup};
+use gauntlet_problems::{Cluster, Epilogue, Lookup, Order, Schedule, Setup};
 
 use crate::support::{cases, device, microseconds, prepared};
 

@@ -2,8 +2,8 @@
 
 use gauntlet_device::Device;
 use gauntlet_families::operations::{accepts, problem};
-use gauntlet_operations::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
-use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_problems::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
+use gauntlet_problems::{Cluster, Epilogue, Lookup, Order, Roles, Schedule, Setup, Tile};
 use gauntlet_simulate::{HostTerm, Problem, simulate};
 
 pub fn device(name: &str) -> Device {

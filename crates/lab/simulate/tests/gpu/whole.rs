@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use gauntlet_barrier_proofs::prove;
 use gauntlet_device::Device;
-use gauntlet_operations::{AttentionFormat, Form, Schedule, Setup};
-use gauntlet_prove::prove;
+use gauntlet_problems::{AttentionFormat, Form, Schedule, Setup};
 use gauntlet_simulate::{
     Activity, Cached, HostTerm, Part, Problem, break_down, limit, repeated_limit, simulate, timeline,
 };

@@ -1,7 +1,7 @@
 //! The effect of each word on a prediction.
 
 use gauntlet_families::operations::{accepts, problem};
-use gauntlet_operations::{
+use gauntlet_problems::{
     AttentionFormat, Cluster, Epilogue, Form, Lookup, Maps, Operation, Order, Roles, Schedule, Setup,
 };
 use gauntlet_simulate::{HostTerm, Part, break_down, simulate};

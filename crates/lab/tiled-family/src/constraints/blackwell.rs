@@ -1,7 +1,7 @@
 //! `tcgen05`: tensor memory, and stores of whole rows.
 
-use gauntlet_operations::Epilogue;
-use gauntlet_operations::resources::tensor_memory_columns;
+use gauntlet_problems::Epilogue;
+use gauntlet_problems::resources::tensor_memory_columns;
 
 use super::{EPILOGUE, Rule, STAGES, Situation, TILE_M, TILE_N};
 use crate::TiledFamily;

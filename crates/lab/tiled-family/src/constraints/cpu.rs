@@ -1,7 +1,7 @@
 //! The CPU: panels in cache, threads instead of blocks.
 
-use gauntlet_operations::resources::block_bytes;
-use gauntlet_operations::{Cluster, Roles};
+use gauntlet_problems::resources::block_bytes;
+use gauntlet_problems::{Cluster, Roles};
 
 use super::{CLUSTER, ROLES, Rule, STAGES, Situation, TILE_K, TILE_M, TILE_N};
 use crate::TiledFamily;

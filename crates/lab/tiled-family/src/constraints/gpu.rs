@@ -1,7 +1,7 @@
 //! Capacities every NVIDIA GPU has, with the figures of the device.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{accumulators, block_bytes};
+use gauntlet_problems::resources::{accumulators, block_bytes};
 
 use super::{CLUSTER, EPILOGUE, Rule, STAGES, Situation, TILE_K, TILE_N};
 use crate::TiledFamily;

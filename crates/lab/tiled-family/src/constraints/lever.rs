@@ -1,7 +1,7 @@
 //! The parts of a schedule that rules are about and remedies change: parameters, and the sides of a tile.
 
-use gauntlet_operations::{Cluster, Schedule, Tile};
 use gauntlet_parameters::{Domain, Parameters, Value};
+use gauntlet_problems::{Cluster, Schedule, Tile};
 
 /// The distance of choosing another word, or of exchanging the operands, in doublings of a number: equal to a factor of
 /// 4.

@@ -1,7 +1,7 @@
 //! The nearest schedules that keep every rule.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use gauntlet_task::Remedy;
 
 use super::lever::{Lever, SWAP_AB, TILE_M, TILE_N};

@@ -1,6 +1,6 @@
 //! Building blocks for writing programs, shared by several instruction sets.
 
-use gauntlet_operations::{Epilogue, Roles, Schedule};
+use gauntlet_problems::{Epilogue, Roles, Schedule};
 use gauntlet_task::program::Action::{
     Acquire, Await, AwaitStore, BulkStore, Convert, Load, Multiply, Publish, Release, Softmax, Store,
     Synchronise, SynchroniseRole,

@@ -3,7 +3,7 @@
 //! A block is one thread that multiplies, with the thread that prepares its panels if roles are specialised; the
 //! lanes of a producer's other consumers are of the same kind and share nothing with it but the producer's time.
 
-use gauntlet_operations::{Roles, Schedule};
+use gauntlet_problems::{Roles, Schedule};
 use gauntlet_task::program::Action::{AwaitStore, BulkStore, Load, Prefetch, Store};
 use gauntlet_task::program::{
     Action, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Signal, Statement,

@@ -1,7 +1,7 @@
 //! `cp.async`, operands converted in registers, `mma.sync`: sm_80 and sm_89, and on sm_90a the kernels that need nothing
 //! of Hopper.
 
-use gauntlet_operations::{Roles, Schedule};
+use gauntlet_problems::{Roles, Schedule};
 use gauntlet_task::program::Action::{AwaitCopies, CommitCopies, Load, Store, Synchronise};
 use gauntlet_task::program::{
     Action, BufferIndex, Condition, CopyMethod, Extent, Signal, Statement, TileProgram,

@@ -12,7 +12,7 @@ mod gpus;
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_families::operations::accepts;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, Epilogue, Form, GemmShape, GroupedGemm, Lookup, Operation, Order,
     OutputFormat, Roles, Schedule, Setup, Tile,
 };

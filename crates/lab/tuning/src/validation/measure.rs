@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Shape;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use gauntlet_stats::median;
 use gauntlet_task::{Case, InputKind, Sizes};
 use gauntlet_worker::protocol::Sample;

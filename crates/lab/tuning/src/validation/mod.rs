@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use gauntlet_device::calibration::Quality;
 use gauntlet_device::{Arch, Device, Gpu, Pipeline};
 use gauntlet_families::operations::problem;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Schedule;
 use gauntlet_simulate::{
     HostTerm, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, MissingFigure, Problem, cpu_phases, simulate,
 };

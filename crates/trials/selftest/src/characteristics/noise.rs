@@ -229,7 +229,7 @@ mod tests {
     fn recorded_pairs_are_those_of_the_committed_result() {
         let file = concat!(
             env!("CARGO_MANIFEST_DIR"),
-            "/../../results/xeon-amx/selftest/2026-11-21.json"
+            "/../../../results/xeon-amx/selftest/2026-11-21.json"
         );
         let result: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();

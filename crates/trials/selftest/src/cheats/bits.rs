@@ -1,7 +1,7 @@
 //! Cheats whose result is nearly right.
 
 use gauntlet_kernels_cpu::Kernel;
-use gauntlet_operations::{Inputs, Operation, Output, OutputFormat};
+use gauntlet_problems::{Inputs, Operation, Output, OutputFormat};
 use gauntlet_worker::protocol::Failure;
 
 use super::work::{Call, Trick, Work, broken};

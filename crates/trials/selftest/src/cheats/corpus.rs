@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_every_candidate_under_its_kind() {
-        let documentation = include_str!("../../../../docs/explanation/cheats.md");
+        let documentation = include_str!("../../../../../docs/explanation/cheats.md");
         let on_cpus = kernels(On::Cpu).into_iter();
         let on_cpus = on_cpus.filter(|cheat| matches!(cheat.kind, Kind::Deferred | Kind::Undefended));
         for corpus in [corpus(), kernels(On::Cuda), on_cpus.collect()] {

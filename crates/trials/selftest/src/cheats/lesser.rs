@@ -2,7 +2,7 @@
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use gauntlet_kernels_cpu::Kernel;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionInputs, FloatTensor, GroupInputs, HeadTensor, Inputs, Operation, Output, Scaling,
     Tokens,
 };
@@ -176,7 +176,7 @@ fn cut_inputs(
 ) -> Result<Inputs, Failure> {
     match (inputs, whole, lesser) {
         (Inputs::GroupedGemm(groups), _, Operation::GroupedGemm(gemm)) => {
-            let cut = |(group, shape): (&GroupInputs, &gauntlet_operations::GemmShape)| {
+            let cut = |(group, shape): (&GroupInputs, &gauntlet_problems::GemmShape)| {
                 let weights = |tensor| cut_tensor(tensor, (0, shape.n), shape.k);
                 Ok(GroupInputs {
                     a: cut_tokens(&group.a, (start(group.a.rows()), shape.m), shape.k)?,
@@ -284,7 +284,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("inputs");
         sizes.generate(InputKind::Wide, 3).unwrap().save(&file).unwrap();
-        Inputs::load(&file, gauntlet_tiles::operation(sizes).unwrap()).unwrap()
+        Inputs::load(&file, gauntlet_tiled_family::operation(sizes).unwrap()).unwrap()
     }
 
     fn expected(operation: &Operation, inputs: &Inputs) -> Expected {
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn parts_of_a_result_find_their_places() {
         for case in trial::suite().unwrap().benchmark {
-            let operation = gauntlet_tiles::operation(&case.sizes).unwrap();
+            let operation = gauntlet_tiled_family::operation(&case.sizes).unwrap();
             let inputs = inputs(&case.sizes);
             let cuts = [
                 Cut {
@@ -351,7 +351,7 @@ mod tests {
                 last_head: true,
                 ..Cut::NONE
             };
-            let operation = gauntlet_tiles::operation(&case.sizes).unwrap();
+            let operation = gauntlet_tiled_family::operation(&case.sizes).unwrap();
             let inputs = inputs(&case.sizes);
             let lesser = cut.of(operation);
             let cut = cut_inputs(&inputs, operation, &lesser, |_| 0).unwrap();

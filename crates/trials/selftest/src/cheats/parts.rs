@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gauntlet_operations::Inputs;
+use gauntlet_problems::Inputs;
 use gauntlet_worker::protocol::Failure;
 
 use super::lesser::{Cut, Lesser};
@@ -112,6 +112,6 @@ fn is_timed_shape(work: &Work) -> bool {
         suite
             .benchmark
             .iter()
-            .any(|case| gauntlet_tiles::operation(&case.sizes) == Some(&work.problem))
+            .any(|case| gauntlet_tiled_family::operation(&case.sizes) == Some(&work.problem))
     })
 }

@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_operations::{GroupInputs, Inputs, Tokens};
+use gauntlet_problems::{GroupInputs, Inputs, Tokens};
 use gauntlet_worker::protocol::Failure;
 
 use super::work::{Call, Trick, Work, broken};

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use gauntlet_operations::Inputs;
+use gauntlet_problems::Inputs;
 use gauntlet_task::InputKind;
 use gauntlet_worker::protocol::Failure;
 

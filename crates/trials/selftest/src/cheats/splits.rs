@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
-use gauntlet_operations::Output;
+use gauntlet_problems::Output;
 use gauntlet_worker::protocol::{Failure, Sample};
 
 use super::lesser::{Cut, Lesser};

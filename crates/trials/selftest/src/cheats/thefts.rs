@@ -22,7 +22,7 @@ impl Trick for StealsFiles {
     fn output(&mut self, work: &mut Work, file: &Path, index: usize) -> Result<u64, Failure> {
         let stolen = places(file).into_iter().find(|candidate| {
             let is_result = candidate != file && candidate.extension().is_some_and(|end| end == "output");
-            is_result && gauntlet_operations::Output::load(candidate, &work.problem).is_ok()
+            is_result && gauntlet_problems::Output::load(candidate, &work.problem).is_ok()
         });
         match stolen {
             Some(stolen) => std::fs::copy(stolen, file).map_err(broken),

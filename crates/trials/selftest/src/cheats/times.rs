@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use gauntlet_operations::{Inputs, Output};
+use gauntlet_problems::{Inputs, Output};
 use gauntlet_worker::protocol::{Failure, Sample};
 
 use super::lesser::{Cut, Lesser};

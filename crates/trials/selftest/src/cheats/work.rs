@@ -5,9 +5,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use gauntlet_kernels_cpu::{Engine, EngineOptions, Kernel};
-use gauntlet_operations::Schedule;
-use gauntlet_operations::{Inputs, Operation, Output};
 use gauntlet_parameters::Parameters;
+use gauntlet_problems::Schedule;
+use gauntlet_problems::{Inputs, Operation, Output};
 use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, FailureKind, Resources, Sample};
 use gauntlet_worker::{Calls, Service};
 
@@ -188,7 +188,8 @@ impl Service for Candidate {
 
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
         let sizes = gauntlet_families::open(&case.record()).map_err(broken)?;
-        let problem = gauntlet_tiles::operation(&sizes).ok_or_else(|| broken("a task without a cheat"))?;
+        let problem =
+            gauntlet_tiled_family::operation(&sizes).ok_or_else(|| broken("a task without a cheat"))?;
         let schedule = &Schedule::restricted(parameters);
         let mut work = Work {
             kernel: self.engine.build(problem, schedule).map_err(broken)?,

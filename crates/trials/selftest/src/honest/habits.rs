@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use gauntlet_operations::{GroupInputs, Inputs};
+use gauntlet_problems::{GroupInputs, Inputs};
 use gauntlet_worker::protocol::{Failure, Sample};
 
 use crate::cheats::work::{Call, Honest, Trick, Work, broken, timed};

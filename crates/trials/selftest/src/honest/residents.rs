@@ -7,7 +7,7 @@ use super::{Habit, Resident};
 use crate::cheats::work::{Honest, Trick};
 
 /// The worker in Python that comes with Gauntlet as an example.
-const NUMPY: &str = include_str!("../../../../examples/worker/rms_norm.py");
+const NUMPY: &str = include_str!("../../../../../examples/worker/rms_norm.py");
 
 /// All honest workers.
 pub fn residents() -> Vec<Resident> {
@@ -167,7 +167,7 @@ mod tests {
         let names: BTreeSet<&str> = residents.iter().map(|resident| resident.name).collect();
         assert_eq!(names.len(), residents.len());
         assert!(names.len() >= 12);
-        let documentation = include_str!("../../../../docs/explanation/cheats.md");
+        let documentation = include_str!("../../../../../docs/explanation/cheats.md");
         for Resident { name, story, .. } in &residents {
             let row = format!("| {name} | {story} |");
             assert!(

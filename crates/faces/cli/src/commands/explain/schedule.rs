@@ -2,8 +2,8 @@
 
 use gauntlet_device::Device;
 use gauntlet_judge::HostCost;
-use gauntlet_operations::resources::block_bytes;
 use gauntlet_parameters::Parameters;
+use gauntlet_problems::resources::block_bytes;
 use gauntlet_report::{Explanation, GreatestGain, compared, duration, explained};
 use gauntlet_simulate::count::Occupancy;
 use gauntlet_simulate::{Accuracy, Basis, Counts, HostTerm, NoEstimate, Subject, Timeline, on_record};

@@ -86,11 +86,11 @@ impl Service for Compiling {
             message,
         };
         let sizes = gauntlet_families::open(&case.record()).map_err(refused)?;
-        let operation = gauntlet_tiles::operation(&sizes)
+        let operation = gauntlet_tiled_family::operation(&sizes)
             .ok_or_else(|| refused(format!("there is no CUDA kernel of the task `{}`", case.task)))?;
         let plan = plan(
             operation,
-            &gauntlet_operations::Schedule::restricted(parameters),
+            &gauntlet_problems::Schedule::restricted(parameters),
             self.target,
         )
         .map_err(|error| Failure {

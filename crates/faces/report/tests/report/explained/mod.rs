@@ -1,8 +1,8 @@
 //! Explanations and timelines made by hand.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{Form, GroupedGemm, Operation};
-use gauntlet_operations::{Order, Roles, Schedule};
+use gauntlet_problems::{Form, GroupedGemm, Operation};
+use gauntlet_problems::{Order, Roles, Schedule};
 use gauntlet_report::{Explanation, GreatestGain};
 use gauntlet_simulate::{Activity, Basis, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
 

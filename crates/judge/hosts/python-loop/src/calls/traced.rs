@@ -9,7 +9,7 @@ use crate::cupti::Tracer;
 use crate::python::{Failed, Object, Python};
 
 /// How long the device is watched before each call, while nothing is asked of the kernel: a thread that it left behind may be
-/// at work. The host of compiled kernels does the same (`crates/host-native/src/tracing.rs`).
+/// at work. The host of compiled kernels does the same (`crates/judge/hosts/native/src/tracing.rs`).
 const QUIET: Duration = Duration::from_millis(1);
 
 impl Host {

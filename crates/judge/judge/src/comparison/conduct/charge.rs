@@ -399,7 +399,10 @@ mod tests {
             pair.work.shares.moving[1] += scatter * CALL + MOVING_SLACK;
         }
         let saved = with_all_work(&[pairs]);
-        assert!((saved[0] - 1.5).abs() < 1e-9 && (saved[2] + 0.2).abs() < 1e-9, "{saved:?}");
+        assert!(
+            (saved[0] - 1.5).abs() < 1e-9 && (saved[2] + 0.2).abs() < 1e-9,
+            "{saved:?}"
+        );
         let least = least_mean(&saved, 0.95).unwrap();
         assert!((-0.5..0.0).contains(&least), "{least}");
     }

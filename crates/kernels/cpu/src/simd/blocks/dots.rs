@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_operations::{OutputFormat, TokenFormat};
+use gauntlet_problems::{OutputFormat, TokenFormat};
 
 use super::floats::{Elements, Layout};
 use super::kernel::{Block, Codes};

@@ -10,7 +10,7 @@
 use gauntlet_formats::BLOCK;
 #[cfg(target_arch = "x86_64")]
 use gauntlet_formats::e2m1;
-use gauntlet_operations::OutputFormat;
+use gauntlet_problems::OutputFormat;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 

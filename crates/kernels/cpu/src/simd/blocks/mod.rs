@@ -21,7 +21,7 @@ mod tiles;
 use std::ops::Range;
 
 use gauntlet_formats::{BLOCK, Nvfp4Tensor};
-use gauntlet_operations::OutputFormat;
+use gauntlet_problems::OutputFormat;
 
 pub(crate) use self::dots::{Dots, Rows};
 pub(crate) use self::kernel::Ahead;

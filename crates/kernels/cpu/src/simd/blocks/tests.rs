@@ -1,5 +1,5 @@
 use gauntlet_formats::{e2m1, e4m3};
-use gauntlet_operations::{FloatTensor, TokenFormat};
+use gauntlet_problems::{FloatTensor, TokenFormat};
 
 use super::*;
 use crate::memory::AlignedBuffer;

@@ -1,7 +1,7 @@
 //! The choice on GPUs without Hopper's instructions, and on newer ones that run kernels without them. It follows from sizes alone;
 //! nothing of it has been measured there.
 
-use gauntlet_operations::{GroupedGemm, Lookup, Order, Schedule, Setup, Tile};
+use gauntlet_problems::{GroupedGemm, Lookup, Order, Schedule, Setup, Tile};
 
 use super::{NARROW, rows};
 use crate::plan::Target;

@@ -1,7 +1,7 @@
 //! The choice on Blackwell. It follows from sizes alone; nothing of it has been measured.
 
-use gauntlet_operations::resources::fewest_steps;
-use gauntlet_operations::{Form, GroupedGemm, Lookup, Operation, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_problems::resources::fewest_steps;
+use gauntlet_problems::{Form, GroupedGemm, Lookup, Operation, Order, Roles, Schedule, Setup, Tile};
 
 use crate::plan::{self, Target};
 

@@ -1,6 +1,6 @@
 //! The choice on Hopper.
 
-use gauntlet_operations::{Epilogue, Form, GroupedGemm, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_problems::{Epilogue, Form, GroupedGemm, Lookup, Order, Roles, Schedule, Setup, Tile};
 
 use super::{NARROW, rows};
 
@@ -114,7 +114,7 @@ fn narrow_depth(form: Form) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::{Operation, TokenFormat};
+    use gauntlet_problems::{Operation, TokenFormat};
 
     use super::*;
     use crate::api::Choice;

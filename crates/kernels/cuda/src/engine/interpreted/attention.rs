@@ -2,7 +2,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{Attention, AttentionFormat, Exponential, Inputs, Operation};
+use gauntlet_problems::{Attention, AttentionFormat, Exponential, Inputs, Operation};
 use gauntlet_task::InputKind;
 use rayon::prelude::*;
 

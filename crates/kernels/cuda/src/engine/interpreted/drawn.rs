@@ -1,8 +1,8 @@
 //! Randomly drawn problems. Each takes about a second, so these tests are run when kernels change.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::is_narrow;
-use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Order, Packing, Sequence};
+use gauntlet_problems::resources::is_narrow;
+use gauntlet_problems::{Attention, GemmShape, GroupedGemm, Operation, Order, Packing, Sequence};
 use gauntlet_task::InputKind;
 use proptest::prelude::*;
 use proptest::sample::select;

@@ -1,7 +1,7 @@
 //! GEMMs on Hopper with operands and sizes that the small problems of the variants leave out.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{GemmShape, GroupedGemm, Operation, Packing};
+use gauntlet_problems::{GemmShape, GroupedGemm, Operation, Packing};
 use gauntlet_task::InputKind;
 use rayon::prelude::*;
 

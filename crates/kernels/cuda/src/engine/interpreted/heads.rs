@@ -1,7 +1,7 @@
 //! Heads of other sizes than 64 and 128, by the unified kernel.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Arithmetic, Attention, AttentionFormat, Epilogue, Lookup, Operation, OutputFormat, Scaling, Schedule,
     Setup,
 };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation};
+use gauntlet_problems::{Attention, GemmShape, GroupedGemm, Operation};
 use gauntlet_ptx::Kernel;
 use gauntlet_task::InputKind;
 use rayon::prelude::*;

@@ -1,6 +1,6 @@
 //! The steps of a mixture of experts around its products, bit for bit as plain code computes them.
 
-use gauntlet_operations::{FloatTensor, OutputFormat};
+use gauntlet_problems::{FloatTensor, OutputFormat};
 use half::{bf16, f16};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

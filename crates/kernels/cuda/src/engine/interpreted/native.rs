@@ -5,8 +5,8 @@
 
 use gauntlet_device::Arch;
 use gauntlet_families::{operations, suite};
-use gauntlet_operations::resources::fewest_steps;
-use gauntlet_operations::{Form, GroupedGemm, Operation};
+use gauntlet_problems::resources::fewest_steps;
+use gauntlet_problems::{Form, GroupedGemm, Operation};
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind};
 use rayon::prelude::*;
 
@@ -24,7 +24,7 @@ fn cases(form: Form) -> Vec<(String, GroupedGemm)> {
         Form::Plain => "group-gemm",
         Form::Swiglu => "dual-gemm",
     };
-    let of_case = |case: &gauntlet_task::Case| match gauntlet_tiles::operation(&case.sizes) {
+    let of_case = |case: &gauntlet_task::Case| match gauntlet_tiled_family::operation(&case.sizes) {
         Some(Operation::GroupedGemm(gemm)) => (case.name.clone(), gemm.clone()),
         _ => panic!("{} is no GEMM", case.name),
     };

@@ -1,7 +1,7 @@
 //! Attention whose keys are split into parts, of warps and of blocks, and whose heads are packed into tiles.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Arithmetic, Attention, AttentionFormat, Exponential, Lookup, Operation, Order, OutputFormat, Roles,
     Scaling, Schedule, Sequence, Setup,
 };

@@ -2,9 +2,7 @@
 
 use std::iter::repeat_n;
 
-use gauntlet_operations::{
-    Attention, AttentionFormat, HeadTensor, OutputFormat, Scaling, Sequence as Lengths,
-};
+use gauntlet_problems::{Attention, AttentionFormat, HeadTensor, OutputFormat, Scaling, Sequence as Lengths};
 use rayon::prelude::*;
 
 use super::*;

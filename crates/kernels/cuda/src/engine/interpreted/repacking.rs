@@ -1,6 +1,6 @@
 //! Weights that are repacked on a GPU, byte for byte as on the host.
 
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 
 use super::mixture::Read;
 use super::*;

@@ -1,6 +1,6 @@
 //! Calls that are planned on the device: the same launches with many routings give the bits of the host's plans.
 
-use gauntlet_operations::{Form, OutputFormat, Roles, Setup, TokenFormat};
+use gauntlet_problems::{Form, OutputFormat, Roles, Setup, TokenFormat};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -20,7 +20,7 @@ fn schedule(form: Form, width: usize, order: Order, packing: Packing) -> Schedul
         tile: [if form == Form::Swiglu { 64 } else { 128 }, width, 128].into(),
         stages: 3,
         roles: Roles::Specialised,
-        lookup: gauntlet_operations::Lookup::Precomputed,
+        lookup: gauntlet_problems::Lookup::Precomputed,
         setup: Setup::Once,
         swap_ab: true,
         order,

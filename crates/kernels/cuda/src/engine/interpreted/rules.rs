@@ -1,7 +1,7 @@
 //! The tolerances of the comparison.
 
-use gauntlet_operations::resources::HopperAttention;
-use gauntlet_operations::{Arithmetic, AttentionFormat, Operation, OutputFormat, Schedule};
+use gauntlet_problems::resources::HopperAttention;
+use gauntlet_problems::{Arithmetic, AttentionFormat, Operation, OutputFormat, Schedule};
 use gauntlet_task::{Rules, Tolerance};
 
 /// The general rules, which are made for f16. bf16 has three bits fewer, and e4m3, to which fp8 arithmetic rounds
@@ -51,7 +51,7 @@ pub fn rules(problem: &Operation, schedule: &Schedule) -> Rules {
 #[cfg(test)]
 mod tests {
     use gauntlet_families::operations;
-    use gauntlet_operations::{Form, GemmShape, GroupedGemm};
+    use gauntlet_problems::{Form, GemmShape, GroupedGemm};
     use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Output};
 
     use super::*;

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use gauntlet_device::Arch;
 use gauntlet_families::{operations, suite};
-use gauntlet_operations::resources::fewest_steps;
-use gauntlet_operations::{
+use gauntlet_problems::resources::fewest_steps;
+use gauntlet_problems::{
     Form, GemmShape, GroupedGemm, Inputs, Lookup, Operation, Order, Output, OutputFormat, Schedule,
 };
 use gauntlet_ptx::Memory;
@@ -50,7 +50,7 @@ fn cases(form: Form) -> Vec<Case> {
         Form::Plain => "group-gemm",
         Form::Swiglu => "dual-gemm",
     };
-    let of_case = |case: &gauntlet_task::Case| match gauntlet_tiles::operation(&case.sizes) {
+    let of_case = |case: &gauntlet_task::Case| match gauntlet_tiled_family::operation(&case.sizes) {
         Some(problem @ Operation::GroupedGemm(gemm)) => Case {
             name: format!("{name} {}", case.name),
             gemm: gemm.clone(),

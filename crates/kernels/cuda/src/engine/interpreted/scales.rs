@@ -2,7 +2,7 @@
 
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, Inputs, Operation, OutputFormat, Scaling, Sequence,
 };
 use gauntlet_task::InputKind;

@@ -1,6 +1,6 @@
 //! Problems small enough to be interpreted, like those that variants are shipped for.
 
-use gauntlet_operations::{Attention, GemmShape, GroupedGemm, Operation, Packing, Sequence};
+use gauntlet_problems::{Attention, GemmShape, GroupedGemm, Operation, Packing, Sequence};
 
 use crate::shipped::Shipped;
 

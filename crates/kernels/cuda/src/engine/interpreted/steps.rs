@@ -1,7 +1,7 @@
 //! Weights in steps, and 16-bit tokens that are multiplied as they lie in memory.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::{
+use gauntlet_problems::{
     GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, OutputFormat, Packing, Tokens,
 };
 use gauntlet_task::InputKind;

@@ -1,7 +1,7 @@
 //! Every kernel in its shipped variants, for every architecture that it is built for.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::Operation;
+use gauntlet_problems::Operation;
 use gauntlet_task::InputKind;
 use rayon::prelude::*;
 

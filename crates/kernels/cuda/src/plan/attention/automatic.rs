@@ -1,9 +1,9 @@
 //! Which schedule is fastest for a problem, of those tried on an H200; on GPUs before Hopper, which one to begin with.
 
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{FEW_QUERIES, block_bytes, head_sets, warp_groups};
-use gauntlet_operations::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
-use gauntlet_operations::{Attention, AttentionFormat, Operation};
+use gauntlet_problems::resources::{FEW_QUERIES, block_bytes, head_sets, warp_groups};
+use gauntlet_problems::{Arithmetic, Cluster, Lookup, Order, Roles, Schedule, Setup, Tile};
+use gauntlet_problems::{Attention, AttentionFormat, Operation};
 
 use super::HEAD_SIZES;
 use crate::plan::Target;
@@ -239,7 +239,7 @@ fn hopper(attention: &Attention, target: Target) -> Schedule {
 /// Keys of a warp group with which the resident kernel holds the longest sequence, if all of its blocks run at once.
 fn resident_keys(attention: &Attention, processors: u32) -> Option<usize> {
     let blocks = SPLIT * tiles(attention, RESIDENT_QUERIES);
-    let keys = |lengths: &gauntlet_operations::Sequence| lengths.keys;
+    let keys = |lengths: &gauntlet_problems::Sequence| lengths.keys;
     let longest = attention.sequences.iter().map(keys).max()?;
     if blocks > processors as usize {
         return None;
@@ -269,7 +269,7 @@ fn tiles(attention: &Attention, queries: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use gauntlet_device::Device;
-    use gauntlet_operations::{Operation, OutputFormat, Scaling, Sequence};
+    use gauntlet_problems::{Operation, OutputFormat, Scaling, Sequence};
 
     use super::*;
     use crate::plan::{Source, plan};

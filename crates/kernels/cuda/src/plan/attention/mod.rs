@@ -12,9 +12,9 @@ pub mod unified;
 use crate::plan::error::require;
 use std::collections::BTreeMap;
 
-use gauntlet_operations::resources::{HeadSets, most_visible, multiplied_head};
-use gauntlet_operations::{Arithmetic, Cluster, Exponential, Layout, Maps, Order, Packing, Roles, Schedule};
-use gauntlet_operations::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
+use gauntlet_problems::resources::{HeadSets, most_visible, multiplied_head};
+use gauntlet_problems::{Arithmetic, Cluster, Exponential, Layout, Maps, Order, Packing, Roles, Schedule};
+use gauntlet_problems::{Attention, AttentionFormat, Scaling, Sequence as Lengths};
 
 pub use abi::{FirstScales, Sequence, Tile};
 pub use automatic::automatic;

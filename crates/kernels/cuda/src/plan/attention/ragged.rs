@@ -2,8 +2,8 @@
 //! depend on them, so a captured one serves any lengths up to those planned for.
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_operations::resources::FEW_QUERIES;
-use gauntlet_operations::{Attention, AttentionFormat, OutputFormat, Scaling, Schedule, Sequence};
+use gauntlet_problems::resources::FEW_QUERIES;
+use gauntlet_problems::{Attention, AttentionFormat, OutputFormat, Scaling, Schedule, Sequence};
 
 use super::automatic::{MOST_PARTS, PART_STEPS, STEP_KEYS, roomy};
 use super::check_heads;
@@ -143,7 +143,7 @@ impl RaggedPlan {
             scaling: shape.scaling,
             output: shape.output,
         };
-        gauntlet_operations::Operation::Attention(longest.clone()).validate()?;
+        gauntlet_problems::Operation::Attention(longest.clone()).validate()?;
         check_heads(shape.head_size)?;
         if longest.has_block_scales() {
             return Err(PlanError::word(

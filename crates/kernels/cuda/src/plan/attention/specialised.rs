@@ -3,9 +3,9 @@
 
 use crate::plan::error::require;
 use gauntlet_device::Arch;
-use gauntlet_operations::resources::{HeadSets, MOST_SPECIALISED_STAGES, WarpGroups, head_sets, warp_groups};
-use gauntlet_operations::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
-use gauntlet_operations::{Attention, AttentionFormat};
+use gauntlet_problems::resources::{HeadSets, MOST_SPECIALISED_STAGES, WarpGroups, head_sets, warp_groups};
+use gauntlet_problems::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
+use gauntlet_problems::{Attention, AttentionFormat};
 
 use super::{Parts, SHARED_BYTES, WARP_ROWS, Work, check_split, is_sorted, joined, packed};
 use crate::plan::variant::most_registers;

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use gauntlet_operations::Tile as TileShape;
-use gauntlet_operations::{Operation, Scaling};
+use gauntlet_problems::Tile as TileShape;
+use gauntlet_problems::{Operation, Scaling};
 
 use super::*;
 use crate::plan::fixture::{ADDRESSES, collect};

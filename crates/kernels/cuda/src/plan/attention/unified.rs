@@ -3,11 +3,11 @@
 
 use crate::plan::error::require;
 use gauntlet_device::Arch;
-use gauntlet_operations::Attention;
-use gauntlet_operations::resources::{
+use gauntlet_problems::Attention;
+use gauntlet_problems::resources::{
     FEW_QUERIES, HeadSets, head_sets, key_warps, last_bytes, merged_bytes, multiplied_head, padded_row,
 };
-use gauntlet_operations::{
+use gauntlet_problems::{
     Arithmetic, Cluster, Epilogue, Layout, Lookup, Order, Roles, Schedule, Scores, Values,
 };
 
@@ -224,9 +224,9 @@ fn check_parts(schedule: &Schedule) -> Result<(), PlanError> {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::Exponential;
-    use gauntlet_operations::resources::block_bytes;
-    use gauntlet_operations::{AttentionFormat, Operation, OutputFormat};
+    use gauntlet_problems::Exponential;
+    use gauntlet_problems::resources::block_bytes;
+    use gauntlet_problems::{AttentionFormat, Operation, OutputFormat};
 
     use super::super::Tile;
     use super::*;

@@ -9,8 +9,8 @@ use std::array;
 use std::collections::BTreeMap;
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
-use gauntlet_operations::{GemmShape, GroupedGemm};
+use gauntlet_problems::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
+use gauntlet_problems::{GemmShape, GroupedGemm};
 
 use super::groups::{self, check_sizes, check_tiles, is_dual};
 use super::target::RESERVED_BYTES;

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
-use gauntlet_operations::Form;
-use gauntlet_operations::Tile;
+use gauntlet_problems::Form;
+use gauntlet_problems::Tile;
 use proptest::prelude::*;
 
 use super::*;

@@ -1,9 +1,9 @@
 //! Which of the native kernel's variants a schedule asks for, and whether it fits a multiprocessor.
 
-use gauntlet_operations::resources::{
+use gauntlet_problems::resources::{
     TENSOR_MEMORY_COLUMNS, accumulator_columns, stage_bytes, tensor_memory_columns, tile_sums,
 };
-use gauntlet_operations::{
+use gauntlet_problems::{
     Cluster, Epilogue, GroupedGemm, Maps, Operation, Order, Packing, Roles, Schedule, Tile,
 };
 

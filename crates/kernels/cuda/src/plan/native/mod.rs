@@ -5,7 +5,7 @@ mod geometry;
 #[cfg(test)]
 mod tests;
 
-use gauntlet_operations::{GroupedGemm, Maps, Schedule};
+use gauntlet_problems::{GroupedGemm, Maps, Schedule};
 
 use super::groups::{self, depth};
 use super::tiled::Tiled;
@@ -59,31 +59,30 @@ impl NativePlan {
     fn maps(&self) -> Vec<Map> {
         let gemm = &self.tiled.gemm;
         let table = groups::table(gemm, SCALES, &[], |_| 0);
-        let of_group =
-            |(group, (shape, entry)): (usize, (&gauntlet_operations::GemmShape, &super::Group))| {
-                let map = |matrix, rows: usize, offset: u64, is_row: bool| Map {
-                    matrix,
-                    group,
-                    offset,
-                    element: Element::Byte,
-                    sizes: vec![depth(shape.k) as u64 / 2, rows as u64],
-                    boxes: vec![
-                        self.geometry.row_bytes() as u32,
-                        self.geometry.box_rows(is_row) as u32,
-                    ],
-                    swizzle: match self.geometry.row_bytes() {
-                        128 => Swizzle::Bytes128,
-                        _ => Swizzle::Bytes64,
-                    },
-                };
-                let tokens_are_rows = !self.geometry.swapped();
-                let maps: [Map; MAPS_A_GROUP] = [
-                    map(Matrix::Tokens, shape.m, entry.tokens, tokens_are_rows),
-                    map(Matrix::Weights, shape.n, 0, !tokens_are_rows),
-                    map(Matrix::SecondWeights, shape.n, 0, !tokens_are_rows),
-                ];
-                maps
+        let of_group = |(group, (shape, entry)): (usize, (&gauntlet_problems::GemmShape, &super::Group))| {
+            let map = |matrix, rows: usize, offset: u64, is_row: bool| Map {
+                matrix,
+                group,
+                offset,
+                element: Element::Byte,
+                sizes: vec![depth(shape.k) as u64 / 2, rows as u64],
+                boxes: vec![
+                    self.geometry.row_bytes() as u32,
+                    self.geometry.box_rows(is_row) as u32,
+                ],
+                swizzle: match self.geometry.row_bytes() {
+                    128 => Swizzle::Bytes128,
+                    _ => Swizzle::Bytes64,
+                },
             };
+            let tokens_are_rows = !self.geometry.swapped();
+            let maps: [Map; MAPS_A_GROUP] = [
+                map(Matrix::Tokens, shape.m, entry.tokens, tokens_are_rows),
+                map(Matrix::Weights, shape.n, 0, !tokens_are_rows),
+                map(Matrix::SecondWeights, shape.n, 0, !tokens_are_rows),
+            ];
+            maps
+        };
         let groups = gemm.groups.iter().zip(&table).enumerate();
         match self.made {
             Maps::Prebuilt => groups.flat_map(of_group).collect(),

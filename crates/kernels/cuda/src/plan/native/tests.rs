@@ -1,5 +1,5 @@
 use gauntlet_device::Arch;
-use gauntlet_operations::{Epilogue, Form, GemmShape, Lookup, Order, OutputFormat, Roles};
+use gauntlet_problems::{Epilogue, Form, GemmShape, Lookup, Order, OutputFormat, Roles};
 use proptest::prelude::*;
 
 use super::*;

@@ -1,6 +1,6 @@
 //! Which of the rows kernel's variants a schedule asks for, and whether it fits a multiprocessor.
 
-use gauntlet_operations::{Cluster, Epilogue, GroupedGemm, Packing, Roles, Schedule, Tile};
+use gauntlet_problems::{Cluster, Epilogue, GroupedGemm, Packing, Roles, Schedule, Tile};
 
 use crate::plan::error::require;
 use crate::plan::groups::is_dual;

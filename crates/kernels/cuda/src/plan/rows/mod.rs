@@ -5,7 +5,7 @@ mod geometry;
 #[cfg(test)]
 mod tests;
 
-use gauntlet_operations::{GroupedGemm, Schedule};
+use gauntlet_problems::{GroupedGemm, Schedule};
 
 use super::groups::depth;
 use super::tiled::Tiled;

@@ -1,5 +1,5 @@
-use gauntlet_operations::{Epilogue, Roles, Tile as Block};
-use gauntlet_operations::{Form, GemmShape, Lookup, Order, OutputFormat};
+use gauntlet_problems::{Epilogue, Roles, Tile as Block};
+use gauntlet_problems::{Form, GemmShape, Lookup, Order, OutputFormat};
 use proptest::prelude::*;
 
 use super::*;

@@ -1,8 +1,8 @@
 //! Which variant of the swapped or of the unified kernel a schedule asks for, and whether it fits a multiprocessor.
 
 use crate::plan::error::require;
-use gauntlet_operations::GroupedGemm;
-use gauntlet_operations::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
+use gauntlet_problems::GroupedGemm;
+use gauntlet_problems::{Cluster, Epilogue, Lookup, Order, Packing, Roles, Schedule};
 
 use crate::plan::groups::{has_one_depth, is_dual};
 use crate::plan::variant::{format_define, most_registers, output_define};

@@ -17,8 +17,8 @@ mod tests;
 mod tokens;
 mod work;
 
-use gauntlet_operations::GroupedGemm;
-use gauntlet_operations::{Order, Schedule};
+use gauntlet_problems::GroupedGemm;
+use gauntlet_problems::{Order, Schedule};
 
 use super::groups::{check_sizes, check_tiles};
 use super::{Addresses, Launch, Memory, Plan, PlanError, Target, Variant, Weights};

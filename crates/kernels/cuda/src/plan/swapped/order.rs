@@ -1,6 +1,6 @@
 //! The orders that need no balancing: every tile in parts of equal depth, in the groups' order.
 
-use gauntlet_operations::Order;
+use gauntlet_problems::Order;
 
 use super::work::{Kind, Piece};
 

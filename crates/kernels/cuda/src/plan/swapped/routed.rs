@@ -6,7 +6,7 @@
 use std::hash::{Hash, Hasher};
 
 use bytemuck::Zeroable;
-use gauntlet_operations::{GemmShape, GroupedGemm, Maps, OutputFormat, Roles, Schedule};
+use gauntlet_problems::{GemmShape, GroupedGemm, Maps, OutputFormat, Roles, Schedule};
 
 use super::abi::{Cost, Inline, Parameter, Routed, Shape, Tile};
 use super::cost::Costs;

@@ -1,7 +1,7 @@
 //! The tables of the swapped kernel and where they lie.
 
 use bytemuck::Zeroable;
-use gauntlet_operations::{GemmShape, GroupedGemm, Packing};
+use gauntlet_problems::{GemmShape, GroupedGemm, Packing};
 
 use super::abi::{INLINE_GROUPS, Inline, Parameter, Routed, Shape, Tile};
 use super::dealt::Dealt;

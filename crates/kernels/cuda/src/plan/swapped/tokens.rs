@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 
 use super::geometry::Geometry;
 use crate::plan::variant::most_registers;

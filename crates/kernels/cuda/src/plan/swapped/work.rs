@@ -1,6 +1,6 @@
 //! The work of a problem before it is distributed: kinds of tiles, each of which stands for many equal tiles.
 
-use gauntlet_operations::{GemmShape, GroupedGemm};
+use gauntlet_problems::{GemmShape, GroupedGemm};
 
 use super::cost::Costs;
 use super::geometry::{CHUNK, Geometry};

@@ -1,6 +1,6 @@
 //! What attention's variants are compiled for: sequences, formats, head sizes and masks.
 
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, Operation, OutputFormat, Scaling, Schedule, Sequence, Tile,
 };
 

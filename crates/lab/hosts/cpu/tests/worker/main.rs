@@ -10,11 +10,11 @@ use std::path::Path;
 use gauntlet_families::operations;
 use gauntlet_host_cpu::{CpuFamilies, CpuHost};
 use gauntlet_kernels_cpu::EngineOptions;
-use gauntlet_operations::{
+use gauntlet_parameters::Parameters;
+use gauntlet_problems::{
     Cluster, Epilogue, Form, GemmShape, GroupedGemm, Inputs, Lookup, Operation, Order, Output, OutputFormat,
     Roles, Schedule, Setup,
 };
-use gauntlet_parameters::Parameters;
 use gauntlet_task::{Coverage, Expected, InputKind};
 use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind, POISON};
 use gauntlet_worker::{Calls, Service, serve};

@@ -29,7 +29,7 @@ fn the_example_in_python_is_right() {
         eprintln!("{missing}");
         return;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/worker/rms_norm.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../../examples/worker/rms_norm.py");
     let script = script.canonicalize().unwrap();
     let text = std::fs::read_to_string(&script).unwrap();
     assert!(text.lines().count() <= 60, "an example worker fits on a page");

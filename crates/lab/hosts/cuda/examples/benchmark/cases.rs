@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use gauntlet_operations::{
+use gauntlet_problems::{
     Attention, AttentionFormat, Form, GemmShape, GroupedGemm, Operation, OutputFormat, Scaling, Sequence,
     TokenFormat,
 };
@@ -168,7 +168,7 @@ pub fn all() -> Result<Vec<Case>, Box<dyn Error>> {
 /// The benchmark cases of a built-in suite, each with its name.
 fn benchmark(suite: &str) -> Result<Vec<(String, Operation)>, Box<dyn Error>> {
     let cases = gauntlet_families::suite(suite)?.benchmark.into_iter();
-    let operation = |case: gauntlet_task::Case| match gauntlet_tiles::operation(&case.sizes) {
+    let operation = |case: gauntlet_task::Case| match gauntlet_tiled_family::operation(&case.sizes) {
         Some(operation) => Ok((case.name, operation.clone())),
         None => Err(format!("{suite}/{}: there is no CUDA kernel of its task", case.name).into()),
     };

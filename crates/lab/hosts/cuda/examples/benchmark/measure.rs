@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gauntlet_families::operations;
 use gauntlet_kernels_cuda::{Engine, Kernel, Operands, RunError};
-use gauntlet_operations::{Operation, Schedule};
+use gauntlet_problems::{Operation, Schedule};
 use gauntlet_task::InputKind;
 use serde::Serialize;
 

@@ -6,11 +6,11 @@ use std::path::Path;
 use gauntlet_device::Arch;
 use gauntlet_kernels_cuda::plan::{Target, attention};
 use gauntlet_kernels_cuda::{Choice, LayerShape, Planner, ProductShape};
-use gauntlet_operations::{Form, GroupedGemm, Operation, Schedule};
+use gauntlet_problems::{Form, GroupedGemm, Operation, Schedule};
 use gauntlet_tournament::RoundFile;
 
-const PLAIN_ROUND: &str = include_str!("../../../../examples/h200/rounds/staircase.toml");
-const DUAL_ROUND: &str = include_str!("../../../../examples/h200/rounds/staircase-dual.toml");
+const PLAIN_ROUND: &str = include_str!("../../../../../../examples/h200/rounds/staircase.toml");
+const DUAL_ROUND: &str = include_str!("../../../../../../examples/h200/rounds/staircase-dual.toml");
 const BASELINE: &str = "baseline";
 
 /// The names of the schedules that `gauntlet_kernels_cuda::api` chooses by itself, for unchanged and for repacked
@@ -137,8 +137,8 @@ fn layer(gemm: &GroupedGemm) -> LayerShape {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_operations::{GemmShape, OutputFormat};
-    use gauntlet_operations::{Packing, Roles, Setup};
+    use gauntlet_problems::{GemmShape, OutputFormat};
+    use gauntlet_problems::{Packing, Roles, Setup};
 
     use super::*;
 

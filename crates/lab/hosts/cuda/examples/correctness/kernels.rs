@@ -6,8 +6,8 @@ use gauntlet_device::Arch;
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::{self, Target, Variant};
 use gauntlet_kernels_cuda::shipped;
-use gauntlet_operations::Operation;
-use gauntlet_operations::Schedule;
+use gauntlet_problems::Operation;
+use gauntlet_problems::Schedule;
 use rayon::prelude::*;
 
 use super::problems::{Family, Named, with_output};
@@ -81,7 +81,7 @@ pub fn compile_all(
 mod tests {
     use std::collections::BTreeMap;
 
-    use gauntlet_operations::Form;
+    use gauntlet_problems::Form;
 
     use super::*;
     use crate::problems;

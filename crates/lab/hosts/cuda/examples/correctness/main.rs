@@ -12,7 +12,7 @@ mod kernels;
 #[path = "../support/machine.rs"]
 mod machine;
 mod problems;
-#[path = "../../../kernels-cuda/src/engine/interpreted/rules.rs"]
+#[path = "../../../../../kernels/cuda/src/engine/interpreted/rules.rs"]
 mod rules;
 mod tally;
 mod trial;

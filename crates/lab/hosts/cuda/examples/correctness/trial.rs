@@ -7,7 +7,7 @@ use std::rc::Rc;
 use gauntlet_families::operations;
 use gauntlet_kernels_cuda::plan::Variant;
 use gauntlet_kernels_cuda::{BuildError, Engine, Kernel, Operands, RunError};
-use gauntlet_operations::{Inputs, Operation, Schedule};
+use gauntlet_problems::{Inputs, Operation, Schedule};
 use gauntlet_task::{ErrorMeasures, Expected, InputKind, Sizes};
 use serde::Serialize;
 

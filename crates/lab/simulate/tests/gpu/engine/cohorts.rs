@@ -1,6 +1,6 @@
 //! Multiprocessors simulated as one, compared with separate simulations of each.
 
-use gauntlet_operations::{Order, Schedule};
+use gauntlet_problems::{Order, Schedule};
 
 use super::*;
 use gauntlet_simulate::gpu::Share;

@@ -1,7 +1,7 @@
 //! The loops that were measured on an H200 (`scripts/gpu-parameters`), simulated with the figures derived from them.
 //! All run at the clock during the measurement, 1980 MHz, so that cycles can be compared.
 
-use gauntlet_operations::{Order, Packing};
+use gauntlet_problems::{Order, Packing};
 use gauntlet_task::program::Condition;
 
 use super::*;
@@ -203,7 +203,7 @@ fn stored(how: fn(&Costs) -> Transfer, blocks: usize) -> f64 {
         roles: vec![role("storer", vec![Action::Store { from: None, to: None }])],
     };
     let code = Code::of(&program);
-    let deal = Deal::of(&[kind], gauntlet_operations::Order::Static, blocks, 1);
+    let deal = Deal::of(&[kind], gauntlet_problems::Order::Static, blocks, 1);
     let scene = Scene {
         code: &code,
         costs: &[costs],

@@ -7,8 +7,8 @@ mod pipelines;
 mod units;
 
 use gauntlet_device::Device;
-use gauntlet_operations::{Cluster, Roles, Schedule, Tile};
-use gauntlet_operations::{Form, GroupedGemm, Operation};
+use gauntlet_problems::{Cluster, Roles, Schedule, Tile};
+use gauntlet_problems::{Form, GroupedGemm, Operation};
 use gauntlet_task::program::{
     Action, Buffer, Contents, CopyMethod, Extent, Filled, Guard, Product, Role, Signal, Statement,
     TileProgram,
@@ -84,7 +84,7 @@ fn single(name: &str, schedule: &Schedule) -> (Machine, Kind, Costs) {
 fn one_tile(program: &TileProgram, machine: &Machine, kind: Kind, costs: Costs, pair: bool) -> Outcome {
     let code = Code::of(program);
     let kind = Kind { count: 1, ..kind };
-    let deal = Deal::of(&[kind], gauntlet_operations::Order::Static, 1, 1);
+    let deal = Deal::of(&[kind], gauntlet_problems::Order::Static, 1, 1);
     let scene = Scene {
         code: &code,
         costs: &[costs],

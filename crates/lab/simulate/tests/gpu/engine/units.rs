@@ -93,7 +93,7 @@ fn products_of_wgmma_follow_the_published_table() {
 }
 
 fn attention(keys: usize) -> Problem {
-    use gauntlet_operations::{Attention, AttentionFormat};
+    use gauntlet_problems::{Attention, AttentionFormat};
     operations::problem(&Operation::Attention(Attention::new(
         AttentionFormat::F16,
         [[64, keys]],

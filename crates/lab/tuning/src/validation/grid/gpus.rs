@@ -1,6 +1,6 @@
 //! The grid for GPUs: shapes whose kernels take microseconds, and schedules of each kind of kernel.
 
-use gauntlet_operations::{
+use gauntlet_problems::{
     Epilogue, Form, GroupedGemm, Lookup, Operation, Order, OutputFormat, Roles, Schedule, Setup, Tile,
 };
 

@@ -210,7 +210,7 @@ impl Columns {
         };
         let sizes = json!({ "family": TASK, "groups": self.groups(record)?, "form": form });
         let sizes = gauntlet_families::open(&sizes).map_err(|error| (None, error))?;
-        let problem = gauntlet_tiles::operation(&sizes)
+        let problem = gauntlet_tiled_family::operation(&sizes)
             .cloned()
             .ok_or_else(|| (None, format!("{TASK} has no model")))?;
         Ok(Measurement {

@@ -2,9 +2,9 @@
 //! cluster. There is no loop over steps, so a call on short sequences costs little more than its latencies.
 
 use crate::plan::error::require;
-use gauntlet_operations::resources::HeadSets;
-use gauntlet_operations::{Arithmetic, Cluster, Epilogue, Layout, Order, Schedule, Scores, Values};
-use gauntlet_operations::{Attention, AttentionFormat, OutputFormat};
+use gauntlet_problems::resources::HeadSets;
+use gauntlet_problems::{Arithmetic, Cluster, Epilogue, Layout, Order, Schedule, Scores, Values};
+use gauntlet_problems::{Attention, AttentionFormat, OutputFormat};
 
 use super::{Parts, SHARED_BYTES, Work, joined};
 use crate::plan::variant::most_registers;

@@ -1,5 +1,5 @@
-use gauntlet_operations::Scaling;
-use gauntlet_operations::{Roles, Tile};
+use gauntlet_problems::Scaling;
+use gauntlet_problems::{Roles, Tile};
 
 use super::*;
 use crate::plan::attention::abi::Parameter;

@@ -1,6 +1,6 @@
 //! Checks that workers finish at about the same time.
 
-use gauntlet_operations::Operation;
+use gauntlet_problems::Operation;
 use gauntlet_task::Case;
 
 use super::coverage::check;
@@ -8,7 +8,7 @@ use super::*;
 use crate::plan::DEPTH_STEP;
 
 fn benchmarks(suite: &str) -> Vec<(String, GroupedGemm)> {
-    let gemm = |case: Case| match gauntlet_tiles::operation(&case.sizes) {
+    let gemm = |case: Case| match gauntlet_tiled_family::operation(&case.sizes) {
         Some(Operation::GroupedGemm(gemm)) => (format!("{suite} {}", case.name), gemm.clone()),
         _ => unreachable!("the suite has GEMMs alone"),
     };

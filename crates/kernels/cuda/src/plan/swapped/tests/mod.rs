@@ -6,8 +6,8 @@ mod tables;
 mod waves;
 mod words;
 
-use gauntlet_operations::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Tile as Block};
-use gauntlet_operations::{Form, GroupedGemm};
+use gauntlet_problems::{Epilogue, Lookup, Order, Packing, Roles, Schedule, Tile as Block};
+use gauntlet_problems::{Form, GroupedGemm};
 use proptest::prelude::*;
 
 use super::SwappedPlan;

@@ -1,7 +1,7 @@
 //! The kernel's input: its parameter, the tables that it points to, and the maps.
 
 use bytemuck::Zeroable;
-use gauntlet_operations::TokenFormat;
+use gauntlet_problems::TokenFormat;
 
 use super::coverage::check;
 use super::*;

@@ -1,8 +1,8 @@
 //! How a schedule's values become definitions, and which are refused.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_operations::resources::block_bytes;
-use gauntlet_operations::{Operation, TokenFormat};
+use gauntlet_problems::resources::block_bytes;
+use gauntlet_problems::{Operation, TokenFormat};
 
 use super::*;
 use crate::plan::swapped::dealt::Dealt;

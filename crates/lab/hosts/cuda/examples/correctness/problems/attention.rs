@@ -1,6 +1,6 @@
 //! Random attention problems: ragged batches, shared key heads, masks, lengths close to multiples of the tile sizes.
 
-use gauntlet_operations::{Attention, AttentionFormat, Operation, OutputFormat, Scaling, Sequence};
+use gauntlet_problems::{Attention, AttentionFormat, Operation, OutputFormat, Scaling, Sequence};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

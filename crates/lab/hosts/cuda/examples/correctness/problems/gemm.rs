@@ -1,6 +1,6 @@
 //! GEMMs drawn at random: ragged groups, odd sizes, shallow and deep.
 
-use gauntlet_operations::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
+use gauntlet_problems::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 

@@ -6,7 +6,7 @@ mod gemm;
 use std::error::Error;
 
 use clap::ValueEnum;
-use gauntlet_operations::{Operation, OutputFormat};
+use gauntlet_problems::{Operation, OutputFormat};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
@@ -59,7 +59,7 @@ pub fn of_suites(family: Family) -> Result<Vec<Named>, Box<dyn Error>> {
     for name in suites {
         let suite = gauntlet_families::suite(name)?;
         for case in suite.correctness.into_iter().chain(suite.benchmark) {
-            let problem = gauntlet_tiles::operation(&case.sizes).ok_or("a case of another family")?;
+            let problem = gauntlet_tiled_family::operation(&case.sizes).ok_or("a case of another family")?;
             let outputs = match family {
                 Family::Gemm => OUTPUTS.into(),
                 Family::Attention => vec![problem.output_format()],
