@@ -1,17 +1,18 @@
-// Sorts the slots of a mixture of experts by their experts, a row for each slot whose expert is here, those of one expert in the
-// order of the slots, and copies each slot's token into its row, for the first product.
+// Sorts the slots of a mixture of experts by their experts, a row for each slot whose expert is here, those of one
+// expert in the order of the slots, and copies each slot's token into its row, for the first product.
 //
-// Of few slots every block sorts all, and copies every so manieth one: no block waits for another, and there is one launch. Of more,
-// each block has a part of the slots, and count.cu has counted how many of them each expert has. The parts of all blocks before, and
-// the experts before, tell where a block's rows begin.
+// Of few slots every block sorts all, and copies every so manieth one: no block waits for another, and there is one
+// launch. Of more, each block has a part of the slots, and count.cu has counted how many of them each expert has. The
+// parts of all blocks before, and the experts before, tell where a block's rows begin.
 //
-// Each warp takes a contiguous part of a block's slots, 32 at a time, so that the order of warps, steps and lanes is that of the
-// slots. It first counts how many of its slots each expert has. From all counts follows where each warp's rows of each expert
-// begin, and a second pass over the slots deals out the rows. There are no atomics: only one warp changes its counts, by one
-// lane for each expert.
+// Each warp takes a contiguous part of a block's slots, 32 at a time, so that the order of warps, steps and lanes is
+// that of the slots. It first counts how many of its slots each expert has. From all counts follows where each warp's
+// rows of each expert begin, and a second pass over the slots deals out the rows. There are no atomics: only one warp
+// changes its counts, by one lane for each expert.
 //
-// The id -1, which pads, and that of an expert elsewhere get no row and no copy. Other ids that stand for no expert get none either, but
-// are told apart, so that their tokens become NaN. Whatever the ids are, nothing is written outside of the results.
+// The id -1, which pads, and that of an expert elsewhere get no row and no copy. Other ids that stand for no expert get
+// none either, but are told apart, so that their tokens become NaN. Whatever the ids are, nothing is written outside of
+// the results.
 #include "mixture.cuh"
 
 constexpr u32 THREADS = 1024, WARPS = THREADS / 32, ALL = ~0u;
@@ -50,9 +51,11 @@ DEVICE u32 sum_before(u32 value, u32* of_warps, u32& total) {
     return before + sum - value;
 }
 
-// What count.cu counted of one expert: `before`, in the blocks before this one, and in all. Several threads share the blocks.
+// What count.cu counted of one expert: `before`, in the blocks before this one, and in all. Several threads share the
+// blocks.
 DEVICE void load_counts(const ArrangeParameter& parameter, u32* before, u32* all) {
-    u32 experts = parameter.experts, sharing = THREADS / experts, expert = threadIdx.x % experts, share = threadIdx.x / experts;
+    u32 experts = parameter.experts, sharing = THREADS / experts, expert = threadIdx.x % experts,
+        share = threadIdx.x / experts;
     for (u32 index = threadIdx.x; index < experts; index += THREADS) before[index] = all[index] = 0;
     __syncthreads();
     if (share < sharing) {
@@ -72,7 +75,8 @@ DEVICE void load_counts(const ArrangeParameter& parameter, u32* before, u32* all
 // Copies the tokens of this block's slots, a warp for each.
 DEVICE void copy_tokens(const ArrangeParameter& parameter, const u32* places, u32 begin, u32 end) {
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    u32 first = parameter.counted ? warp : blockIdx.x * WARPS + warp, step = parameter.counted ? WARPS : gridDim.x * WARPS;
+    u32 first = parameter.counted ? warp : blockIdx.x * WARPS + warp,
+        step = parameter.counted ? WARPS : gridDim.x * WARPS;
     for (u32 slot = begin + first; slot < end; slot += step) {
         int place = (int)places[slot - begin];
         if (place < 0) continue;
@@ -86,10 +90,11 @@ DEVICE void copy_tokens(const ArrangeParameter& parameter, const u32* places, u3
 extern "C" __global__ void __launch_bounds__(THREADS, 1) arrange(const __grid_constant__ ArrangeParameter parameter) {
     extern __shared__ __align__(16) u8 memory[];
     __shared__ u32 of_warps[WARPS];
-    u32* places = (u32*)memory;                             // [MOST_BLOCK_SLOTS]: the expert of each slot, then its row
-    u32* firsts = places + MOST_BLOCK_SLOTS;                // [experts]: the block's first row of each
-    u32* all_counts = firsts + parameter.experts;           // [experts]
-    u16* counts = (u16*)(all_counts + parameter.experts);   // [warps][experts]; then the next row of each warp and expert
+    u32* places = (u32*)memory;                    // [MOST_BLOCK_SLOTS]: the expert of each slot, then its row
+    u32* firsts = places + MOST_BLOCK_SLOTS;       // [experts]: the block's first row of each
+    u32* all_counts = firsts + parameter.experts;  // [experts]
+    // [warps][experts]; then the next row of each warp and expert.
+    u16* counts = (u16*)(all_counts + parameter.experts);
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, experts = parameter.experts;
     u32 block_begin = parameter.counted ? blockIdx.x * parameter.block_slots : 0;
     u32 block_end = parameter.counted ? min(parameter.slots, block_begin + parameter.block_slots) : parameter.slots;
@@ -97,11 +102,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) arrange(const __grid_co
     u32 steps_in_all = (block_end - block_begin + 31) / 32, steps = (steps_in_all + WARPS - 1) / WARPS;
     u32 warps = steps == 0 ? 0 : (steps_in_all + steps - 1) / steps;
     u32 begin = block_begin + warp * steps * 32, end = min(block_end, begin + steps * 32);
-    u32 none = experts, bits = 32 - __clz(none);    // lanes compare as few bits as tell all experts and `none` apart
-    u32 before_me = (1u << lane) - 1;               // the lanes
+    u32 none = experts, bits = 32 - __clz(none);  // lanes compare as few bits as tell all experts and `none` apart
+    u32 before_me = (1u << lane) - 1;             // the lanes
     u16* own = counts + warp * experts;
     for (u32 index = threadIdx.x; index < warps * experts; index += THREADS) counts[index] = 0;
-    grid_wait();        // an earlier launch writes the ids, and the previous call may still read what this one writes
+    grid_wait();  // an earlier launch writes the ids, and the previous call may still read what this one writes
     grid_launch_dependents();
     __syncthreads();
 
@@ -153,7 +158,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) arrange(const __grid_co
         }
         __syncwarp();
     }
-    for (u32 unused = total + blockIdx.x * THREADS + threadIdx.x; unused < parameter.slots; unused += gridDim.x * THREADS)
+    for (u32 unused = total + blockIdx.x * THREADS + threadIdx.x; unused < parameter.slots;
+         unused += gridDim.x * THREADS)
         parameter.row_experts[unused] = 0;
     __syncthreads();
     copy_tokens(parameter, places, block_begin, block_end);

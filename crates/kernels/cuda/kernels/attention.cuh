@@ -1,10 +1,10 @@
 // Attention, O = softmax(Q·Kᵀ · scale) · V: the binary interface between host and kernels (the other half is
 // src/plan/attention/abi.rs), and the code that all of its kernels share.
 //
-// Definitions: HEAD, the head size; RAGGED 1, lengths are read on the device (unified kernel alone); FORMAT of Q, K and V: 0 fp16, 1 bf16, 2 e4m3, 3 linear int8; SCALING of the last two:
-// 0 a scale for each head, 1 one for each SCALE_BLOCK positions of it; OUTPUT: 0 fp16, 1 bf16, 2 fp32; CAUSAL 1, a query
-// sees the keys up to its own place, aligned at the end; EXPONENTIAL: 0 by hardware, 1 every fourth element by a polynomial,
-// 2 by a table.
+// Definitions: HEAD, the head size; RAGGED 1, lengths are read on the device (unified kernel alone); FORMAT of Q, K and
+// V: 0 fp16, 1 bf16, 2 e4m3, 3 linear int8; SCALING of the last two: 0 a scale for each head, 1 one for each
+// SCALE_BLOCK positions of it; OUTPUT: 0 fp16, 1 bf16, 2 fp32; CAUSAL 1, a query sees the keys up to its own place,
+// aligned at the end; EXPONENTIAL: 0 by hardware, 1 every fourth element by a polynomial, 2 by a table.
 #pragma once
 #include "eights.cuh"
 
@@ -13,7 +13,7 @@ constexpr bool EIGHT_BITS = FORMAT >= 2, BY_BLOCK = EIGHT_BITS && SCALING == 1;
 constexpr u32 ELEMENT_BYTES = EIGHT_BITS ? 1 : 2, ROW_BYTES = HEAD * ELEMENT_BYTES;
 // Elements of a head as `mma.sync` takes them: of 8 bits, 32 at a time. Those behind HEAD are zeros.
 constexpr u32 DEPTH = EIGHT_BITS ? (HEAD + 31) / 32 * 32 : HEAD;
-constexpr u32 SCALE_BLOCK = 64;     // positions; tiles and runs of keys begin at multiples of it or end within one
+constexpr u32 SCALE_BLOCK = 64;  // positions; tiles and runs of keys begin at multiples of it or end within one
 
 // A batch element. Heads lie one after another, each with all of its positions: head h of Q and of the output begins
 // h · queries rows after `query_row`, that of K and V h · keys rows after `key_row`.
@@ -22,8 +22,8 @@ struct Sequence {
     u32 queries, keys;
 };
 
-// A unit of work: `queries` queries of a head, from `query` on. Of packed heads, rows of all queries of those heads that
-// share a key head, whose number is in `head`.
+// A unit of work: `queries` queries of a head, from `query` on. Of packed heads, rows of all queries of those heads
+// that share a key head, whose number is in `head`.
 struct Tile {
     u32 sequence, head;
     u32 query, queries;
@@ -40,37 +40,38 @@ struct Parameter {
     const u8* query;
     const u8* key;
     const u8* value;
-    const float* query_scales;      // [sequence][head], and if BY_BLOCK [block of positions]; null if the host knows them
-    const float* key_scales;        // [sequence][key head], likewise
-    const float* value_scales;      // as key_scales
+    const float* query_scales;  // [sequence][head], and if BY_BLOCK [block of positions]; null if the host knows them
+    const float* key_scales;    // [sequence][key head], likewise
+    const float* value_scales;  // as key_scales
     u8* output;
     const Sequence* sequences;
-    const Tile* tiles;              // in the order in which blocks take them
-    const TensorMap* maps;          // three a sequence, of Q, K and V; of equal sequences see `own_maps`
-    u32* counters;                  // parts of tiles that have arrived (attention_parts.cuh); zero between calls
-    float* workspace;               // what parts of tiles leave (attention_parts.cuh)
+    const Tile* tiles;      // in the order in which blocks take them
+    const TensorMap* maps;  // three a sequence, of Q, K and V; of equal sequences see `own_maps`
+    u32* counters;          // parts of tiles that have arrived (attention_parts.cuh); zero between calls
+    float* workspace;       // what parts of tiles leave (attention_parts.cuh)
     u32 tile_count, heads, kv_heads;
-    float scale;                    // log₂ e / √(head size): exponentials are powers of two
-    u32 queries, keys;              // of every sequence, if all have as many; else 0
-    const uint2* first_scales;      // of each sequence's first head, of Q and of K; only if BY_BLOCK
-    u32 parts;                      // of a tile's keys, at most
-    u32 scale_step;                 // from a head's scales to the next head's: 0 if all heads share one
-    float value_scale;              // if `query_scales` is null; `scale` then has those of Q and K as factors
-    u32 row_heads;                  // query heads whose queries are the rows of one of `heads`; 1 unless the plan has packed them
+    float scale;                // log₂ e / √(head size): exponentials are powers of two
+    u32 queries, keys;          // of every sequence, if all have as many; else 0
+    const uint2* first_scales;  // of each sequence's first head, of Q and of K; only if BY_BLOCK
+    u32 parts;                  // of a tile's keys, at most
+    u32 scale_step;             // from a head's scales to the next head's: 0 if all heads share one
+    float value_scale;          // if `query_scales` is null; `scale` then has those of Q and K as factors
+    u32 row_heads;  // query heads whose queries are the rows of one of `heads`; 1 unless the plan has packed them
 #if UNIFORM && !defined(WITHOUT_MAPS)
-    // Of Q, K and V of all sequences as one with all heads. They come with the launch, so operands at new addresses need no
-    // other memory on the device.
+    // Of Q, K and V of all sequences as one with all heads. They come with the launch, so operands at new addresses
+    // need no other memory on the device.
     TensorMap own_maps[3];
 #endif
 #if RAGGED
-    // Sequences of lengths that only the device knows, with the heads of a position side by side. `sequences` and `tiles` are null.
-    const u32* query_begins;        // of each sequence its first position in Q, and behind the last one the end of all
-    const u32* key_begins;          // the same of K and V; null if they lie in pages
-    const u32* key_counts;          // positions of K and V of each sequence; null if `key_begins` says it
-    const u32* pages;               // [sequence][pages_a_sequence]: the pages of its positions, in their order
+    // Sequences of lengths that only the device knows, with the heads of a position side by side. `sequences` and
+    // `tiles` are null.
+    const u32* query_begins;  // of each sequence its first position in Q, and behind the last one the end of all
+    const u32* key_begins;    // the same of K and V; null if they lie in pages
+    const u32* key_counts;    // positions of K and V of each sequence; null if `key_begins` says it
+    const u32* pages;         // [sequence][pages_a_sequence]: the pages of its positions, in their order
     Strides query_strides, key_strides, value_strides;
-    u32 pages_a_sequence, page_shift;   // a page has 1 << page_shift positions
-    u32 tiles_a_set;                // of the heads of a sequence that share keys, at most
+    u32 pages_a_sequence, page_shift;  // a page has 1 << page_shift positions
+    u32 tiles_a_set;                   // of the heads of a sequence that share keys, at most
 #endif
 };
 
@@ -86,9 +87,9 @@ DEVICE const TensorMap* maps_of(const Parameter& parameter, u32 sequence) {
 #endif
 
 struct Scales {
-    float score;        // of raw scores, so that weights are powers of two; its sign is in `flip`
+    float score;  // of raw scores, so that weights are powers of two; its sign is in `flip`
     float value;
-    u32 flip;           // nonzero if raw scores change their sign: largest and smallest change places
+    u32 flip;  // nonzero if raw scores change their sign: largest and smallest change places
 };
 
 DEVICE Scales scales_of(float score, float value) {
@@ -105,22 +106,22 @@ DEVICE Scales load_scales(const Parameter& parameter, u32 sequence, u32 head) {
     u32 heads = parameter.heads * parameter.row_heads;
     u32 query = parameter.scale_step * (sequence * heads + head);
     u32 kv = parameter.scale_step * (sequence * parameter.kv_heads + head / (heads / parameter.kv_heads));
-    float score = parameter.scale * __ldg(parameter.query_scales + query) *
-                  __ldg(parameter.key_scales + kv);
+    float score = parameter.scale * __ldg(parameter.query_scales + query) * __ldg(parameter.key_scales + kv);
     return scales_of(score, __ldg(parameter.value_scales + kv));
 }
 
 // If BY_BLOCK, the scales of the blocks of keys that a head's queries from `query` on see; those share a scale.
 struct BlockScales {
     const Parameter& parameter;
-    u32 first, keys;        // of the key head: its first among all scales of keys, and positions
-    float query;            // the queries' own, and what all scores are multiplied by
+    u32 first, keys;  // of the key head: its first among all scales of keys, and positions
+    float query;      // the queries' own, and what all scores are multiplied by
 
     DEVICE BlockScales(const Parameter& parameter, u32 sequence, const Sequence& lengths, u32 head, u32 query)
         : parameter(parameter), first(0), keys(lengths.keys), query(0.0f) {
         if (!BY_BLOCK) return;
         uint2 begin = __ldg(parameter.first_scales + sequence);
-        u32 of_head = (lengths.queries + SCALE_BLOCK - 1) / SCALE_BLOCK, block = min(query, lengths.queries - 1) / SCALE_BLOCK;
+        u32 of_head = (lengths.queries + SCALE_BLOCK - 1) / SCALE_BLOCK,
+            block = min(query, lengths.queries - 1) / SCALE_BLOCK;
         this->query = parameter.scale * __ldg(parameter.query_scales + begin.x + head * of_head + block);
         first = begin.y + head / (parameter.heads / parameter.kv_heads) * ((keys + SCALE_BLOCK - 1) / SCALE_BLOCK);
     }
@@ -149,7 +150,8 @@ DEVICE u32 visible_keys(const Sequence& sequence, u32 query) {
 // ---- Powers of two, beside `power_by_hardware`: −∞ gives 0, and results beyond the range of fp32 become 2¹²⁷ ·
 // 0.99992 or more.
 
-constexpr float NEAREST_INTEGER = 12582912.0f;      // 1.5 · 2²³: added to a small number, leaves its integer in the low bits
+// 1.5 · 2²³: added to a small number, leaves its integer in the low bits.
+constexpr float NEAREST_INTEGER = 12582912.0f;
 
 // A polynomial of degree 3 over [−½, ½], of least relative error (7.5e-5 by Remez' exchange): a third of the largest
 // error of rounding weights to fp16. Below 2⁻¹²⁶ the result is 2⁻¹²⁶.
@@ -161,14 +163,13 @@ DEVICE float power_by_polynomial(float exponent) {
 }
 
 // 2^(lane / 32): the table, an entry a lane.
-DEVICE float power_table() {
-    return exp2f((float)(threadIdx.x % 32) / 32.0f);
-}
+DEVICE float power_table() { return exp2f((float)(threadIdx.x % 32) / 32.0f); }
 
 // 32 steps to a power of two, between them a straight line of least relative error (2.9e-5). All lanes take part.
 DEVICE float power_by_table(float exponent, float table) {
     exponent = fminf(fmaxf(exponent, -126.0f), 127.0f);
-    float shifted = fmaf(exponent, 32.0f, NEAREST_INTEGER), part = fmaf(shifted - NEAREST_INTEGER, -1.0f / 32.0f, exponent);
+    float shifted = fmaf(exponent, 32.0f, NEAREST_INTEGER),
+          part = fmaf(shifted - NEAREST_INTEGER, -1.0f / 32.0f, exponent);
     u32 step = __float_as_uint(shifted);
     float power = __shfl_sync(~0u, table, step % 32) * fmaf(0.69314040f, part, 1.00002932f);
     return __uint_as_float(__float_as_uint(power) + ((step >> 5) << 23));
@@ -219,14 +220,14 @@ DEVICE u32 pair_of_weights(float low, float high) {
     return FORMAT == 1 ? pair_of_brains(low, high) : pair_of_halves(low, high);
 }
 
-// Adds up the rows of a fragment of rounded weights over all lanes, by a product with a matrix of ones: so V = 1 gives 1,
-// and no instruction is spent on each weight. sums[0] is of the lane's first row, sums[2] of its second.
+// Adds up the rows of a fragment of rounded weights over all lanes, by a product with a matrix of ones: so V = 1 gives
+// 1, and no instruction is spent on each weight. sums[0] is of the lane's first row, sums[2] of its second.
 template <bool EIGHTS>
 DEVICE void add_rows(float (&sums)[4], const u32 (&rounded)[4]) {
-#define ADD_ROWS(INSTRUCTION, ONES)                                                                                  \
+#define ADD_ROWS(INSTRUCTION, ONES)                                                                        \
     asm("mma.sync.aligned." INSTRUCTION " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %8}, {%0, %1, %2, %3};" \
-                 : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                        \
-                 : "r"(rounded[0]), "r"(rounded[1]), "r"(rounded[2]), "r"(rounded[3]), "r"(ONES))
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                                       \
+        : "r"(rounded[0]), "r"(rounded[1]), "r"(rounded[2]), "r"(rounded[3]), "r"(ONES))
     if (EIGHTS) ADD_ROWS("m16n8k32.row.col.f32.e4m3.e4m3.f32", 0x38383838);
     else if (FORMAT == 1) ADD_ROWS("m16n8k16.row.col.f32.bf16.bf16.f32", 0x3F803F80);
     else ADD_ROWS("m16n8k16.row.col.f32.f16.f16.f32", 0x3C003C00);
@@ -242,9 +243,7 @@ DEVICE u32 halves_of_integers(u16 pair) {
 }
 
 // Of operands in 8 bits.
-DEVICE u32 halves_of_bytes(u16 pair) {
-    return FORMAT == 3 ? halves_of_integers(pair) : halves_of_eights(pair);
-}
+DEVICE u32 halves_of_bytes(u16 pair) { return FORMAT == 3 ? halves_of_integers(pair) : halves_of_eights(pair); }
 
 // Two neighbours of a row of the result, from `element` on, which is even.
 DEVICE void store_pair(const Parameter& parameter, u64 element, float low, float high) {

@@ -7,8 +7,8 @@
 #include "attention.cuh"
 #include "products.cuh"
 
-constexpr bool EIGHTS = FORMAT == 2 && ARITHMETIC == 1;             // e4m3 is multiplied without conversion
-constexpr bool CONVERTED = EIGHT_BITS && ARITHMETIC == 0;           // 8 bits become fp16
+constexpr bool EIGHTS = FORMAT == 2 && ARITHMETIC == 1;    // e4m3 is multiplied without conversion
+constexpr bool CONVERTED = EIGHT_BITS && ARITHMETIC == 0;  // 8 bits become fp16
 
 template <u32 FORMAT_NUMBER>
 struct Operand {
@@ -22,7 +22,7 @@ template <>
 struct Operand<2> {
     typedef Eight Format;
 };
-typedef Operand<CONVERTED ? 0 : FORMAT>::Format Format;             // of both products
+typedef Operand<CONVERTED ? 0 : FORMAT>::Format Format;  // of both products
 
 // ---- Matrices.
 
@@ -62,9 +62,7 @@ struct Matrix {
     }
 
     // The increment for `step` instructions, each 16 rows deep.
-    DEVICE static constexpr u64 further(u32 step) {
-        return step * (16 * PANEL >> 4);
-    }
+    DEVICE static constexpr u64 further(u32 step) { return step * (16 * PANEL >> 4); }
 };
 
 // ---- Operands in 8 bits, in shared memory.

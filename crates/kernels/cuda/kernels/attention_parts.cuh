@@ -63,8 +63,8 @@ DEVICE Merged merge_parts(u32 count, ReadStatistics statistics, ReadSums sums) {
     return merged;
 }
 
-// Counts that a part is in the workspace, and resets the counter after the last of `parts`; returns whether this was the
-// last. By one thread, when all that store the part have met after a fence of their own.
+// Counts that a part is in the workspace, and resets the counter after the last of `parts`; returns whether this was
+// the last. By one thread, when all that store the part have met after a fence of their own.
 DEVICE bool arrive_last(const Parameter& parameter, u32 counter, u32 parts) {
     bool last = atomicAdd(parameter.counters + counter, 1) == parts - 1;
     if (last) parameter.counters[counter] = 0;
@@ -72,12 +72,13 @@ DEVICE bool arrive_last(const Parameter& parameter, u32 counter, u32 parts) {
     return last;
 }
 
-// ---- Parts of a block: of each part of each tile, the sums of ROWS rows, one after another, and then their statistics.
+// ---- Parts of a block: of each part of each tile, the sums of ROWS rows, one after another, and then their
+// statistics.
 
 template <u32 ROWS>
 struct BlockParts {
     static constexpr u32 FLOATS = ROWS * (HEAD + 2);
-    float* begin;           // of the tile's first part
+    float* begin;  // of the tile's first part
 
     DEVICE BlockParts(const Parameter& parameter, u32 tile)
         : begin(parameter.workspace + (u64)tile * parameter.parts * FLOATS) {}
@@ -104,15 +105,16 @@ struct BlockParts {
     }
 };
 
-// ---- Parts of a warp, which has sixteen rows of a tile to itself: its sums as its lanes have them. Of DEPTH / 2 sums of a
-// lane, those with numbers 4i and 4i + 1 are of row g, the next two of row g + 8. Warps do not wait for each other. In a
-// launch of its own many warps merge the parts of one (attention_merge.cu); else the warp that arrives last does.
+// ---- Parts of a warp, which has sixteen rows of a tile to itself: its sums as its lanes have them. Of DEPTH / 2 sums
+// of a lane, those with numbers 4i and 4i + 1 are of row g, the next two of row g + 8. Warps do not wait for each
+// other. In a launch of its own many warps merge the parts of one (attention_merge.cu); else the warp that arrives last
+// does.
 
 struct WarpParts {
-    static constexpr u32 FOURS = DEPTH / 8, STRIDE = 32 * (FOURS + 1);      // of a lane; between parts of a warp
+    static constexpr u32 FOURS = DEPTH / 8, STRIDE = 32 * (FOURS + 1);  // of a lane; between parts of a warp
     const Parameter& parameter;
-    u32 number;             // of the warp among those of all tiles
-    float4* begin;          // of the lane's first part
+    u32 number;     // of the warp among those of all tiles
+    float4* begin;  // of the lane's first part
 
     DEVICE WarpParts(const Parameter& parameter, u32 number)
         : parameter(parameter),
@@ -124,7 +126,8 @@ struct WarpParts {
     DEVICE void put(u32 part, Sum sum, const Statistics (&rows)[2]) const {
         float4* mine = begin + (u64)part * STRIDE;
 #pragma unroll
-        for (u32 i = 0; i < FOURS; ++i) __stcg(mine + i * 32, make_float4(sum(4 * i), sum(4 * i + 1), sum(4 * i + 2), sum(4 * i + 3)));
+        for (u32 i = 0; i < FOURS; ++i)
+            __stcg(mine + i * 32, make_float4(sum(4 * i), sum(4 * i + 1), sum(4 * i + 2), sum(4 * i + 3)));
         __stcg(mine + FOURS * 32, make_float4(rows[0].base, rows[0].total, rows[1].base, rows[1].total));
     }
 
@@ -141,8 +144,8 @@ struct WarpParts {
         return true;
     }
 
-    // Replaces sums and statistics by those of the parts from `first` to `end`, AT_ONCE of which are read before any is used:
-    // COUNT fours of sums, from the lane's four number `four` on.
+    // Replaces sums and statistics by those of the parts from `first` to `end`, AT_ONCE of which are read before any is
+    // used: COUNT fours of sums, from the lane's four number `four` on.
     template <u32 AT_ONCE, u32 COUNT, typename Sum>
     DEVICE void merge(u32 first, u32 end, u32 four, Sum sum, Statistics (&rows)[2]) const {
 #pragma unroll

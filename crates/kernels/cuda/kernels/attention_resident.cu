@@ -14,16 +14,16 @@ constexpr u32 QUERIES = 64, GROUPS = 2, WARPS = 8, GROUP_WARPS = 4, GROUP_THREAD
 // ---- Matrices.
 
 typedef Matrix<QUERIES, ROW_BYTES> QueryMatrix;
-typedef Matrix<KEYS, ROW_BYTES> KeyMatrix;                          // V too
-typedef Matrix<KEYS, EIGHTS ? HEAD : 2 * HEAD> MultipliedMatrix;    // K and V as the matrix unit takes them
-typedef Matrix<HEAD, KEYS> TransposedMatrix;                        // V of e4m3, which is multiplied depth first only
+typedef Matrix<KEYS, ROW_BYTES> KeyMatrix;                        // V too
+typedef Matrix<KEYS, EIGHTS ? HEAD : 2 * HEAD> MultipliedMatrix;  // K and V as the matrix unit takes them
+typedef Matrix<HEAD, KEYS> TransposedMatrix;                      // V of e4m3, which is multiplied depth first only
 
 // ---- Partial results: each of the 2·SPLIT parts of the keys has one of each of the tile's four slots of 16 rows, in
 // the order of the accumulators: pieces of 16 bytes a lane. A block owns slots: it merges and stores them.
 
 constexpr u32 PARTS = GROUPS * SPLIT, SLOTS = QUERIES / 16, OWNED = SLOTS / SPLIT;
 constexpr u32 PIECES = PARTIALS == 1 ? HEAD / 16 : HEAD / 8, PIECE_BYTES = 32 * 16;
-constexpr u32 STATISTICS_BYTES = 8 * 16;            // of a slot: maxima and sums of rows r and r + 8 together
+constexpr u32 STATISTICS_BYTES = 8 * 16;  // of a slot: maxima and sums of rows r and r + 8 together
 constexpr u32 REMOTE_BYTES = GROUPS * (SPLIT - 1) * OWNED * (PIECES * PIECE_BYTES + STATISTICS_BYTES);
 static_assert(SPLIT == 1 || SPLIT == 2 || SPLIT == 4, "a block owns whole slots");
 
@@ -46,7 +46,7 @@ constexpr u32 KEY_FULL = MERGE_FULL + 8, VALUE_FULL = KEY_FULL + 8 * GROUPS, VAL
 // ---- Work.
 
 struct Work {
-    u32 sequence, head, query;      // 64 queries of a head, from `query` on
+    u32 sequence, head, query;  // 64 queries of a head, from `query` on
     Sequence lengths;
 };
 
@@ -63,8 +63,8 @@ DEVICE Work find_work(const Parameter& parameter) {
 
 // The position of a thread.
 struct Place {
-    u32 memory;             // where shared memory begins
-    u32 rank;               // of the block in its cluster
+    u32 memory;  // where shared memory begins
+    u32 rank;    // of the block in its cluster
     u32 warp, lane, group;
 
     DEVICE u32 part() const { return rank * GROUPS + group; }
@@ -140,7 +140,7 @@ DEVICE void start(const Parameter& parameter, const Place& place, const Work& wo
     __syncwarp();
     if (SPLIT > 1) {
         cluster_arrive_relaxed();
-        cluster_wait();         // hidden behind the loads
+        cluster_wait();  // hidden behind the loads
     } else {
         __syncthreads();
     }
@@ -231,7 +231,8 @@ DEVICE void scale_by_block(Scores& scores, const Place& place, const BlockScales
     }
 }
 
-DEVICE void compute_scores(Scores& scores, const Work& work, const Place& place, const Scales& scales, const BlockScales& blocks) {
+DEVICE void compute_scores(Scores& scores, const Work& work, const Place& place, const Scales& scales,
+                           const BlockScales& blocks) {
     barrier_wait(place.memory + QUERY_FULL, 0);
     barrier_wait(place.memory + KEY_FULL + 8 * place.group, 0);
     if constexpr (CONVERTED) multiply_converted(scores, place);
@@ -250,7 +251,7 @@ DEVICE void compute_scores(Scores& scores, const Work& work, const Place& place,
 // ---- Softmax of a warp group's keys: scores become weights, powers of two that are 1 at a row's largest score (2⁸ in
 // e4m3, so that small ones are not lost), rounded to the format of the second product.
 
-constexpr u32 WEIGHT_STEPS = KEYS / (EIGHTS ? 32 : 16);     // instructions of the second product
+constexpr u32 WEIGHT_STEPS = KEYS / (EIGHTS ? 32 : 16);  // instructions of the second product
 constexpr float WEIGHT_EXPONENT = EIGHTS ? 8.0f : 0.0f;
 
 // Of a thread's two rows: the largest score, as an exponent of two, −∞ if nothing is visible; and the sum of the
@@ -272,7 +273,7 @@ struct Softmax {
             for (u32 index = 0; index < KEYS / 8; ++index)
                 maximum = fmaxf(maximum, fmaxf(scores[4 * index + 2 * row], scores[4 * index + 2 * row + 1]));
             maximum = maximum_of_four(maximum);
-            bool visible = maximum != -INFINITE;    // else −∞ would be taken from −∞
+            bool visible = maximum != -INFINITE;  // else −∞ would be taken from −∞
             statistics.maximum[row] = visible ? maximum * scale : -INFINITE;
             bias[row] = WEIGHT_EXPONENT - (visible ? maximum * scale : 0.0f);
         }
@@ -317,7 +318,7 @@ DEVICE void multiply_step(Sums& sums, const u32 (&weights)[4], u32 values, u32 s
 DEVICE Statistics multiply_values(Sums& sums, Scores& scores, const Place& place, float score_scale) {
     u32 values = place.memory + MULTIPLIED_VALUE_AT + place.group * MultipliedMatrix::SIZE;
     Softmax softmax(scores, score_scale);
-    u32 weights[RUNS][RUN_STEPS][4];        // products read them while the next are computed
+    u32 weights[RUNS][RUN_STEPS][4];  // products read them while the next are computed
 #pragma unroll
     for (u32 run = 0; run < RUNS; ++run) {
 #pragma unroll
@@ -336,13 +337,13 @@ DEVICE Statistics multiply_values(Sums& sums, Scores& scores, const Place& place
     return softmax.finish();
 }
 
-// The same where each block of values has a scale of its own: blocks, or their runs, are multiplied apart, and their sums
-// added as fp32. Scores are exponents of two.
+// The same where each block of values has a scale of its own: blocks, or their runs, are multiplied apart, and their
+// sums added as fp32. Scores are exponents of two.
 DEVICE Statistics multiply_values_by_block(Sums& sums, Scores& scores, const Place& place, const BlockScales& blocks) {
     constexpr u32 TURNS = RUNS * SCALE_BLOCK > KEYS ? RUNS : KEYS / SCALE_BLOCK, STEPS = WEIGHT_STEPS / TURNS;
     u32 values = place.memory + MULTIPLIED_VALUE_AT + place.group * MultipliedMatrix::SIZE;
     Softmax softmax(scores, 1.0f);
-    u32 weights[TURNS][STEPS][4];       // as above
+    u32 weights[TURNS][STEPS][4];  // as above
     Sums part;
     auto collect = [&](u32 turn) {
         float scale = blocks.at(place.first_key() + turn * (KEYS / TURNS)).value;
@@ -417,7 +418,8 @@ DEVICE void send_partial(const Sums& sums, const Statistics& statistics, float d
     u32 row = place.memory + STATISTICS_AT + number * STATISTICS_BYTES + place.lane / 4 * 16;
     if (SPLIT > 1 && owner != place.rank) {
         u32 barrier = address_in_block(place.memory + MERGE_FULL, owner);
-        write_partial(sums, statistics, digits, address_in_block(partial, owner), address_in_block(row, owner), place.lane,
+        write_partial(sums, statistics, digits, address_in_block(partial, owner), address_in_block(row, owner),
+                      place.lane,
                       [&](u32 to, u32 a, u32 b, u32 c, u32 d) { store_remote_16(to, a, b, c, d, barrier); });
     } else {
         write_partial(sums, statistics, digits, partial, row, place.lane,
@@ -511,12 +513,12 @@ DEVICE void merge(const Parameter& parameter, const Work& work, const Place& pla
 
 // ---- The kernel.
 
-extern "C" __global__ void __launch_bounds__(GROUPS * GROUP_THREADS, 1)
+extern "C" __global__ void __launch_bounds__(GROUPS* GROUP_THREADS, 1)
     attention_resident(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 memory[];
     grid_launch_dependents();
     Place place = find_place(shared_address(memory));
-    if (!UNIFORM) grid_wait();      // tables are read
+    if (!UNIFORM) grid_wait();  // tables are read
     Work work = find_work(parameter);
     start(parameter, place, work);
     grid_wait();

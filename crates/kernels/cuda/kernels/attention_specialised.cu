@@ -1,14 +1,15 @@
-// Attention by specialised warps: one loads, warp groups of 64 queries each multiply, and, for 8 bits, three warps convert.
+// Attention by specialised warps: one loads, warp groups of 64 queries each multiply, and, for 8 bits, three warps
+// convert.
 //
 // A warp group starts the score products of its next run of keys and the value products of the current one, then
 // computes the next weights from the scores; meanwhile the matrix unit works for the other groups. With PARTS, that
 // many groups have the same queries, each with a part of every step's keys; they merge at the end of a tile.
 //
-// Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; PARTS of the keys, 1 or 2; KEYS of a
-// step; STAGES of the rings; ARITHMETIC, for e4m3: 0 converted to fp16, 1 Q·Kᵀ of what was copied; UNIFORM 1, all sequences
-// are equal, and the host passes them as one with all heads; DESCENDING 1, they are to be computed from their last queries down; FEW 1, some have fewer than 64 queries;
-// SPLIT 1, a tile's keys are split over Parameter::parts blocks; PACKED 1, the rows of a head are the queries of
-// Parameter::row_heads heads, one after another; SHARED bytes.
+// Definitions, beside those of attention.cuh: CONSUMERS, warp groups that multiply; PARTS of the keys, 1 or 2; KEYS of
+// a step; STAGES of the rings; ARITHMETIC, for e4m3: 0 converted to fp16, 1 Q·Kᵀ of what was copied; UNIFORM 1, all
+// sequences are equal, and the host passes them as one with all heads; DESCENDING 1, they are to be computed from their
+// last queries down; FEW 1, some have fewer than 64 queries; SPLIT 1, a tile's keys are split over Parameter::parts
+// blocks; PACKED 1, the rows of a head are the queries of Parameter::row_heads heads, one after another; SHARED bytes.
 #include "attention_specialised_loads.cuh"
 #include "attention_specialised_merge.cuh"
 
@@ -35,7 +36,8 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
     Unit unit;
     u32 queries = me.base + QUERIES_AT + me.group() * 64 * (ROW_BYTES < 128 ? ROW_BYTES : 128), runs = job.steps * RUNS;
     me.await_queries();
-    if (QUERIES_IN_REGISTERS) load_queries<Matrix<QUERIES, ROW_BYTES>>(fragments, me.base + QUERIES_AT, me.row(), me.lane());
+    if (QUERIES_IN_REGISTERS)
+        load_queries<Matrix<QUERIES, ROW_BYTES>>(fragments, me.base + QUERIES_AT, me.row(), me.lane());
     auto begin_scores = [&](u32 stage, u32 run) {
         if (run == 0) me.await_keys(stage);
         products_fence();
@@ -58,8 +60,11 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
     } else if (CAUSAL) {
         seen = (int)(job.query + me.group() * 64 + 1 - job.sequence.queries) + keys;
     }
-    // The first key of number `number` of the tile's runs, the `run`th of a step, and the scales of its keys and values.
-    auto first_key = [&](u32 run, u32 number) { return (job.first_step + number / RUNS) * KEYS + (me.part * RUNS + run) * RUN; };
+    // The first key of number `number` of the tile's runs, the `run`th of a step, and the scales of its keys and
+    // values.
+    auto first_key = [&](u32 run, u32 number) {
+        return (job.first_step + number / RUNS) * KEYS + (me.part * RUNS + run) * RUN;
+    };
     auto scales_of_run = [&](u32 run, u32 number) { return BY_BLOCK ? blocks.at(first_key(run, number)) : scales; };
     // The scales of a run's scores, and whether they change their sign, of the lane's two rows.
     struct OfRows {
@@ -78,7 +83,9 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
         int before = first_key(run, number);
         if (before + (int)RUN > min(seen, keys)) {
             int row = me.row() % 64;
-            auto sees = [&](u32 half) { return !CAUSAL ? keys : PACKED ? row_sees[half] : min(seen + row + 8 * (int)half, keys); };
+            auto sees = [&](u32 half) {
+                return !CAUSAL ? keys : PACKED ? row_sees[half] : min(seen + row + 8 * (int)half, keys);
+            };
             hide(scores, me.lane(), sees(0) - before, sees(1) - before);
         }
     };
@@ -126,7 +133,8 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
     }
 }
 
-extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attention_specialised(const __grid_constant__ Parameter parameter) {
+extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1)
+    attention_specialised(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 memory[];
     u32 base = shared_address(memory);
     if (threadIdx.x == 0) init_barriers(base);
@@ -147,7 +155,6 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) attentio
         registers_increase<CONSUMER_REGISTERS>();
         Consumer me(base);
         float table = power_table();
-        for (u32 round = 0; tile_of_round(round) < tile_count(parameter); round++)
-            compute(parameter, round, me, table);
+        for (u32 round = 0; tile_of_round(round) < tile_count(parameter); round++) compute(parameter, round, me, table);
     }
 }

@@ -12,7 +12,8 @@ DEVICE void copy_rows(u32 to, const TensorMap* map, u32 row, u32 head, u32 rows,
         copy_tensor(to + panel * rows * (ROW_BYTES / PANELS), map, panel * PANEL_ELEMENTS, row, head, barrier);
 }
 
-DEVICE void copy_to_ring(u32 base, u32 at, u32 bytes, u32 full, u32 empty, Uses& uses, u32 stage, const TensorMap* map, u32 row, u32 head) {
+DEVICE void copy_to_ring(u32 base, u32 at, u32 bytes, u32 full, u32 empty, Uses& uses, u32 stage, const TensorMap* map,
+                         u32 row, u32 head) {
     barrier_wait(base + empty + 8 * stage, uses.empty_parity(stage));
     copy_rows(base + at + stage * bytes, map, row, head, KEYS, base + full + 8 * stage);
     uses.count(stage);
@@ -51,17 +52,20 @@ DEVICE void load(const Parameter& parameter, u32 base) {
             if constexpr (BY_CONVERTERS_KEYS) copy_raw(base, raw, maps + 1, row, head);
             else copy_to_ring(base, KEYS_AT, KEY_BYTES, KEY_FULL, KEY_EMPTY, keys, stage, maps + 1, row, head);
             if constexpr (BY_CONVERTERS_VALUES) copy_raw(base, raw, maps + 2, row, head);
-            else copy_to_ring(base, VALUES_AT, VALUE_BYTES, VALUE_FULL, VALUE_EMPTY, values, stage, maps + 2, row, head);
+            else
+                copy_to_ring(base, VALUES_AT, VALUE_BYTES, VALUE_FULL, VALUE_EMPTY, values, stage, maps + 2, row, head);
         }
     }
 }
 
-// Where the 16-byte piece of a copied row of 8 bits lies: rows of 64 bytes are swizzled within 64, two in a line of 128.
+// Where the 16-byte piece of a copied row of 8 bits lies: rows of 64 bytes are swizzled within 64, two in a line of
+// 128.
 DEVICE u32 raw_piece(u32 row, u32 piece) {
     return row * ROW_BYTES + (HEAD == 64 ? piece ^ row / 2 % 4 : piece ^ row % 8) * 16;
 }
 
-// Pieces of 16 values that a converter's thread loads before it converts the first: a load takes as long as converting several.
+// Pieces of 16 values that a converter's thread loads before it converts the first: a load takes as long as converting
+// several.
 constexpr u32 CONVERTED_AT_ONCE = CONSUMERS >= 3 ? 1 : 4;
 
 // Converts KEYS rows to fp16, 16 values at a time.

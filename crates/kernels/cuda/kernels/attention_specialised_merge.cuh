@@ -9,11 +9,13 @@ DEVICE void release(u32 barrier) {
 
 // A warp group that multiplies, and which stages it has used. Groups of one part follow one another.
 struct Consumer {
-    static constexpr u32 VALUES = 16, TILES = 31;       // `uses` has bits of stages of K, from here on of V, and one of tiles
+    // `uses` has bits of stages of K, from here on of V, and one of tiles.
+    static constexpr u32 VALUES = 16, TILES = 31;
     u32 base, part;
-    Uses uses;                                          // in one register: there are few left
+    Uses uses;  // in one register: there are few left
 
-    DEVICE explicit Consumer(u32 base) : base(base), part(PARTS == 1 ? 0 : __shfl_sync(~0u, threadIdx.x / (128 * QUERY_GROUPS), 0)) {}
+    DEVICE explicit Consumer(u32 base)
+        : base(base), part(PARTS == 1 ? 0 : __shfl_sync(~0u, threadIdx.x / (128 * QUERY_GROUPS), 0)) {}
 
     // The number of the group among those of its part.
     DEVICE u32 group() const { return threadIdx.x / 128 % QUERY_GROUPS; }
@@ -26,10 +28,13 @@ struct Consumer {
         uses.count(TILES);
     }
     DEVICE void await_keys(u32 stage) { barrier_wait(base + KEY_FULL + 8 * stage, uses.full_parity(stage)); }
-    DEVICE void await_values(u32 stage) { barrier_wait(base + VALUE_FULL + 8 * stage, uses.full_parity(VALUES + stage)); }
+    DEVICE void await_values(u32 stage) {
+        barrier_wait(base + VALUE_FULL + 8 * stage, uses.full_parity(VALUES + stage));
+    }
     // Where a run of the group's part of a step begins, in the first panel.
     DEVICE u32 key_rows(u32 stage, u32 run) const {
-        return base + KEYS_AT + stage * KEY_BYTES + (part * RUNS + run) * RUN * (KEY_ROW_BYTES < 128 ? KEY_ROW_BYTES : 128);
+        return base + KEYS_AT + stage * KEY_BYTES +
+               (part * RUNS + run) * RUN * (KEY_ROW_BYTES < 128 ? KEY_ROW_BYTES : 128);
     }
     DEVICE u32 value_rows(u32 stage, u32 run) const {
         return base + VALUES_AT + stage * VALUE_BYTES + (part * RUNS + run) * RUN * 128;
@@ -52,7 +57,9 @@ struct Merging {
     u32 full, empty, parity;
 
     DEVICE explicit Merging(const Consumer& me)
-        : full(me.base + MERGED_FULL + 8 * me.group()), empty(me.base + MERGED_EMPTY + 8 * me.group()), parity(me.uses.full_parity(Consumer::TILES)) {}
+        : full(me.base + MERGED_FULL + 8 * me.group()),
+          empty(me.base + MERGED_EMPTY + 8 * me.group()),
+          parity(me.uses.full_parity(Consumer::TILES)) {}
 
     // For the second part: waits until there is room for its sums, and signals that they are stored.
     DEVICE void await_room() const { barrier_wait(empty, parity); }
@@ -63,8 +70,8 @@ struct Merging {
 };
 
 // Whether groups check if a tile has queries for them. With equal sequences only a head's last tile may have too few,
-// and the check costs more than it saves, unless heads are packed, where often no tile is full; four groups with a mask have no
-// register left for it.
+// and the check costs more than it saves, unless heads are packed, where often no tile is full; four groups with a mask
+// have no register left for it.
 constexpr bool MAY_IDLE = (PACKED || !UNIFORM) && !(CAUSAL && QUERY_GROUPS == 4);
 
 // A group's work in a tile without queries for it: it releases every stage.
@@ -91,31 +98,37 @@ DEVICE void idle(const Job& job, Consumer& me) {
     }
 }
 
-DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me, const Outputs& outputs, const float (&factors)[2]) {
+DEVICE void store(const Parameter& parameter, const Job& job, const Consumer& me, const Outputs& outputs,
+                  const float (&factors)[2]) {
 #pragma unroll
     for (u32 half = 0; half < 2; half++) {
         u32 query = job.query + me.row() + 8 * half;
         if (query >= job.sequence.queries) continue;
-        u64 element = ((u64)job.sequence.query_row + (u64)job.head * job.sequence.queries + query) * HEAD + me.lane() % 4 * 2;
+        u64 element =
+            ((u64)job.sequence.query_row + (u64)job.head * job.sequence.queries + query) * HEAD + me.lane() % 4 * 2;
 #pragma unroll
         for (u32 i = 0; i < HEAD / 8; i++)
-            store_pair(parameter, element + 8 * i, outputs[4 * i + 2 * half] * factors[half], outputs[4 * i + 2 * half + 1] * factors[half]);
+            store_pair(parameter, element + 8 * i, outputs[4 * i + 2 * half] * factors[half],
+                       outputs[4 * i + 2 * half + 1] * factors[half]);
     }
 }
 
 // Leaves what a warp has of a part of a tile's keys for the launch that merges it with the others (attention_merge.cu).
-DEVICE void leave_for_merging(const Parameter& parameter, const Job& job, const Outputs& sums, const float (&totals)[2], const float (&shifts)[2], const bool (&seen)[2]) {
+DEVICE void leave_for_merging(const Parameter& parameter, const Job& job, const Outputs& sums, const float (&totals)[2],
+                              const float (&shifts)[2], const bool (&seen)[2]) {
     u32 warp = threadIdx.x / 32 % (4 * QUERY_GROUPS);
     if (16 * warp >= job.queries) return;
     Statistics rows[2];
 #pragma unroll
     for (u32 row = 0; row < 2; row++) rows[row] = {seen[row] ? -shifts[row] : -INFINITE, totals[row]};
-    WarpParts(parameter, job.number * 4 * QUERY_GROUPS + warp).put(job.part, [&](u32 index) { return sums[index]; }, rows);
+    WarpParts(parameter, job.number * 4 * QUERY_GROUPS + warp)
+        .put(job.part, [&](u32 index) { return sums[index]; }, rows);
 }
 
 // Ends a tile: the sums of all parts together become results. The second part stores its sums in shared memory, one
 // float of all threads after another, and the first part adds them: always in this order, so results are reproducible.
-DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& me, const Scales& scales, const Softmax& softmax, Outputs& sums) {
+DEVICE void finish(const Parameter& parameter, const Job& job, const Consumer& me, const Scales& scales,
+                   const Softmax& softmax, Outputs& sums) {
     float totals[2] = {softmax.sum(0), softmax.sum(1)}, shifts[2] = {softmax.shift[0], softmax.shift[1]}, factors[2];
     if constexpr (PARTS == 2) {
         Merging merging(me);

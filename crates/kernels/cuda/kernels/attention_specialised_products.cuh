@@ -1,16 +1,18 @@
 // Both products of a run of keys, and the softmax between them, by a warp group that has 64 queries.
 //
-// A lane has of each row r (lane / 4 of its warp's sixteen) and r + 8 the neighbours 2i and 2i + 1 (i = lane % 4) of every
-// eight columns: sums[4j], sums[4j + 1] of row r and the next two of row r + 8. (PTX ISA, wgmma: register fragments.)
+// A lane has of each row r (lane / 4 of its warp's sixteen) and r + 8 the neighbours 2i and 2i + 1 (i = lane % 4) of
+// every eight columns: sums[4j], sums[4j + 1] of row r and the next two of row r + 8. (PTX ISA, wgmma: register
+// fragments.)
 #pragma once
 #include "attention_specialised_ring.cuh"
 
-constexpr u32 SCORE_DEPTH = EIGHTS ? 32 : 16, VALUE_DEPTH = 16;     // of a product
+constexpr u32 SCORE_DEPTH = EIGHTS ? 32 : 16, VALUE_DEPTH = 16;  // of a product
 using Scores = float[RUN / 2];
 using Outputs = float[HEAD / 2];
 using Weights = u32[RUN / VALUE_DEPTH][4];
-using Queries = u32[HEAD / SCORE_DEPTH][4];                         // fragments, where they are in registers
-typedef Operand<EIGHT_BITS ? 0 : FORMAT>::Format ValueFormat;        // values of 8 bits are converted, weights not rounded so far
+using Queries = u32[HEAD / SCORE_DEPTH][4];  // fragments, where they are in registers
+// Values of 8 bits are converted, weights not rounded so far.
+typedef Operand<EIGHT_BITS ? 0 : FORMAT>::Format ValueFormat;
 
 // Rows of 64 bytes, depth first, in the 64-byte swizzle: eight rows are 512 bytes.
 DEVICE u64 narrow_descriptor(u32 address) {
@@ -40,7 +42,8 @@ DEVICE void multiply_values(Outputs& outputs, const Weights& weights, u32 values
     constexpr u64 LEADING = (u64)(KEYS * 128 >> 4) << 16, UNUSED = 1ull << 16;
 #pragma unroll
     for (u32 step = 0; step < RUN / VALUE_DEPTH; step++)
-        Product<ValueFormat, HEAD>::registers_turned(outputs, weights[step], (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, true);
+        Product<ValueFormat, HEAD>::registers_turned(outputs, weights[step],
+                                                     (matrix_descriptor(values) ^ UNUSED | LEADING) + step * 128, true);
 }
 
 // Weights are powers of two, 2^(score · scale + shift), relative to an earlier maximum of the row. Finding the maximum
@@ -59,7 +62,8 @@ struct Softmax {
     // Rounding errors of weights cancel over many rows, but over `few` rows they are a bias. With `few`, maxima are
     // always computed, so that a row's largest weight, which may dominate its result, is exactly 1. Then rounded
     // weights are summed, so that V = 1 gives 1.
-    DEVICE void weigh(Weights& weights, Outputs& outputs, const Scores& scores, const float (&scale)[2], float table, bool few) {
+    DEVICE void weigh(Weights& weights, Outputs& outputs, const Scores& scores, const float (&scale)[2], float table,
+                      bool few) {
         float added[2] = {};
         bool large[2] = {few, few};
         if (!few) {
@@ -120,7 +124,7 @@ private:
     // Changes a row's shift, given the sum `total` of its lanes' weights of the run, so that this sum becomes less than
     // 2. This is as good as using the maximum, and the sum is already known. Returns the factor for earlier sums.
     DEVICE float shift_by_sum(u32 row, float total) {
-        u32 powers = max(__float_as_uint(total) >> 23, 127u) - 127;     // of two, from 1 up to it
+        u32 powers = max(__float_as_uint(total) >> 23, 127u) - 127;  // of two, from 1 up to it
         float factor = __uint_as_float(127 - powers << 23);
         shift[row] -= (float)powers;
         sums[row] *= factor;
@@ -131,7 +135,8 @@ private:
     DEVICE float shift_to_maximum(u32 row, const Scores& scores, float scale) {
         float largest = -INFINITE, before = shift[row];
 #pragma unroll
-        for (u32 i = 0; i < RUN / 8; i++) largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
+        for (u32 i = 0; i < RUN / 8; i++)
+            largest = fmaxf(largest, fmaxf(scores[4 * i + 2 * row], scores[4 * i + 2 * row + 1]));
         shift[row] = fminf(before, -maximum_of_four(largest) * scale);
         float factor = power_by_hardware(shift[row] - before);
         sums[row] *= factor;
@@ -139,7 +144,8 @@ private:
     }
 
     // Weights of the run of rows `first` to `last` − 1, by their shifts, and a lane's sums of them.
-    DEVICE void raise(Weights& weights, float (&added)[2], u32 first, u32 last, const Scores& scores, const float (&scale)[2], float table) const {
+    DEVICE void raise(Weights& weights, float (&added)[2], u32 first, u32 last, const Scores& scores,
+                      const float (&scale)[2], float table) const {
 #pragma unroll
         for (u32 row = first; row < last; row++) added[row] = 0.0f;
 #pragma unroll
@@ -166,7 +172,7 @@ struct Unit {
     DEVICE void enter(Outputs& outputs, float scale) {
         // A scale of 0, or one negligible beside earlier ones, would make sums infinite: it is replaced by a scale
         // small enough that the added values do not count.
-        constexpr float LEAST = 1.17549435e-38f, LEAST_PART = 5.42101086e-20f;      // 2⁻¹²⁶, 2⁻⁶⁴
+        constexpr float LEAST = 1.17549435e-38f, LEAST_PART = 5.42101086e-20f;  // 2⁻¹²⁶, 2⁻⁶⁴
         largest = fmaxf(largest, fabsf(scale));
         float next = copysignf(fmaxf(fmaxf(fabsf(scale), largest * LEAST_PART), LEAST), scale);
         if (next == unit) return;

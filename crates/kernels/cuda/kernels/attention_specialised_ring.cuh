@@ -7,11 +7,11 @@
 #include "attention_operands.cuh"
 #include "attention_parts.cuh"
 
-constexpr u32 QUERIES = 64 * CONSUMERS / PARTS;             // of a tile
-constexpr u32 QUERY_GROUPS = CONSUMERS / PARTS;             // warp groups that share out the queries
+constexpr u32 QUERIES = 64 * CONSUMERS / PARTS;  // of a tile
+constexpr u32 QUERY_GROUPS = CONSUMERS / PARTS;  // warp groups that share out the queries
 // Keys whose scores a warp group holds at a time: as many as fit in its registers beside the sums.
 constexpr u32 MOST = BY_BLOCK ? SCALE_BLOCK : CONSUMERS == 2 || CONSUMERS == 3 && HEAD == 64 ? 128 : 64;
-constexpr u32 RUN = KEYS / PARTS < MOST ? KEYS / PARTS : MOST, RUNS = KEYS / PARTS / RUN;    // runs of a step
+constexpr u32 RUN = KEYS / PARTS < MOST ? KEYS / PARTS : MOST, RUNS = KEYS / PARTS / RUN;  // runs of a step
 constexpr u32 RAW_STAGES = EIGHT_BITS ? 3 : 0;
 constexpr u32 CONSUMER_THREADS = 128 * CONSUMERS, CONSUMER_WARPS = 4 * CONSUMERS, CONVERTERS = 3;
 
@@ -64,7 +64,7 @@ struct Uses {
     u32 bits = 0;
 
     DEVICE u32 full_parity(u32 stage) const { return bits >> stage & 1; }
-    DEVICE u32 empty_parity(u32 stage) const { return full_parity(stage) ^ 1; }     // passes immediately the first time
+    DEVICE u32 empty_parity(u32 stage) const { return full_parity(stage) ^ 1; }  // passes immediately the first time
     DEVICE void count(u32 stage) { bits ^= 1u << stage; }
 };
 
@@ -83,15 +83,18 @@ DEVICE u32 tile_of_round(u32 round) {
 struct Job {
     Sequence sequence;
     u32 index, head, query, queries;
-    u32 steps;          // of KEYS keys, up to the last that any of its queries sees; if SPLIT, those of the part
+    u32 steps;  // of KEYS keys, up to the last that any of its queries sees; if SPLIT, those of the part
     u32 first_step;
-    u32 number, part, parts;        // of the tile among all, and of its keys; without a step the first part is there alone
+    u32 number, part, parts;  // of the tile among all, and of its keys; without a step the first part is there alone
 
     DEVICE u32 kv_head(const Parameter& parameter) const { return head / (parameter.heads / parameter.kv_heads); }
 
-    // The place of a row's query in its head, of which there are `period`, and the head; a row beyond the last is like the last.
+    // The place of a row's query in its head, of which there are `period`, and the head; a row beyond the last is like
+    // the last.
     DEVICE u32 period(const Parameter& parameter) const { return sequence.queries / parameter.row_heads; }
-    DEVICE u32 row_query(const Parameter& parameter, u32 row) const { return min(query + row, sequence.queries - 1) % period(parameter); }
+    DEVICE u32 row_query(const Parameter& parameter, u32 row) const {
+        return min(query + row, sequence.queries - 1) % period(parameter);
+    }
     DEVICE u32 row_head(const Parameter& parameter, u32 row) const {
         if (!PACKED) return head;
         return head * parameter.row_heads + min(query + row, sequence.queries - 1) / period(parameter);
@@ -114,8 +117,8 @@ DEVICE Job locate(const Parameter& parameter, u32 unit) {
         }
         job.index = slice / parameter.heads;
         job.head = slice % parameter.heads;
-        job.sequence = {job.index * parameter.heads * parameter.queries, job.index * parameter.kv_heads * parameter.keys,
-                        parameter.queries, parameter.keys};
+        job.sequence = {job.index * parameter.heads * parameter.queries,
+                        job.index * parameter.kv_heads * parameter.keys, parameter.queries, parameter.keys};
         job.queries = min(job.query + QUERIES, parameter.queries) - job.query;
     } else {
         uint4 entry = __ldg((const uint4*)parameter.tiles + tile);

@@ -12,39 +12,42 @@
 // that share a key head are rows of the same tile, so that keys are read once. Parts are merged at the end
 // (attention_unified_parts.cuh).
 //
-// Sequences of several lengths that only the device knows, and keys and values in pages, are as serving engines keep them
-// (RAGGED, attention_unified_work.cuh): then a block finds its tile by its number, and ends if there is none.
+// Sequences of several lengths that only the device knows, and keys and values in pages, are as serving engines keep
+// them (RAGGED, attention_unified_work.cuh): then a block finds its tile by its number, and ends if there is none.
 //
 // Definitions beside those of attention.cuh: TILE_M, TILE_N, STAGES; SPLIT 1, a tile's keys are split over
-// Parameter::parts blocks; PACKED 1, a tile's rows are of all heads that share a key head; SCORES: 0 stay in registers, 1
-// go to shared memory and weights overwrite them, 2 weights lie apart; VALUES, P·V: 0 on the matrix unit, 1 scalar;
-// LAYOUT: 0 plain, 1 swizzled; EPILOGUE: 0 direct, 1 staged; ARITHMETIC of e4m3 queries and keys: 0 fp16, 1 as they are;
-// OVERLAP 1, the launch may begin before the one before it has ended.
+// Parameter::parts blocks; PACKED 1, a tile's rows are of all heads that share a key head; SCORES: 0 stay in registers,
+// 1 go to shared memory and weights overwrite them, 2 weights lie apart; VALUES, P·V: 0 on the matrix unit, 1 scalar;
+// LAYOUT: 0 plain, 1 swizzled; EPILOGUE: 0 direct, 1 staged; ARITHMETIC of e4m3 queries and keys: 0 fp16, 1 as they
+// are; OVERLAP 1, the launch may begin before the one before it has ended.
 #include "attention_unified_parts.cuh"
 #include "attention_unified_results.cuh"
 #include "attention_unified_scalar.cuh"
 
 // ---- A step, from scores to sums, and how sums become results: a function for each way.
 
-DEVICE void add_step(RegisterSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values, const StepScales& scales) {
+DEVICE void add_step(RegisterSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values,
+                     const StepScales& scales) {
     u32 lane = threadIdx.x % 32, weights[WARP_KEYS / 16][4];
     float corrections[2];
     softmax.weigh(scores, weights, corrections);
     sums.correct(corrections[0], corrections[1]);
     if constexpr (BY_BLOCK) {
 #pragma unroll
-        for (u32 key = 0; key < WARP_KEYS; key += RUN) sums.add_block(weights + key / 16, values, key, scales.of_values(key), lane);
+        for (u32 key = 0; key < WARP_KEYS; key += RUN)
+            sums.add_block(weights + key / 16, values, key, scales.of_values(key), lane);
     } else {
 #pragma unroll
         for (u32 block = 0; block < WARP_KEYS / 16; ++block) sums.add(weights[block], values, 16 * block, lane);
     }
 }
 
-DEVICE void add_step(SharedSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values, const StepScales& scales) {
+DEVICE void add_step(SharedSoftmax& softmax, MatrixSums& sums, const RawScores& scores, u32 values,
+                     const StepScales& scales) {
     u32 lane = softmax.lane, factors = softmax.memory + FACTORS_AT + (softmax.first_row + lane / 4) * 4;
     softmax.weigh(scores);
     sums.correct(__uint_as_float(load_shared(factors)), __uint_as_float(load_shared(factors + 8 * 4)));
-    auto read_weights = [&](u32 (&weights)[4], u32 block) {
+    auto read_weights = [&](u32(&weights)[4], u32 block) {
         u32 area = softmax.memory + WEIGHTS_AT;
         uint4 words = load_matrices(sixteen_rows<WEIGHT_ROW>(area, softmax.first_row, 2 * block, lane));
         weights[0] = words.x, weights[1] = words.y, weights[2] = words.z, weights[3] = words.w;
@@ -54,7 +57,8 @@ DEVICE void add_step(SharedSoftmax& softmax, MatrixSums& sums, const RawScores& 
         for (u32 block = 0; block < TILE_N / SCALE_BLOCK; ++block) {
             u32 weights[SCALE_BLOCK / 16][4];
 #pragma unroll
-            for (u32 index = 0; index < SCALE_BLOCK / 16; ++index) read_weights(weights[index], block * (SCALE_BLOCK / 16) + index);
+            for (u32 index = 0; index < SCALE_BLOCK / 16; ++index)
+                read_weights(weights[index], block * (SCALE_BLOCK / 16) + index);
             sums.add_block(weights, values, block * SCALE_BLOCK, scales.of_values(block * SCALE_BLOCK), lane);
         }
     } else {
@@ -67,7 +71,8 @@ DEVICE void add_step(SharedSoftmax& softmax, MatrixSums& sums, const RawScores& 
     }
 }
 
-DEVICE void add_step(SharedSoftmax& softmax, ScalarSums& sums, const RawScores& scores, u32 values, const StepScales& scales) {
+DEVICE void add_step(SharedSoftmax& softmax, ScalarSums& sums, const RawScores& scores, u32 values,
+                     const StepScales& scales) {
     softmax.weigh(scores);
     sums.correct(softmax.memory + FACTORS_AT + softmax.first_row * 4);
     sums.add(softmax.memory + WEIGHTS_AT, softmax.first_row, values, scales, softmax.lane);
@@ -103,14 +108,15 @@ using Softmax = Either<SCORES_IN_REGISTERS, RegisterSoftmax, SharedSoftmax>::Typ
 using Sums = Either<SCALAR, ScalarSums, MatrixSums>::Type;
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-attention_unified(const __grid_constant__ Parameter parameter) {
+    attention_unified(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 dynamic[];
     u32 memory = shared_address(dynamic), lane = threadIdx.x % 32;
     // Broadcast, so that the compiler knows that a warp takes one branch.
     u32 warp = __shfl_sync(~0u, threadIdx.x / 32, 0), warp_row = 16 * (warp % ROW_WARPS);
     u32 warp_key = warp / ROW_WARPS * WARP_KEYS, warp_bytes = warp_key * PITCH;
     if constexpr (OVERLAP) grid_launch_dependents();
-    // Tables are not written by launches, so they are read while the one before is still running; ragged lengths may be.
+    // Tables are not written by launches, so they are read while the one before is still running; ragged lengths may
+    // be.
     if constexpr (OVERLAP && RAGGED) grid_wait();
     Work work(parameter);
     if constexpr (OVERLAP && !RAGGED) grid_wait();
@@ -131,7 +137,9 @@ attention_unified(const __grid_constant__ Parameter parameter) {
     copy_wait<STAGES - 1>();
     __syncthreads();
     Queries queries;
-    auto read_again = [&] { read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, scales_below.flip, lane); };
+    auto read_again = [&] {
+        read_queries(queries, memory + QUERIES_AT, warp_row, scales.flip, scales_below.flip, lane);
+    };
     if constexpr (!READ_AGAIN) read_again();
     for (u32 step = work.first_step; step < work.end_step; ++step) {
         // With a ring, one barrier serves two purposes: the step has landed for all threads, and all are done with the
@@ -157,14 +165,18 @@ attention_unified(const __grid_constant__ Parameter parameter) {
         finish_shared_rows(parameter, work, softmax, sums, memory, warp, lane);
     } else {
         if constexpr (SPLIT) {
-            if (warp_row >= work.rows || work.parts > 1 && !merge_own_rows(parameter, work, softmax, sums, warp)) return;
+            if (warp_row >= work.rows || work.parts > 1 && !merge_own_rows(parameter, work, softmax, sums, warp))
+                return;
         }
         finish_sums(softmax, sums, work, visible, scales.value);
-        Results results = {parameter, work, warp_row, work.rows - min(work.rows, warp_row),
-                           memory + RESULTS_AT + warp_row * RESULT_ROW, lane};
-        sums.element_pairs(lane, [&](u32 row, u32 element, float low, float high) {
-            results.put(row, element, low, high);
-        });
+        Results results = {parameter,
+                           work,
+                           warp_row,
+                           work.rows - min(work.rows, warp_row),
+                           memory + RESULTS_AT + warp_row * RESULT_ROW,
+                           lane};
+        sums.element_pairs(lane,
+                           [&](u32 row, u32 element, float low, float high) { results.put(row, element, low, high); });
         results.finish();
     }
 }

@@ -2,12 +2,12 @@
 //
 // Fragments are those of `multiply_fragments`: queries and weights are rows (A), keys and values columns (B).
 //
-// With e4m3 as it is (ARITHMETIC 1), a piece of 16 bytes of Q or K is what a lane needs of half of an m16n8k32: scores are
-// products of e4m3, and values are converted.
+// With e4m3 as it is (ARITHMETIC 1), a piece of 16 bytes of Q or K is what a lane needs of half of an m16n8k32: scores
+// are products of e4m3, and values are converted.
 //
-// 16-bit operands lie in shared memory as ldmatrix takes them: Q and K with the depth along rows, V, whose depth is keys,
-// transposed. Pairs of 8 bits travel as if they were one 16-bit element and become fp16 on arrival, in registers, so
-// fragments hold other elements than above, of which no one need know:
+// 16-bit operands lie in shared memory as ldmatrix takes them: Q and K with the depth along rows, V, whose depth is
+// keys, transposed. Pairs of 8 bits travel as if they were one 16-bit element and become fp16 on arrival, in registers,
+// so fragments hold other elements than above, of which no one need know:
 //   Q and K: lane t has head elements 4t … 4t + 3 where 2t, 2t + 1, 2t + 8 and 2t + 9 belong. Both operands have them
 //            in the same order, and the order of a sum is free.
 //   V:       lane g has head elements 2g and 2g + 1 of keys 2t and 2t + 1; exchanging the bytes in the middle gives
@@ -35,13 +35,9 @@ DEVICE void multiply_eights(float (&sums)[4], const u32 (&rows)[4], u32 first, u
         : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second));
 }
 
-DEVICE u32 lower_halves(u32 bytes) {
-    return halves_of_bytes((u16)bytes);
-}
+DEVICE u32 lower_halves(u32 bytes) { return halves_of_bytes((u16)bytes); }
 
-DEVICE u32 upper_halves(u32 bytes) {
-    return halves_of_bytes((u16)(bytes >> 16));
-}
+DEVICE u32 upper_halves(u32 bytes) { return halves_of_bytes((u16)(bytes >> 16)); }
 
 // The address that a lane gives ldmatrix: the matrices are rows 0 … 7 and 8 … 15 of a piece, then of the next piece.
 template <u32 ROW>
@@ -120,7 +116,7 @@ constexpr u32 RUN = WARP_KEYS < SCALE_BLOCK ? WARP_KEYS : SCALE_BLOCK;
 
 struct MatrixSums {
     float sums[HEAD_BLOCKS][4];
-    float totals[4];        // of row g: 0, of row g + 8: 2
+    float totals[4];  // of row g: 0, of row g + 8: 2
 
     DEVICE MatrixSums() {
 #pragma unroll
@@ -166,12 +162,14 @@ struct MatrixSums {
             for (u32 block = 0; block < BLOCKS; ++block)
 #pragma unroll
                 for (u32 index = 0; index < 4; ++index)
-                    sums[BLOCKS * pair + block][index] = fmaf(scale, part[block][index], sums[BLOCKS * pair + block][index]);
+                    sums[BLOCKS * pair + block][index] =
+                        fmaf(scale, part[block][index], sums[BLOCKS * pair + block][index]);
         }
     }
 
     // Multiplies 16 keys by a pair of pieces of their values, and adds that to the blocks of sums which they belong to.
-    DEVICE static void multiply_pair(float (*blocks)[4], const u32 (&weights)[4], u32 values, u32 first_key, u32 pair, u32 lane) {
+    DEVICE static void multiply_pair(float (*blocks)[4], const u32 (&weights)[4], u32 values, u32 first_key, u32 pair,
+                                     u32 lane) {
         uint4 words = load_matrices_turned(sixteen_rows<PITCH>(values, first_key, 2 * pair, lane));
         if constexpr (EIGHT_BITS) {
             constexpr u32 EVEN_THEN_ODD = 0x3120;
@@ -195,7 +193,7 @@ struct MatrixSums {
 #pragma unroll
             for (u32 half = 0; half < 2; ++half) {
                 u32 row = lane / 4 + 8 * half, element = 8 * block;
-                const float(&first)[4] = sums[block], (&second)[4] = sums[block + 1];
+                const float (&first)[4] = sums[block], (&second)[4] = sums[block + 1];
                 if constexpr (EIGHT_BITS) {
                     put(row, element + lane % 4 * 4, first[2 * half], second[2 * half]);
                     put(row, element + lane % 4 * 4 + 2, first[2 * half + 1], second[2 * half + 1]);

@@ -3,8 +3,8 @@
 // Every area is rows: Q, K and V as in memory, scores, weights, and results that wait to be stored. Plain rows begin
 // a multiple of 128 bytes apart, so eight lanes that read the same 16-byte piece of eight rows meet the same four
 // banks eight times. Swizzled, piece p of row r lies at p ^ (r % 8), and they meet every bank once. Rows are
-// padded to a multiple of 64 bytes; where that is none of 128, the last 64 bytes of two neighbours lie in different halves of the
-// banks, so there both take the same turn: p ^ (r / 2 % 4).
+// padded to a multiple of 64 bytes; where that is none of 128, the last 64 bytes of two neighbours lie in different
+// halves of the banks, so there both take the same turn: p ^ (r / 2 % 4).
 #pragma once
 #include "attention.cuh"
 
@@ -13,7 +13,8 @@ static_assert(TILE_N == 64 || TILE_N == 128, "rows of scores are whole groups of
 static_assert(SCORES != 0 || VALUES == 0, "scalar products read weights from shared memory");
 
 // With 16 queries, four warps have the same ones, each with its keys of every step.
-constexpr u32 ROW_WARPS = TILE_M / 16, KEY_WARPS = TILE_M == 16 ? 4 : 1, WARPS = ROW_WARPS * KEY_WARPS, THREADS = 32 * WARPS;
+constexpr u32 ROW_WARPS = TILE_M / 16, KEY_WARPS = TILE_M == 16 ? 4 : 1, WARPS = ROW_WARPS * KEY_WARPS,
+              THREADS = 32 * WARPS;
 constexpr u32 WARP_KEYS = TILE_N / KEY_WARPS;
 constexpr bool SCORES_IN_REGISTERS = SCORES == 0, WEIGHTS_APART = SCORES == 2, SCALAR = VALUES == 1;
 constexpr bool SWIZZLED = LAYOUT == 1, STAGED = EPILOGUE == 1;
@@ -30,8 +31,8 @@ constexpr u32 RESULT_PITCH = (RESULT_ROW + 63) / 64 * 64;
 // ---- Areas, in bytes from the begin of shared memory. Those that a variant has no use for are empty.
 
 constexpr u32 QUERIES_AT = 0;
-constexpr u32 KEYS_AT = QUERIES_AT + TILE_M * PITCH;                    // STAGES steps of keys
-constexpr u32 VALUES_AT = KEYS_AT + STAGES * STEP_BYTES;                // and of values
+constexpr u32 KEYS_AT = QUERIES_AT + TILE_M * PITCH;      // STAGES steps of keys
+constexpr u32 VALUES_AT = KEYS_AT + STAGES * STEP_BYTES;  // and of values
 constexpr u32 SCORES_AT = VALUES_AT + STAGES * STEP_BYTES;
 constexpr u32 WEIGHTS_AT = WEIGHTS_APART ? SCORES_AT + TILE_M * SCORE_ROW : SCORES_AT;
 constexpr u32 FACTORS_AT = SCORES_IN_REGISTERS ? SCORES_AT : WEIGHTS_AT + TILE_M * WEIGHT_ROW;  // fp32, one a query
@@ -42,8 +43,9 @@ constexpr u32 END = RESULTS_AT + (STAGED ? TILE_M * RESULT_PITCH : 0);
 // each warp, rows of sums with padding, so that the lanes of a fragment meet all banks, and the rows' statistics.
 constexpr u32 PART_ROW = (DEPTH + 8) * 4, PART_BYTES = KEY_WARPS == 1 ? 0 : TILE_M * (PART_ROW + 8);
 constexpr u32 PARTS_END = KEY_WARPS * PART_BYTES;
-constexpr u32 LAST_AT = END > PARTS_END ? END : PARTS_END;             // a word: whether this is a tile's last part
-static_assert(LAST_AT + (SPLIT && KEY_WARPS > 1 ? 16 : 0) == SHARED_BYTES, "the host counts shared memory as the device does");
+constexpr u32 LAST_AT = END > PARTS_END ? END : PARTS_END;  // a word: whether this is a tile's last part
+static_assert(LAST_AT + (SPLIT && KEY_WARPS > 1 ? 16 : 0) == SHARED_BYTES,
+              "the host counts shared memory as the device does");
 
 // Byte of a 16-byte piece in an area whose rows have `ROW` bytes.
 template <u32 ROW>
@@ -53,8 +55,8 @@ DEVICE u32 place(u32 row, u32 piece) {
     return row * ROW + (piece ^ (!SWIZZLED ? 0 : is_tail ? row / 2 % 4 : row % 8)) * 16;
 }
 
-// ---- Copies, by all threads, of rows of which `row_at` has the address. Rows from `there` on become zeros, and the memory behind
-// them is not read; so does what is behind a row's end, up to DEPTH.
+// ---- Copies, by all threads, of rows of which `row_at` has the address. Rows from `there` on become zeros, and the
+// memory behind them is not read; so does what is behind a row's end, up to DEPTH.
 
 template <u32 ROWS, typename RowAt>
 DEVICE void load_rows(u32 to, RowAt row_at, u32 there) {

@@ -4,8 +4,10 @@
 #include "attention_unified_softmax.cuh"
 #include "attention_unified_work.cuh"
 
-static_assert(!SPLIT && KEY_WARPS == 1 || SCORES_IN_REGISTERS && !STAGED, "parts are merged by rows, from registers to the output");
-static_assert(!PACKED || SCORES_IN_REGISTERS, "packed rows have scales of their own, which a softmax in registers takes");
+static_assert(!SPLIT && KEY_WARPS == 1 || SCORES_IN_REGISTERS && !STAGED,
+              "parts are merged by rows, from registers to the output");
+static_assert(!PACKED || SCORES_IN_REGISTERS,
+              "packed rows have scales of their own, which a softmax in registers takes");
 
 // Calls `take` with each row that there is, and each element of it that is a multiple of four, over all threads.
 template <typename Take>
@@ -23,7 +25,8 @@ DEVICE void store_merged(const Parameter& parameter, const Work& work, u32 row, 
 template <typename Softmax, typename Sums>
 DEVICE void leave_part(const Softmax& softmax, const Sums& sums, u32 rows, u32 area, u32 lane) {
     sums.element_pairs(lane, [&](u32 row, u32 element, float low, float high) {
-        if (row < rows) store_shared_8(area + row * PART_ROW + element * 4, __float_as_uint(low), __float_as_uint(high));
+        if (row < rows)
+            store_shared_8(area + row * PART_ROW + element * 4, __float_as_uint(low), __float_as_uint(high));
     });
 #pragma unroll
     for (u32 half = 0; half < 2; ++half) {
@@ -42,17 +45,18 @@ DEVICE Merged merge_warps(u32 memory, u32 row, u32 element) {
     };
     auto sums = [&](u32 part) {
         uint4 words = load_shared_16(memory + part * PART_BYTES + row * PART_ROW + element * 4);
-        return make_float4(__uint_as_float(words.x), __uint_as_float(words.y), __uint_as_float(words.z), __uint_as_float(words.w));
+        return make_float4(__uint_as_float(words.x), __uint_as_float(words.y), __uint_as_float(words.z),
+                           __uint_as_float(words.w));
     };
     return merge_parts(KEY_WARPS, statistics, sums);
 }
 
-// From sums of warps that have the same rows to results, by the whole block; of the blocks that have a tile's parts, by the
-// last.
+// From sums of warps that have the same rows to results, by the whole block; of the blocks that have a tile's parts, by
+// the last.
 template <typename Softmax, typename Sums>
-DEVICE void finish_shared_rows(const Parameter& parameter, const Work& work, const Softmax& softmax, const Sums& sums, u32 memory,
-                               u32 warp, u32 lane) {
-    __syncthreads();        // all warps are done with queries and steps, in whose place parts lie
+DEVICE void finish_shared_rows(const Parameter& parameter, const Work& work, const Softmax& softmax, const Sums& sums,
+                               u32 memory, u32 warp, u32 lane) {
+    __syncthreads();  // all warps are done with queries and steps, in whose place parts lie
     leave_part(softmax, sums, work.rows, memory + warp * PART_BYTES, lane);
     __syncthreads();
     if (!SPLIT || work.parts == 1) {
@@ -62,9 +66,8 @@ DEVICE void finish_shared_rows(const Parameter& parameter, const Work& work, con
         return;
     }
     BlockParts<TILE_M> parts(parameter, work.number);
-    for_each_four(work.rows, [&](u32 row, u32 element) {
-        parts.put(work.part, row, element, merge_warps(memory, row, element));
-    });
+    for_each_four(work.rows,
+                  [&](u32 row, u32 element) { parts.put(work.part, row, element, merge_warps(memory, row, element)); });
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) store_shared(memory + LAST_AT, arrive_last(parameter, work.number, work.parts));
@@ -76,7 +79,8 @@ DEVICE void finish_shared_rows(const Parameter& parameter, const Work& work, con
     });
 }
 
-// Of a warp with rows of its own: whether it has the last part of its tile's keys. Then its sums are those of all parts.
+// Of a warp with rows of its own: whether it has the last part of its tile's keys. Then its sums are those of all
+// parts.
 template <typename Softmax, typename Sums>
 DEVICE bool merge_own_rows(const Parameter& parameter, const Work& work, const Softmax& softmax, Sums& sums, u32 warp) {
     WarpParts parts(parameter, work.number * WARPS + warp);

@@ -7,9 +7,9 @@
 struct Results {
     const Parameter& parameter;
     const Work& work;
-    u32 warp_row;       // the warp's first in the tile
-    u32 rows;           // of the warp's sixteen, that there are
-    u32 area, lane;     // where the warp stages
+    u32 warp_row;    // the warp's first in the tile
+    u32 rows;        // of the warp's sixteen, that there are
+    u32 area, lane;  // where the warp stages
 
     // Two neighbours of a row, from `element` on.
     DEVICE void put(u32 row, u32 element, float low, float high) const {

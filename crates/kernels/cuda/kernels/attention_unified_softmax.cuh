@@ -28,9 +28,7 @@ struct StepScales {
     u32 first_key;
 
     // Of the block that the step's value `key` is in.
-    DEVICE float of_values(u32 key) const {
-        return scales.at(first_key + key).value;
-    }
+    DEVICE float of_values(u32 key) const { return scales.at(first_key + key).value; }
 };
 
 // ---- Masks.
@@ -54,8 +52,8 @@ DEVICE void mask(RawScores& scores, Visible visible, u32 first_key, u32 lane) {
 // ---- A row so far.
 
 struct Row {
-    float maximum = -INFINITE;      // of raw scores
-    float base = 0.0f;              // what exponents are less by: the maximum's own
+    float maximum = -INFINITE;  // of raw scores
+    float base = 0.0f;          // what exponents are less by: the maximum's own
 
     // Updates the maximum with further scores; returns the factor for earlier sums.
     DEVICE float raise(float largest, float scale) {
@@ -68,9 +66,7 @@ struct Row {
     }
 
     // What a part of the keys leaves of the row, with its sum of weights.
-    DEVICE Statistics statistics(float total) const {
-        return {maximum == -INFINITE ? -INFINITE : base, total};
-    }
+    DEVICE Statistics statistics(float total) const { return {maximum == -INFINITE ? -INFINITE : base, total}; }
 
     DEVICE float weight(float score, float scale, u32 index, float table) const {
         return power(fmaf(score, scale, -base), index, table);
@@ -89,7 +85,8 @@ struct RegisterSoftmax {
     float scales[2], table;
 
     // `scale` and `below` are of rows g and g + 8.
-    DEVICE RegisterSoftmax(float scale, float below, u32, u32) : scales{scale, below}, table(EXPONENTIAL == 2 ? power_table() : 0.0f) {}
+    DEVICE RegisterSoftmax(float scale, float below, u32, u32)
+        : scales{scale, below}, table(EXPONENTIAL == 2 ? power_table() : 0.0f) {}
 
     // Corrections are of rows g and g + 8.
     DEVICE void weigh(const RawScores& scores, u32 (&weights)[WARP_KEYS / 16][4], float (&corrections)[2]) {
@@ -116,9 +113,9 @@ struct RegisterSoftmax {
 // ---- In shared memory: lanes 8q … 8q + 7 have rows q, q + 4, q + 8 and q + 12 of the warp's sixteen.
 
 struct SharedSoftmax {
-    static constexpr u32 TURNS = 4, PIECES = SCORE_ROW / 128;    // rows of a lane, and 16-byte pieces it has of each
+    static constexpr u32 TURNS = 4, PIECES = SCORE_ROW / 128;  // rows of a lane, and 16-byte pieces it has of each
     Row rows[TURNS];
-    float totals[TURNS];        // of this lane's weights, for scalar products
+    float totals[TURNS];  // of this lane's weights, for scalar products
     float scale, table;
     u32 memory, first_row, lane;
 
@@ -131,9 +128,7 @@ struct SharedSoftmax {
           first_row(first_row),
           lane(threadIdx.x % 32) {}
 
-    DEVICE u32 row(u32 turn) const {
-        return first_row + 4 * turn + lane / 8;
-    }
+    DEVICE u32 row(u32 turn) const { return first_row + 4 * turn + lane / 8; }
 
     // Scores as Q·Kᵀ leaves them.
     DEVICE void store_scores(const RawScores& scores) const {

@@ -1,10 +1,10 @@
-// Adds up the results of each token's experts, multiplied by their weights: output[t] = Σ weight[t][i] · results[row of (t, i)].
-// A thread has four columns of a token; a block has a part of one token.
+// Adds up the results of each token's experts, multiplied by their weights: output[t] = Σ weight[t][i] · results[row of
+// (t, i)]. A thread has four columns of a token; a block has a part of one token.
 //
-// Products and sums are rounded to fp32 one by one. There are four sums, of every fourth expert, which are added from the
-// first to the last: this is the order of PyTorch's sum on a GPU (its vt0 of 4, in ATen/native/cuda/Reduce.cuh), so both ways
-// of computing a layer add up alike. An expert that is elsewhere counts as a result of 0, as it does there; an id that stands
-// for no expert as NaN, because no error can be reported from here.
+// Products and sums are rounded to fp32 one by one. There are four sums, of every fourth expert, which are added from
+// the first to the last: this is the order of PyTorch's sum on a GPU (its vt0 of 4, in ATen/native/cuda/Reduce.cuh), so
+// both ways of computing a layer add up alike. An expert that is elsewhere counts as a result of 0, as it does there;
+// an id that stands for no expert as NaN, because no error can be reported from here.
 //
 // OUTPUT is the format of the results: see results.cuh.
 #include "mixture.cuh"
@@ -63,8 +63,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) combine(const __grid_const
         sum.w = __fadd_rn(sum.w, sums[i].w);
     }
     u64 element = (u64)token * columns + column;
-    if constexpr (output == Output::F32)
-        *(float4*)(parameter.output + element * 4) = sum;
-    else
-        *(uint2*)(parameter.output + element * 2) = make_uint2(round_pair(sum.x, sum.y), round_pair(sum.z, sum.w));
+    if constexpr (output == Output::F32) *(float4*)(parameter.output + element * 4) = sum;
+    else *(uint2*)(parameter.output + element * 2) = make_uint2(round_pair(sum.x, sum.y), round_pair(sum.z, sum.w));
 }

@@ -17,27 +17,27 @@ DEVICE u32 multiply_halves(u32 left, u32 right) {
 }
 
 // Two e4m3 scales as fp16, times 2⁷; NaN stays NaN.
-DEVICE u32 convert_scales(u16 scales) {
-    return multiply_halves(halves_of_eights(scales), 0x58005800u);
-}
+DEVICE u32 convert_scales(u16 scales) { return multiply_halves(halves_of_eights(scales), 0x58005800u); }
 
 // Two fp16, both times the first or the second of two: one instruction, which can use one half of a register twice.
 // `second` is a compile-time constant.
 DEVICE u32 multiply_by_half(u32 left, u32 right, bool second) {
     u32 product;
     if (second)
-        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {high, high}; mul.rn.f16x2 %0, %1, both; }"
+        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {high, high}; mul.rn.f16x2 "
+            "%0, %1, both; }"
             : "=r"(product)
             : "r"(left), "r"(right));
     else
-        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {low, low}; mul.rn.f16x2 %0, %1, both; }"
+        asm("{ .reg .b16 low, high; .reg .b32 both; mov.b32 {low, high}, %2; mov.b32 both, {low, low}; mul.rn.f16x2 "
+            "%0, %1, both; }"
             : "=r"(product)
             : "r"(left), "r"(right));
     return product;
 }
 
-// The bits of `left` where `mask` has ones, those of `right` elsewhere: one instruction. Written with & and |, and with `right`
-// masked before, the compiler takes two.
+// The bits of `left` where `mask` has ones, those of `right` elsewhere: one instruction. Written with & and |, and with
+// `right` masked before, the compiler takes two.
 DEVICE u32 select_bits(u32 left, u32 right, u32 mask) {
     u32 bits;
     asm("lop3.b32 %0, %1, %2, %3, 0xE4;" : "=r"(bits) : "r"(left), "r"(right), "r"(mask));
@@ -78,8 +78,8 @@ DEVICE void convert_8(u32 packed, u32 scales, bool second, u32& pair_0, u32& pai
 
 // ---- NVFP4 to bf16, exactly, for products with bf16 tokens.
 //
-// The four bits of an e2m1, placed at bf16's sign, the end of its exponent and the first bit of its mantissa, are value ·
-// 2⁻¹²⁶ (subnormals included). With scales as scale · 2¹¹⁹, products are value · scale · 2⁻⁷, as above.
+// The four bits of an e2m1, placed at bf16's sign, the end of its exponent and the first bit of its mantissa, are value
+// · 2⁻¹²⁶ (subnormals included). With scales as scale · 2¹¹⁹, products are value · scale · 2⁻⁷, as above.
 
 DEVICE u32 multiply_brains_by_half(u32 left, u32 right, bool second) {
 // Before sm_90 products of bf16 are multiply-adds; −0 changes none, not even its sign.
@@ -103,7 +103,7 @@ DEVICE u32 multiply_brains_by_half(u32 left, u32 right, bool second) {
 
 // Two e4m3 scales as bf16, times 2¹¹⁹; NaN stays NaN.
 DEVICE u32 convert_scales_to_brain(u16 scales) {
-    constexpr float UNIT = 6.646139978924579e35f;   // 2¹¹⁹
+    constexpr float UNIT = 6.646139978924579e35f;  // 2¹¹⁹
     float low, high;
     asm("{ .reg .b16 low, high; mov.b32 {low, high}, %2; cvt.f32.f16 %0, low; cvt.f32.f16 %1, high; }"
         : "=f"(low), "=f"(high)

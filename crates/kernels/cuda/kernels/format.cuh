@@ -1,5 +1,5 @@
-// The number format of the tokens (FORMAT 0 NVFP4, 1 fp16, 2 bf16), and with it that of the converted weights: bf16 with
-// bf16 tokens, else fp16.
+// The number format of the tokens (FORMAT 0 NVFP4, 1 fp16, 2 bf16), and with it that of the converted weights: bf16
+// with bf16 tokens, else fp16.
 #pragma once
 #include "convert.cuh"
 
@@ -8,8 +8,14 @@ constexpr bool HALF = FORMAT != 0, BRAIN = FORMAT == 2;
 // The factor for sums: both operands are converted, or only the weights.
 constexpr float SUM_UNIT = HALF ? 128.0f : CONVERTED_UNIT;
 
-template <bool> struct WeightFormat { using Packed = Eight; };
-template <> struct WeightFormat<true> { using Packed = EightBrains; };
+template <bool>
+struct WeightFormat {
+    using Packed = Eight;
+};
+template <>
+struct WeightFormat<true> {
+    using Packed = EightBrains;
+};
 using PackedWeights = WeightFormat<BRAIN>::Packed;
 
 DEVICE u32 convert_weight_scales(u16 scales) {

@@ -23,7 +23,8 @@ constexpr u32 PACKED_BYTES = CHUNK / 2, SCALE_BYTES = CHUNK / 16;
 // ---- Shared memory: each warp's slots; in the end its sums lie there.
 
 constexpr u32 TOKEN_PART = WEIGHT_EIGHTS * EIGHT_BYTES;
-// A lane has 32 values of a token: one copy of 16 bytes of NVFP4, four of 16-bit floats, each copy's of a warp together.
+// A lane has 32 values of a token: one copy of 16 bytes of NVFP4, four of 16-bit floats, each copy's of a warp
+// together.
 constexpr u32 TOKEN_COPIES = HALF ? 4 : 1, TOKEN_EIGHT_BYTES = TOKEN_COPIES * EIGHT_BYTES;
 constexpr u32 WEIGHT_SCALE_PART = TOKEN_PART + TOKEN_EIGHTS * TOKEN_EIGHT_BYTES;
 constexpr u32 TOKEN_SCALE_PART = WEIGHT_SCALE_PART + ROWS * SCALE_BYTES;
@@ -79,7 +80,8 @@ struct Strides {
     u64 row, chunk;
     u32 rows;
 
-    DEVICE Strides(const Group& group, u32 row_bytes) : row(group.k / CHUNK * row_bytes), chunk(row_bytes), rows(group.n) {
+    DEVICE Strides(const Group& group, u32 row_bytes)
+        : row(group.k / CHUNK * row_bytes), chunk(row_bytes), rows(group.n) {
         if (REPACKED) {
             rows = (group.n + 15) / 16 * 16;
             row = row_bytes;
@@ -92,7 +94,7 @@ struct Strides {
 struct Weights {
     const u8* packed[WEIGHT_EIGHTS];
     const u8* scales;
-    u64 step, scale_step;       // bytes to the warp's next chunk
+    u64 step, scale_step;  // bytes to the warp's next chunk
 
     DEVICE Weights(const Group& group, const Block& block, u32 warp, u32 lane) {
         Strides strides(group, PACKED_BYTES), scale_strides(group, SCALE_BYTES);
@@ -124,10 +126,13 @@ struct Tokens {
     const u8* scales;
     u32 width;
     const u8* parameter_tokens;
-    u32 column, columns;        // of 16-bit tokens: the lane's first value in the next chunk; values of a row
+    u32 column, columns;  // of 16-bit tokens: the lane's first value in the next chunk; values of a row
 
     DEVICE Tokens(const Parameter& parameter, const Group& group, const Block& block, u32 warp, u32 lane)
-        : width(block.width), parameter_tokens(parameter.tokens), column(warp * CHUNK + lane % 4 * 32), columns(group.columns) {
+        : width(block.width),
+          parameter_tokens(parameter.tokens),
+          column(warp * CHUNK + lane % 4 * 32),
+          columns(group.columns) {
         auto token_of = [&](u32 token) { return (u64)(block.token + min(token, width - 1)); };
 #pragma unroll
         for (u32 eight = 0; eight < TOKEN_EIGHTS; ++eight)
@@ -161,9 +166,7 @@ struct Tokens {
 using Sums = float[ROWS / 16][TOKEN_EIGHTS][4];
 
 // The scales of a lane's part of a row, of eight rows that lie one after another.
-DEVICE u16 load_scales(u32 rows, u32 lane) {
-    return load_shared_2(rows + lane / 4 * SCALE_BYTES + lane % 4 * 2);
-}
+DEVICE u16 load_scales(u32 rows, u32 lane) { return load_shared_2(rows + lane / 4 * SCALE_BYTES + lane % 4 * 2); }
 
 // What a lane has of a row's chunk, packed.
 struct Piece {
@@ -194,14 +197,16 @@ struct Converted {
         if (HALF) {
 #pragma unroll
             for (u32 word = 0; word < 4; ++word)
-                pair_8(load_shared_16(tokens + word * EIGHT_BYTES + lane * 16), words[word][0], words[word][1], words[word][2], words[word][3]);
+                pair_8(load_shared_16(tokens + word * EIGHT_BYTES + lane * 16), words[word][0], words[word][1],
+                       words[word][2], words[word][3]);
             return;
         }
         u32 converted = convert_scales(load_scales(scales, lane));
         Piece piece(tokens, converted, lane);
 #pragma unroll
         for (u32 word = 0; word < 4; ++word)
-            convert_8(piece.words[word], converted, word >= 2, words[word][0], words[word][1], words[word][2], words[word][3]);
+            convert_8(piece.words[word], converted, word >= 2, words[word][0], words[word][1], words[word][2],
+                      words[word][3]);
     }
 };
 
@@ -231,7 +236,7 @@ DEVICE void multiply_weights(Sums& sums, const Converted (&tokens)[TOKEN_EIGHTS]
     for (u32 sixteen = 0; sixteen < ROWS / 16; ++sixteen) {
         u32 packed = slot + sixteen * 2 * EIGHT_BYTES;
         u32 scales = slot + WEIGHT_SCALE_PART + sixteen * 16 * SCALE_BYTES;
-        u32 both = REPACKED ? load_shared(scales + lane * 4) : 0;       // two of the upper row, two of the lower
+        u32 both = REPACKED ? load_shared(scales + lane * 4) : 0;  // two of the upper row, two of the lower
         u16 of_upper = REPACKED ? (u16)both : load_scales(scales, lane);
         u16 of_lower = REPACKED ? (u16)(both >> 16) : load_scales(scales + 8 * SCALE_BYTES, lane);
         Piece upper(packed, convert_weight_scales(of_upper), lane);

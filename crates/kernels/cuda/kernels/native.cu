@@ -1,23 +1,24 @@
-// NVFP4 grouped GEMM on Blackwell's matrix unit, which multiplies e2m1 values with scales of e4m3 as they are: no operand passes
-// through registers, and sums lie in tensor memory.
+// NVFP4 grouped GEMM on Blackwell's matrix unit, which multiplies e2m1 values with scales of e4m3 as they are: no
+// operand passes through registers, and sums lie in tensor memory.
 //
 // A step of a tile's depth is loaded into a stage (native_loads.cuh) and multiplied (native_products.cuh); the sums
-// leave by native_results.cuh. This file deals the work out to threads. Barriers in shared memory hand stages, sums and work
-// items over: FULL when copies have brought a stage, EMPTY when products have read it, SUMS_FULL when a tile's products are
-// complete, SUMS_EMPTY when its sums have been read. Of a pair of blocks, each loads its part and stores its rows; the first
-// multiplies, once the second has said by PEER_FULL that its part is there.
+// leave by native_results.cuh. This file deals the work out to threads. Barriers in shared memory hand stages, sums and
+// work items over: FULL when copies have brought a stage, EMPTY when products have read it, SUMS_FULL when a tile's
+// products are complete, SUMS_EMPTY when its sums have been read. Of a pair of blocks, each loads its part and stores
+// its rows; the first multiplies, once the second has said by PEER_FULL that its part is there.
 //
-// Definitions: TILE_M 128, or with PAIRED 1 256; TILE_N, TILE_K, STAGES, SPLIT_K, SWAP_AB, EPILOGUE, ROLES, ORDER and LOOKUP are the schedule's;
-// BLOCK_MAPS 1, each block makes its tensor maps; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; TILE_SUMS, tiles whose sums tensor memory holds at once;
-// TENSOR_COLUMNS, columns of it that a block takes.
+// Definitions: TILE_M 128, or with PAIRED 1 256; TILE_N, TILE_K, STAGES, SPLIT_K, SWAP_AB, EPILOGUE, ROLES, ORDER and
+// LOOKUP are the schedule's; BLOCK_MAPS 1, each block makes its tensor maps; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0
+// fp16, 1 bf16, 2 fp32; TILE_SUMS, tiles whose sums tensor memory holds at once; TENSOR_COLUMNS, columns of it that a
+// block takes.
 #include "native_loads.cuh"
 #include "native_products.cuh"
 #include "native_results.cuh"
 
 // ---- Unified: the first warp loads and multiplies, one step after the other; then all four store.
 
-// Steps that are loaded ahead of the one that is multiplied. A stage is filled again when the products of the step before
-// the last have read it, so that one step's products run while the thread waits.
+// Steps that are loaded ahead of the one that is multiplied. A stage is filled again when the products of the step
+// before the last have read it, so that one step's products run while the thread waits.
 constexpr u32 AHEAD = STAGES > 1 ? STAGES - 1 : 1;
 
 // Stages are those from `first` on.
@@ -67,8 +68,8 @@ DEVICE void everyone(const Parameter& parameter, u32 memory, u32 tensor, u32 war
     }
 }
 
-// ---- Specialised: one thread loads, across tiles, as far ahead as there are stages; another multiplies, as far ahead of the
-// warps that store as there are sums. The loading one looks up works and hands them to both.
+// ---- Specialised: one thread loads, across tiles, as far ahead as there are stages; another multiplies, as far ahead
+// of the warps that store as there are sums. The loading one looks up works and hands them to both.
 
 struct WorkReader {
     u32 memory;
@@ -110,10 +111,8 @@ DEVICE void load(const Parameter& parameter, u32 memory) {
 
 // Threads of both blocks of a pair release sums.
 DEVICE void wait_for_sums(u32 barrier, u32 turn) {
-    if constexpr (PAIRED)
-        barrier_wait_in_cluster(barrier, turn);
-    else
-        barrier_wait(barrier, turn);
+    if constexpr (PAIRED) barrier_wait_in_cluster(barrier, turn);
+    else barrier_wait(barrier, turn);
 }
 
 DEVICE void multiply(u32 memory, u32 tensor) {
@@ -218,10 +217,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) native(const __grid_con
             if (elect()) load(parameter, memory);
         } else if (warp == MULTIPLYING_WARP) {
             if (elect()) {
-                if (rank_in_pair() == 0)
-                    multiply(memory, tensor);
-                else
-                    tell_peer(memory);
+                if (rank_in_pair() == 0) multiply(memory, tensor);
+                else tell_peer(memory);
             }
         } else {
             store_tiles(parameter, memory, tensor, warp, lane, recorder);

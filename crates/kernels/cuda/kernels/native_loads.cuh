@@ -1,7 +1,7 @@
 // Packed values and their scales from memory into a stage, by the copy engine; one thread asks for them.
 //
-// Values come by tensor copies, which fill what lies beyond a matrix with zeros. Scales lie in memory as tensor memory takes
-// them: a row of blocks holds 128 rows, one block of 64 values after the other, so that a stage's are contiguous.
+// Values come by tensor copies, which fill what lies beyond a matrix with zeros. Scales lie in memory as tensor memory
+// takes them: a row of blocks holds 128 rows, one block of 64 values after the other, so that a stage's are contiguous.
 #pragma once
 #include "native_maps.cuh"
 #include "work.cuh"
@@ -9,14 +9,16 @@
 // Where a tile's operands begin.
 struct Operands {
     const TensorMap* maps[OPERANDS];
-    const u8* scales[OPERANDS];     // of the first row of blocks
-    u32 row, column;                // of the values; scales of columns begin at that of the tile
+    const u8* scales[OPERANDS];  // of the first row of blocks
+    u32 row, column;             // of the values; scales of columns begin at that of the tile
     u32 tile_column;
     u32 last_row_block, last_column_block;
     u32 block_row_bytes;
 
     DEVICE Operands(const Parameter& parameter, const Tile& tile, const TensorMap* all)
-        : row(tile.row + rank_in_pair() * OWN_ROWS), column(tile.column + rank_in_pair() * OWN_COLUMNS), tile_column(tile.column) {
+        : row(tile.row + rank_in_pair() * OWN_ROWS),
+          column(tile.column + rank_in_pair() * OWN_COLUMNS),
+          tile_column(tile.column) {
         const Group& group = parameter.groups[tile.group];
         block_row_bytes = group.k / 64 * BLOCK_BYTES;
         last_row_block = (rows_of(group) - 1) / BLOCK_ROWS;
@@ -26,7 +28,8 @@ struct Operands {
             bool is_row = operand < ROW_MATRICES;
             u32 matrix = is_row ? operand : operand - ROW_MATRICES;
             maps[operand] = all + (is_row == SWAPPED ? 1 + matrix : 0);
-            scales[operand] = is_row == SWAPPED ? group.weight_scales[matrix] : parameter.token_scales + group.token_scales;
+            scales[operand] =
+                is_row == SWAPPED ? group.weight_scales[matrix] : parameter.token_scales + group.token_scales;
         }
     }
 };
@@ -46,7 +49,8 @@ DEVICE void load_step(const Operands& operands, u32 memory, u32 stage, u32 step)
             // Beyond the last there is none; rows and columns that are not there may have any scales.
             u32 place = is_row ? min(operands.row / BLOCK_ROWS, operands.last_row_block)
                                : min(operands.tile_column / BLOCK_ROWS + block, operands.last_column_block);
-            copy_bulk(scales, operands.scales[operand] + (u64)place * operands.block_row_bytes + step * STEP_SCALES, STEP_SCALES, full);
+            copy_bulk(scales, operands.scales[operand] + (u64)place * operands.block_row_bytes + step * STEP_SCALES,
+                      STEP_SCALES, full);
             scales += STEP_SCALES;
         }
     }

@@ -33,11 +33,12 @@ DEVICE void multiply_step(u32 memory, u32 tensor, u32 stage, u32 sums, u32 first
 #pragma unroll
         for (u32 matrix = 0; matrix < MATRICES; ++matrix) {
             u32 row_matrix = SWAPPED ? matrix : 0, column_matrix = SWAPPED ? 0 : matrix;
-            tensor_multiply(tensor + sums * SUM_COLUMNS + matrix * COLUMNS,
-                            matrix_at(VALUE_BITS, rows + row_matrix * ROW_VALUES + sixty_four * 32),
-                            matrix_at(VALUE_BITS, columns + column_matrix * COLUMN_VALUES + sixty_four * 32), PRODUCT_BITS,
-                            scale_columns(tensor, stage, sixty_four, row_matrix),
-                            scale_columns(tensor, stage, sixty_four, ROW_MATRICES + column_matrix * COLUMN_BLOCKS) + within,
-                            !(begins && sixty_four == 0));
+            tensor_multiply(
+                tensor + sums * SUM_COLUMNS + matrix * COLUMNS,
+                matrix_at(VALUE_BITS, rows + row_matrix * ROW_VALUES + sixty_four * 32),
+                matrix_at(VALUE_BITS, columns + column_matrix * COLUMN_VALUES + sixty_four * 32), PRODUCT_BITS,
+                scale_columns(tensor, stage, sixty_four, row_matrix),
+                scale_columns(tensor, stage, sixty_four, ROW_MATRICES + column_matrix * COLUMN_BLOCKS) + within,
+                !(begins && sixty_four == 0));
         }
 }

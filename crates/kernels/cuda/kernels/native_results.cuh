@@ -1,7 +1,7 @@
 // From sums in tensor memory to the result: parts of a split depth added, scales and SwiGLU applied, rounded, stored.
 //
-// Lane i of warp w has row 32w + i of a tile, all columns of it, a few at a time. Without swap-AB its results are neighbours
-// in a row of the output; with it, the lanes' are.
+// Lane i of warp w has row 32w + i of a tile, all columns of it, a few at a time. Without swap-AB its results are
+// neighbours in a row of the output; with it, the lanes' are.
 #pragma once
 #include "native_words.cuh"
 #include "place.cuh"
@@ -14,15 +14,19 @@ using Sums = float[MATRICES][AT_ONCE];
 
 // The part of a tile that a warp stores.
 struct Part {
-    u32 number, part;           // of the tile, and of its depth
-    u32 tensor;                 // its sums in tensor memory
-    u32 row;                    // first row
-    u32 rows, columns;          // that there are
-    u32 warp;                   // of the blocks that compute the tile
+    u32 number, part;   // of the tile, and of its depth
+    u32 tensor;         // its sums in tensor memory
+    u32 row;            // first row
+    u32 rows, columns;  // that there are
+    u32 warp;           // of the blocks that compute the tile
     u32 lane;
 
     DEVICE Part(const Work& work, const Group& group, u32 tensor, u32 sums, u32 warp, u32 lane)
-        : number(work.number), part(work.part), row(work.tile.row + rank_in_pair() * OWN_ROWS + warp * 32), warp(rank_in_pair() * 4 + warp), lane(lane) {
+        : number(work.number),
+          part(work.part),
+          row(work.tile.row + rank_in_pair() * OWN_ROWS + warp * 32),
+          warp(rank_in_pair() * 4 + warp),
+          lane(lane) {
         this->tensor = tensor + sums * SUM_COLUMNS + (warp * 32 << 16);
         rows = row < rows_of(group) ? min(rows_of(group) - row, 32) : 0;
         columns = min(columns_of(group) - work.tile.column, COLUMNS);
@@ -38,19 +42,17 @@ DEVICE void read_sums(Sums& sums, const Part& part, u32 first) {
     for (u32 matrix = 0; matrix < MATRICES; ++matrix) tensor_load_wait(sums[matrix]);
 }
 
-// Called when this thread has read all of a tile's sums: the next tile may take their place. Of a pair, the first block waits
-// for both.
+// Called when this thread has read all of a tile's sums: the next tile may take their place. Of a pair, the first block
+// waits for both.
 DEVICE void release_sums(u32 memory, u32 sums) {
     u32 barrier = memory + SUMS_EMPTY + sums * 8;
     tensor_fence_before();
-    if constexpr (PAIRED)
-        barrier_arrive_in_cluster(address_in_block(barrier, 0));
-    else
-        barrier_arrive(barrier);
+    if constexpr (PAIRED) barrier_arrive_in_cluster(address_in_block(barrier, 0));
+    else barrier_arrive(barrier);
 }
 
-// ---- Split depth: parts lie in the workspace, and the warp that arrives last adds them in their order, so that the result
-// does not depend on which warp is last.
+// ---- Split depth: parts lie in the workspace, and the warp that arrives last adds them in their order, so that the
+// result does not depend on which warp is last.
 
 constexpr u32 TILE_WARPS = 4 * BLOCKS_A_TILE;
 
@@ -68,7 +70,8 @@ DEVICE void keep_part(const Parameter& parameter, const Part& part) {
         for (u32 matrix = 0; matrix < MATRICES; ++matrix)
 #pragma unroll
             for (u32 index = 0; index < AT_ONCE; ++index)
-                __stcg(workspace_of(parameter, part, part.part, matrix * COLUMNS + first) + index * 32, sums[matrix][index]);
+                __stcg(workspace_of(parameter, part, part.part, matrix * COLUMNS + first) + index * 32,
+                       sums[matrix][index]);
     }
 }
 
@@ -99,7 +102,8 @@ DEVICE void add_parts(const Parameter& parameter, const Part& part, Sums& sums, 
         for (u32 matrix = 0; matrix < MATRICES; ++matrix)
 #pragma unroll
             for (u32 index = 0; index < AT_ONCE; ++index)
-                sums[matrix][index] += __ldcg(workspace_of(parameter, part, number, matrix * COLUMNS + first) + index * 32);
+                sums[matrix][index] +=
+                    __ldcg(workspace_of(parameter, part, number, matrix * COLUMNS + first) + index * 32);
 }
 
 // ---- Scales and SwiGLU, in fp32.
@@ -118,14 +122,15 @@ DEVICE uint4 sixteen_bytes(const float (&results)[AT_ONCE], u32 index) {
         return make_uint4(__float_as_uint(results[index]), __float_as_uint(results[index + 1]),
                           __float_as_uint(results[index + 2]), __float_as_uint(results[index + 3]));
     else
-        return make_uint4(round_pair(results[index], results[index + 1]), round_pair(results[index + 2], results[index + 3]),
-                          round_pair(results[index + 4], results[index + 5]), round_pair(results[index + 6], results[index + 7]));
+        return make_uint4(
+            round_pair(results[index], results[index + 1]), round_pair(results[index + 2], results[index + 3]),
+            round_pair(results[index + 4], results[index + 5]), round_pair(results[index + 6], results[index + 7]));
 }
 
 constexpr u32 IN_SIXTEEN = 16 / ELEMENT_BYTES;
 
-// ---- Columns of a tile to memory, or to where they are staged. Without swap-AB a lane has neighbours of one row of the
-// output; with it, an element of each of several rows.
+// ---- Columns of a tile to memory, or to where they are staged. Without swap-AB a lane has neighbours of one row of
+// the output; with it, an element of each of several rows.
 
 DEVICE void store_neighbours(const Place& place, const Part& part, const float (&results)[AT_ONCE], u32 first) {
     if (part.lane >= part.rows) return;
@@ -156,7 +161,8 @@ DEVICE void stage_neighbours(u32 staging, const Part& part, const float (&result
 #pragma unroll
     for (u32 index = 0; index < AT_ONCE; index += IN_SIXTEEN) {
         uint4 words = sixteen_bytes(results, index);
-        store_shared_16(staging + part.lane * STAGED_ROW + (first + index) * ELEMENT_BYTES, words.x, words.y, words.z, words.w);
+        store_shared_16(staging + part.lane * STAGED_ROW + (first + index) * ELEMENT_BYTES, words.x, words.y, words.z,
+                        words.w);
     }
 }
 
@@ -164,18 +170,15 @@ DEVICE void stage_elements(u32 staging, const Part& part, const float (&results)
 #pragma unroll
     for (u32 index = 0; index < AT_ONCE; ++index) {
         u32 to = staging + (first + index) * STAGED_ROW + part.lane * ELEMENT_BYTES;
-        if constexpr (output == Output::F32)
-            store_shared(to, __float_as_uint(results[index]));
-        else
-            store_shared_2(to, (u16)round_pair(results[index], 0.0f));
+        if constexpr (output == Output::F32) store_shared(to, __float_as_uint(results[index]));
+        else store_shared_2(to, (u16)round_pair(results[index], 0.0f));
     }
 }
 
 DEVICE void put(const Place& place, u32 staging, const Part& part, const float (&results)[AT_ONCE], u32 first) {
     if constexpr (epilogue == Epilogue::Staged)
         SWAPPED ? stage_elements(staging, part, results, first) : stage_neighbours(staging, part, results, first);
-    else
-        SWAPPED ? store_elements(place, part, results, first) : store_neighbours(place, part, results, first);
+    else SWAPPED ? store_elements(place, part, results, first) : store_neighbours(place, part, results, first);
 }
 
 // Called by a warp when the sums of a tile are complete.
@@ -192,7 +195,7 @@ DEVICE void store(const Parameter& parameter, const Work& work, u32 memory, u32 
     }
     u32 staging = memory + STAGING + warp * STAGED_WARP;
     if constexpr (epilogue == Epilogue::Staged) {
-        store_bulk_wait_read<0>();      // the previous tile's rows
+        store_bulk_wait_read<0>();  // the previous tile's rows
         __syncwarp();
     }
     Place place = SWAPPED ? Place(parameter, group, work.tile.column, COLUMNS, part.row, 32)
@@ -200,10 +203,8 @@ DEVICE void store(const Parameter& parameter, const Work& work, u32 memory, u32 
 #pragma unroll 1
     for (u32 first = 0; first < part.columns; first += AT_ONCE) {
         Sums of_columns;
-        if constexpr (SPLIT_K > 1)
-            add_parts(parameter, part, of_columns, first);
-        else
-            read_sums(of_columns, part, first);
+        if constexpr (SPLIT_K > 1) add_parts(parameter, part, of_columns, first);
+        else read_sums(of_columns, part, first);
         finish(of_columns, group);
         put(place, staging, part, of_columns[0], first);
     }

@@ -3,9 +3,11 @@
 #include "schedule.cuh"
 #include "tcgen05.cuh"
 
-// The rows of a tile are multiplied by one instruction, its columns too (PTX ISA, tcgen05.mma: shapes of .kind::mxf4nvf4). Of a
-// pair of blocks each has half of the rows, of which it stores the results, and brings half of the columns.
-static_assert(ROWS == BLOCKS_A_TILE * 128 && COLUMNS % (BLOCKS_A_TILE * 8) == 0 && COLUMNS <= 256, "shapes of tcgen05.mma");
+// The rows of a tile are multiplied by one instruction, its columns too (PTX ISA, tcgen05.mma: shapes of
+// .kind::mxf4nvf4). Of a pair of blocks each has half of the rows, of which it stores the results, and brings half of
+// the columns.
+static_assert(ROWS == BLOCKS_A_TILE * 128 && COLUMNS % (BLOCKS_A_TILE * 8) == 0 && COLUMNS <= 256,
+              "shapes of tcgen05.mma");
 static_assert(!PAIRED || (SPECIALISED && order != Order::Dynamic), "both blocks of a pair know the next tile");
 constexpr u32 OWN_ROWS = ROWS / BLOCKS_A_TILE, OWN_COLUMNS = COLUMNS / BLOCKS_A_TILE;
 static_assert(DEPTH == 128 || DEPTH == 256, "a row of a stage is swizzled within its 64 or 128 bytes");
@@ -14,14 +16,14 @@ static_assert(DEPTH == 128 || DEPTH == 256, "a row of a stage is swizzled within
 constexpr u32 ROW_MATRICES = SWAPPED ? MATRICES : 1, COLUMN_MATRICES = SWAPPED ? 1 : MATRICES;
 constexpr u32 OPERANDS = ROW_MATRICES + COLUMN_MATRICES;
 
-// Four warps read sums, each 32 lanes of tensor memory. With special roles one more loads and another multiplies; one thread
-// of them does so.
+// Four warps read sums, each 32 lanes of tensor memory. With special roles one more loads and another multiplies; one
+// thread of them does so.
 constexpr u32 STORING_THREADS = 128, LOADING_WARP = 4, MULTIPLYING_WARP = 5;
 constexpr u32 THREADS = SPECIALISED ? 192 : STORING_THREADS;
 
 // ---- A stage. Values: rows of DEPTH / 2 bytes, as a tensor copy swizzles them. Scales: blocks of 128 rows and 64
-// values, 512 bytes, in the layout of crates/kernels/nvfp4/src/swizzle.rs; a tile of columns lies in up to COLUMN_BLOCKS
-// blocks of rows, since it begins at a multiple of 64. Each block of a pair has those of all columns.
+// values, 512 bytes, in the layout of crates/kernels/nvfp4/src/swizzle.rs; a tile of columns lies in up to
+// COLUMN_BLOCKS blocks of rows, since it begins at a multiple of 64. Each block of a pair has those of all columns.
 
 constexpr u32 STEPS_OF_64 = DEPTH / 64, ROW_BYTES = DEPTH / 2;
 constexpr u32 ROW_VALUES = OWN_ROWS * ROW_BYTES, COLUMN_VALUES = OWN_COLUMNS * ROW_BYTES;
@@ -51,18 +53,17 @@ constexpr u32 WORK_FULL = SUMS_EMPTY + TILE_SUMS * 8, WORK_EMPTY = WORK_FULL + W
 constexpr u32 TENSOR_MEMORY = WORK_EMPTY + WORKS * 8;
 static_assert(TENSOR_MEMORY + 8 == SHARED_BYTES, "the host counts shared memory as the device does");
 
-// ---- Tensor memory, in columns from its begin: the sums of TILE_SUMS tiles, then the scales of all stages. With fewer places
-// for scales, a copy would overwrite those of a product that may still run: a product and a later copy are no pair that
-// runs in order.
+// ---- Tensor memory, in columns from its begin: the sums of TILE_SUMS tiles, then the scales of all stages. With fewer
+// places for scales, a copy would overwrite those of a product that may still run: a product and a later copy are no
+// pair that runs in order.
 
 constexpr u32 SUM_COLUMNS = MATRICES * COLUMNS;
 constexpr u32 TENSOR_SCALES = TILE_SUMS * SUM_COLUMNS, STAGE_COLUMNS = BLOCKS * STEPS_OF_64 * BLOCK_COLUMNS;
-static_assert(TENSOR_SCALES + STAGES * STAGE_COLUMNS <= TENSOR_COLUMNS, "the host counts tensor memory as the device does");
+static_assert(TENSOR_SCALES + STAGES * STAGE_COLUMNS <= TENSOR_COLUMNS,
+              "the host counts tensor memory as the device does");
 
 // Which block of a pair this is; the first multiplies.
-DEVICE u32 rank_in_pair() {
-    return PAIRED ? blockIdx.x % 2 : 0;
-}
+DEVICE u32 rank_in_pair() { return PAIRED ? blockIdx.x % 2 : 0; }
 
 using StageCursor = RingCursor<STAGES>;
 using SumsCursor = RingCursor<TILE_SUMS>;

@@ -16,13 +16,11 @@ struct Place {
         columns = weight < group.n ? min(group.n - weight, weights) : 0;
     }
 
-    DEVICE bool aligned(u32 bytes) const {
-        return ((u64)first | row_bytes | columns * ELEMENT_BYTES) % bytes == 0;
-    }
+    DEVICE bool aligned(u32 bytes) const { return ((u64)first | row_bytes | columns * ELEMENT_BYTES) % bytes == 0; }
 };
 
-// Called by a whole warp when all of its lanes have written. Rows on 16 bytes leave by bulk stores, in one group of each
-// lane, the others by plain ones.
+// Called by a whole warp when all of its lanes have written. Rows on 16 bytes leave by bulk stores, in one group of
+// each lane, the others by plain ones.
 DEVICE void store_staged_rows(const Place& place, u32 staged, u32 staged_row, u32 lane) {
     fence_async();
     __syncwarp();
@@ -36,9 +34,7 @@ DEVICE void store_staged_rows(const Place& place, u32 staged, u32 staged_row, u3
         for (u32 column = lane; column < place.columns; column += 32) {
             u32 from = staged + row * staged_row + column * ELEMENT_BYTES;
             u8* to = place.first + row * place.row_bytes + column * ELEMENT_BYTES;
-            if constexpr (output == Output::F32)
-                *(u32*)to = load_shared(from);
-            else
-                *(u16*)to = load_shared_2(from);
+            if constexpr (output == Output::F32) *(u32*)to = load_shared(from);
+            else *(u16*)to = load_shared_2(from);
         }
 }

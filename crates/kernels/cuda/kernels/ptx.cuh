@@ -1,15 +1,13 @@
 // PTX instructions without a C++ equivalent: each function is one instruction, or the loop that it needs.
 //
-// Kernels that are built for sm_80 and sm_89 too use copies by threads, 8×8 matrices (but not their stores) and products of
-// a warp; barriers in shared memory, the copy engine, clusters and products of warp groups need sm_90a.
+// Kernels that are built for sm_80 and sm_89 too use copies by threads, 8×8 matrices (but not their stores) and
+// products of a warp; barriers in shared memory, the copy engine, clusters and products of warp groups need sm_90a.
 #pragma once
 #include "problem.cuh"
 
 #define DEVICE __device__ __forceinline__
 
-DEVICE u32 shared_address(const void* pointer) {
-    return (u32)__cvta_generic_to_shared(pointer);
-}
+DEVICE u32 shared_address(const void* pointer) { return (u32)__cvta_generic_to_shared(pointer); }
 
 // ---- Shared memory by its 32-bit address.
 
@@ -65,9 +63,7 @@ DEVICE void barrier_init(u32 barrier, u32 arrivals) {
 }
 
 // Makes initialised barriers visible to the copy engine.
-DEVICE void barrier_init_fence() {
-    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
-}
+DEVICE void barrier_init_fence() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
 
 DEVICE void barrier_arrive(u32 barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
@@ -80,20 +76,22 @@ DEVICE void barrier_expect(u32 barrier, u32 bytes) {
 
 DEVICE bool barrier_try_wait(u32 barrier, u32 parity) {
     u32 done;
-    asm volatile("{ .reg .pred done; mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2; selp.u32 %0, 1, 0, done; }"
-                 : "=r"(done)
-                 : "r"(barrier), "r"(parity)
-                 : "memory");
+    asm volatile(
+        "{ .reg .pred done; mbarrier.try_wait.parity.shared::cta.b64 done, [%1], %2; selp.u32 %0, 1, 0, done; }"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
     return done;
 }
 
 // Whether the phase of this parity has ended; does not wait.
 DEVICE u32 barrier_test(u32 barrier, u32 parity) {
     u32 ended;
-    asm volatile("{ .reg .pred ended; mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2; selp.u32 %0, 1, 0, ended; }"
-                 : "=r"(ended)
-                 : "r"(barrier), "r"(parity)
-                 : "memory");
+    asm volatile(
+        "{ .reg .pred ended; mbarrier.test_wait.parity.shared::cta.b64 ended, [%1], %2; selp.u32 %0, 1, 0, ended; }"
+        : "=r"(ended)
+        : "r"(barrier), "r"(parity)
+        : "memory");
     return ended;
 }
 
@@ -101,7 +99,8 @@ DEVICE u32 barrier_test(u32 barrier, u32 parity) {
 DEVICE void barrier_wait_unless(u32 ended, u32 barrier, u32 parity) {
     asm volatile(
         "{\n.reg .pred done;\nsetp.ne.u32 done, %2, 0;\n@done bra ended;\n"
-        "waiting:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra waiting;\nended:\n}" ::"r"(barrier),
+        "waiting:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra waiting;\nended:\n}" ::"r"(
+            barrier),
         "r"(parity), "r"(ended)
         : "memory");
 }
@@ -109,8 +108,8 @@ DEVICE void barrier_wait_unless(u32 ended, u32 barrier, u32 parity) {
 // Waits for the end of the phase of this parity.
 DEVICE void barrier_wait(u32 barrier, u32 parity) {
     asm volatile(
-        "{\n.reg .pred done;\nwaiting:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra waiting;\n}" ::"r"(
-            barrier),
+        "{\n.reg .pred done;\nwaiting:\nmbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra "
+        "waiting;\n}" ::"r"(barrier),
         "r"(parity)
         : "memory");
 }
@@ -139,8 +138,8 @@ DEVICE void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier) {
 
 DEVICE void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier, u64 policy) {
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"(
-            to),
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
+            "r"(to),
         "l"(from), "r"(bytes), "r"(barrier), "l"(policy)
         : "memory");
 }
@@ -148,15 +147,16 @@ DEVICE void copy_bulk(u32 to, const void* from, u32 bytes, u32 barrier, u64 poli
 // A box of a two-dimensional tensor map; parts outside of the tensor arrive as zeros and count as bytes.
 DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 barrier) {
     asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::"r"(
-            to),
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], "
+        "[%4];" ::"r"(to),
         "l"(map), "r"(column), "r"(row), "r"(barrier)
         : "memory");
 }
 
 DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 barrier, u64 policy) {
     asm volatile(
-        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, {%2, "
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, "
+        "{%2, "
         "%3}], [%4], %5;" ::"r"(to),
         "l"(map), "r"(column), "r"(row), "r"(barrier), "l"(policy)
         : "memory");
@@ -165,8 +165,8 @@ DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 b
 // A box of a three-dimensional tensor map.
 DEVICE void copy_tensor(u32 to, const TensorMap* map, u32 column, u32 row, u32 plane, u32 barrier) {
     asm volatile(
-        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
-            to),
+        "cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4}], "
+        "[%5];" ::"r"(to),
         "l"(map), "r"(column), "r"(row), "r"(plane), "r"(barrier)
         : "memory");
 }
@@ -175,9 +175,9 @@ DEVICE void prefetch_tensor_map(const TensorMap* map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// ---- Changes of a tensor map in global memory (PTX ISA, tensormap.replace; sm_90a and sm_100a). The copy engine reads maps through
-// a proxy of its own: it sees what one thread has changed after both fences, the second by the thread that asks for copies
-// (section "fence.proxy.tensormap").
+// ---- Changes of a tensor map in global memory (PTX ISA, tensormap.replace; sm_90a and sm_100a). The copy engine reads
+// maps through a proxy of its own: it sees what one thread has changed after both fences, the second by the thread that
+// asks for copies (section "fence.proxy.tensormap").
 
 DEVICE void map_set_address(TensorMap* map, const void* first) {
     asm volatile("tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;" ::"l"(map), "l"(first) : "memory");
@@ -186,18 +186,18 @@ DEVICE void map_set_address(TensorMap* map, const void* first) {
 // Elements along a dimension; the innermost is 0.
 template <u32 DIMENSION>
 DEVICE void map_set_size(TensorMap* map, u32 size) {
-    asm volatile("tensormap.replace.tile.global_dim.global.b1024.b32 [%0], %2, %1;" ::"l"(map), "r"(size), "n"(DIMENSION)
+    asm volatile("tensormap.replace.tile.global_dim.global.b1024.b32 [%0], %2, %1;" ::"l"(map), "r"(size),
+                 "n"(DIMENSION)
                  : "memory");
 }
 
 // Bytes from row to row of a matrix.
 DEVICE void map_set_row_bytes(TensorMap* map, u64 bytes) {
-    asm volatile("tensormap.replace.tile.global_stride.global.b1024.b64 [%0], 0, %1;" ::"l"(map), "l"(bytes) : "memory");
+    asm volatile("tensormap.replace.tile.global_stride.global.b1024.b64 [%0], 0, %1;" ::"l"(map), "l"(bytes)
+                 : "memory");
 }
 
-DEVICE void map_release() {
-    asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory");
-}
+DEVICE void map_release() { asm volatile("fence.proxy.tensormap::generic.release.gpu;" ::: "memory"); }
 
 DEVICE void map_acquire(const TensorMap* map) {
     asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
@@ -208,9 +208,7 @@ DEVICE void store_bulk(void* to, u32 from, u32 bytes) {
                  : "memory");
 }
 
-DEVICE void store_bulk_commit() {
-    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-}
+DEVICE void store_bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 // Waits until all but `LEFT` of this thread's groups of bulk stores have read their shared memory.
 template <u32 LEFT>
@@ -225,14 +223,10 @@ DEVICE void store_bulk_wait() {
 }
 
 // Orders this thread's ordinary accesses to shared memory before later ones of the copy engine and the matrix unit.
-DEVICE void fence_async() {
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
+DEVICE void fence_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // Orders writes to global memory that this thread has observed, by any thread, before later copies by the copy engine.
-DEVICE void fence_async_global() {
-    asm volatile("fence.proxy.async.global;" ::: "memory");
-}
+DEVICE void fence_async_global() { asm volatile("fence.proxy.async.global;" ::: "memory"); }
 
 // ---- Copies by threads (cp.async).
 
@@ -257,9 +251,7 @@ DEVICE void copy_8(u32 to, const void* from, u32 bytes) {
     asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 
-DEVICE void copy_commit() {
-    asm volatile("cp.async.commit_group;" ::: "memory");
-}
+DEVICE void copy_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 template <u32 LEFT>
 DEVICE void copy_wait() {
@@ -297,11 +289,10 @@ DEVICE bool elect() {
 }
 
 // Brings a line of memory to the second-level cache.
-DEVICE void prefetch_level_2(const void* line) {
-    asm volatile("prefetch.global.L2 [%0];" ::"l"(line));
-}
+DEVICE void prefetch_level_2(const void* line) { asm volatile("prefetch.global.L2 [%0];" ::"l"(line)); }
 
-// Waits until the launches that this one was allowed to overtake are complete. Before sm_90 no launch overtakes another.
+// Waits until the launches that this one was allowed to overtake are complete. Before sm_90 no launch overtakes
+// another.
 DEVICE void grid_wait() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
@@ -319,18 +310,12 @@ DEVICE void grid_launch_dependents() {
 
 // Arrives without ordering memory: later code only needs to see barriers, which `barrier_init_fence` makes visible.
 // (With the default, release, an arrival takes a microsecond.)
-DEVICE void cluster_arrive_relaxed() {
-    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
-}
+DEVICE void cluster_arrive_relaxed() { asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory"); }
 
 // Arrives after all that this thread did before.
-DEVICE void cluster_arrive() {
-    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
-}
+DEVICE void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 
-DEVICE void cluster_wait() {
-    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
-}
+DEVICE void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 
 // The address of this block's shared address in the block of that rank.
 DEVICE u32 address_in_block(u32 address, u32 rank) {
@@ -347,7 +332,8 @@ DEVICE void barrier_arrive_in_cluster(u32 barrier) {
 // As `barrier_wait`, for arrivals of any block of the cluster.
 DEVICE void barrier_wait_in_cluster(u32 barrier, u32 parity) {
     asm volatile(
-        "{\n.reg .pred done;\nwaiting:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], %1;\n@!done bra "
+        "{\n.reg .pred done;\nwaiting:\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%0], "
+        "%1;\n@!done bra "
         "waiting;\n}" ::"r"(barrier),
         "r"(parity)
         : "memory");
@@ -356,15 +342,17 @@ DEVICE void barrier_wait_in_cluster(u32 barrier, u32 parity) {
 // Stores to another block's shared memory; the bytes count at that block's barrier, which makes them visible.
 DEVICE void store_remote_16(u32 address, u32 first, u32 second, u32 third, u32 fourth, u32 barrier) {
     asm volatile(
-        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(address),
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+            address),
         "r"(first), "r"(second), "r"(third), "r"(fourth), "r"(barrier)
         : "memory");
 }
 
 DEVICE void store_remote_8(u32 address, u32 first, u32 second, u32 barrier) {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(address),
-                 "r"(first), "r"(second), "r"(barrier)
-                 : "memory");
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.b32 [%0], {%1, %2}, [%3];" ::"r"(address),
+        "r"(first), "r"(second), "r"(barrier)
+        : "memory");
 }
 
 template <u32 COUNT>
@@ -421,10 +409,11 @@ DEVICE void store_matrices_turned(u32 address, u32 first, u32 second, u32 third,
 //   sums:     0, 1: row g, columns 2t and 2t + 1;   2, 3: row g + 8
 template <bool BRAIN>
 DEVICE void multiply_fragments(float (&sums)[4], const u32 (&rows)[4], u32 first, u32 second) {
-#define MULTIPLY(FORMATS)                                                              \
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." FORMATS ".f32 "                       \
-        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"              \
-        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])                   \
+#define MULTIPLY(FORMATS)                                                 \
+    asm("mma.sync.aligned.m16n8k16.row.col.f32." FORMATS                  \
+        ".f32 "                                                           \
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+        : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])      \
         : "r"(rows[0]), "r"(rows[1]), "r"(rows[2]), "r"(rows[3]), "r"(first), "r"(second))
     if constexpr (BRAIN) MULTIPLY("bf16.bf16");
     else MULTIPLY("f16.f16");
@@ -434,13 +423,9 @@ DEVICE void multiply_fragments(float (&sums)[4], const u32 (&rows)[4], u32 first
 // ---- The matrix unit (wgmma); the products themselves are in wgmma.cuh.
 
 // Orders earlier accesses to the registers of products before products.
-DEVICE void products_fence() {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
+DEVICE void products_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 
-DEVICE void products_commit() {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
+DEVICE void products_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 
 // Waits until at most `LEFT` groups of products are in flight.
 template <u32 LEFT>

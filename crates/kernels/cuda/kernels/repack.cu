@@ -1,6 +1,6 @@
-// Repacks weights for tokens of 16 bits: from rows as checkpoints have them to steps, as src/packing/steps.rs describes and does on
-// the host, byte for byte. A thread has a chunk of 128 values of one row. Of a warp's 32 chunks, four lie side by side in each of
-// eight rows, so that it reads 256 bytes in a row and writes 512.
+// Repacks weights for tokens of 16 bits: from rows as checkpoints have them to steps, as src/packing/steps.rs describes
+// and does on the host, byte for byte. A thread has a chunk of 128 values of one row. Of a warp's 32 chunks, four lie
+// side by side in each of eight rows, so that it reads 256 bytes in a row and writes 512.
 //
 // FORMAT is that of the tokens: 1 for fp16, 2 for bf16.
 #include "ptx.cuh"
@@ -13,13 +13,13 @@ constexpr u32 NOT_A_NUMBER = 0x7F, CODED_NOT_A_NUMBER = 0xFF;
 constexpr u32 CODED_BIAS = 15 << 3;
 
 struct RepackParameter {
-    const uint4* values;     // [matrices · rows][chunks][4]
-    const uint2* scales;     // [matrices · rows][chunks]
-    uint4* packed_values;    // [matrices][chunks][rows][4]
-    uint2* packed_scales;    // [matrices][chunks][rows / 16][8][2]
-    u64 all_rows;            // of all matrices
-    u32 rows;                // of a matrix, a multiple of 16
-    u32 chunks;              // of a row
+    const uint4* values;   // [matrices · rows][chunks][4]
+    const uint2* scales;   // [matrices · rows][chunks]
+    uint4* packed_values;  // [matrices][chunks][rows][4]
+    uint2* packed_scales;  // [matrices][chunks][rows / 16][8][2]
+    u64 all_rows;          // of all matrices
+    u32 rows;              // of a matrix, a multiple of 16
+    u32 chunks;            // of a row
     u32 blocks_a_row;
 };
 

@@ -10,9 +10,7 @@
 
 constexpr u32 MULTIPLYING_BARRIER = 1;
 
-DEVICE void synchronise_multiplying() {
-    named_barrier_sync(MULTIPLYING_BARRIER, MULTIPLYING_THREADS);
-}
+DEVICE void synchronise_multiplying() { named_barrier_sync(MULTIPLYING_BARRIER, MULTIPLYING_THREADS); }
 
 // ---- What multiplying warps do with a step.
 
@@ -32,9 +30,7 @@ struct Multiplier {
             for (u32 index = 0; index < COLUMNS / 2; ++index) sums[matrix][index] = 0.0f;
     }
 
-    DEVICE void await_loaded() const {
-        barrier_wait(memory + FULL + cursor.slot * 8, cursor.turn);
-    }
+    DEVICE void await_loaded() const { barrier_wait(memory + FULL + cursor.slot * 8, cursor.turn); }
 
     // The last access to a slot: loads tokens into registers, and makes converted weights visible to the matrix unit.
     DEVICE void finish_slot(u32 step) {

@@ -29,9 +29,7 @@ struct Operands {
 
 // Place of a 16-byte piece in a row of packed tokens, so that a warp that reads four pieces of eight rows meets each
 // bank once. Rows of 64 bytes do so as they are.
-DEVICE u32 token_place(u32 row, u32 piece) {
-    return DEPTH == 256 ? piece ^ row % 2 * 4 : piece;
-}
+DEVICE u32 token_place(u32 row, u32 piece) { return DEPTH == 256 ? piece ^ row % 2 * 4 : piece; }
 
 // Arrivals that fill a slot: each loading thread's copies, and the announcement of the bytes of bulk copies.
 constexpr u32 FULL_ARRIVALS = LOADING_THREADS + 1;

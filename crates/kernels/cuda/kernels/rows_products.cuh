@@ -17,9 +17,7 @@ constexpr u32 CHUNKS = DEPTH / 128, CONVERTED_64 = COLUMNS * 128;
 constexpr u32 PARTS = 2 * CHUNKS;
 
 // Place of a chunk's eight scales within a row of 16: a step of 128 uses one half or the other.
-DEVICE u32 scale_half(u32 step, u32 chunk) {
-    return DEPTH == 256 ? chunk * 8 : step % 2 * 8;
-}
+DEVICE u32 scale_half(u32 step, u32 chunk) { return DEPTH == 256 ? chunk * 8 : step % 2 * 8; }
 
 DEVICE u32 word_of(const uint4& words, u32 index) {
     return index == 0 ? words.x : index == 1 ? words.y : index == 2 ? words.z : words.w;
@@ -43,8 +41,8 @@ DEVICE void convert_block(u32 packed, u32 scales, u32 to, u32 turn, u32 step, u3
     u32 quarter = lane % 4;
     BlockRow from(lane / 4, turn), stored(lane % 8, turn);
     uint4 words = load_shared_16(packed + from.row * PACKED_ROW + from.chunk * 64 + quarter * 16);
-    u32 both = convert_scales(
-        load_shared_2(scales + from.row * SCALE_ROW + scale_half(step, from.chunk) + quarter * 2));
+    u32 both =
+        convert_scales(load_shared_2(scales + from.row * SCALE_ROW + scale_half(step, from.chunk) + quarter * 2));
     // This lane's address is that of a row of matrix `lane / 8`.
     to += stored.chunk * 2 * CONVERTED_64 + stored.row * 128 + (lane / 8 ^ stored.row) * 16;
 #pragma unroll
@@ -110,8 +108,8 @@ DEVICE void convert_tokens(const PackedTokens& tokens, u32 part, u32 (&rows)[4][
 DEVICE void multiply(Sums& sums, const PackedTokens& tokens, u32 memory, u32 converted_slot, u32 part) {
     u32 rows[4][4];
     convert_tokens(tokens, part, rows);
-    u64 weights = matrix_descriptor(memory + CONVERTED + converted_slot * MATRICES * CONVERTED_BYTES +
-                                    part * CONVERTED_64);
+    u64 weights =
+        matrix_descriptor(memory + CONVERTED + converted_slot * MATRICES * CONVERTED_BYTES + part * CONVERTED_64);
     products_fence();
 #pragma unroll
     for (u32 index = 0; index < 4; ++index)

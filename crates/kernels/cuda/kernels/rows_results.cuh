@@ -64,17 +64,13 @@ DEVICE Results& finish(Sums& sums, const Group& group) {
 // ---- Stores of one or two neighbours.
 
 DEVICE void store_pair(u8* to, float first, float second) {
-    if constexpr (output == Output::F32)
-        *(float2*)to = make_float2(first, second);
-    else
-        *(u32*)to = round_pair(first, second);
+    if constexpr (output == Output::F32) *(float2*)to = make_float2(first, second);
+    else *(u32*)to = round_pair(first, second);
 }
 
 DEVICE void store_one(u8* to, float value) {
-    if constexpr (output == Output::F32)
-        *(float*)to = value;
-    else
-        *(u16*)to = (u16)round_pair(value, 0.0f);
+    if constexpr (output == Output::F32) *(float*)to = value;
+    else *(u16*)to = (u16)round_pair(value, 0.0f);
 }
 
 // ---- Direct: each lane stores its own.
@@ -114,10 +110,8 @@ DEVICE void store_staged(const Place& place, const Results& results, u32 staging
         for (u32 eight = 0; eight < COLUMNS / 8; ++eight) {
             u32 to = staging + (lane / 4 + which * 8) * STAGING_ROW + (eight * 8 + lane % 4 * 2) * ELEMENT_BYTES;
             float first = results[eight * 4 + which * 2], second = results[eight * 4 + which * 2 + 1];
-            if constexpr (output == Output::F32)
-                store_shared_8(to, __float_as_uint(first), __float_as_uint(second));
-            else
-                store_shared(to, round_pair(first, second));
+            if constexpr (output == Output::F32) store_shared_8(to, __float_as_uint(first), __float_as_uint(second));
+            else store_shared(to, round_pair(first, second));
         }
     store_staged_rows(place, staging, STAGING_ROW, lane);
 }
@@ -132,9 +126,7 @@ DEVICE void store(const Parameter& parameter, const Work& work, Sums& sums, u32 
     const Group& group = parameter.groups[work.tile.group];
     Results& results = finish(sums, group);
     Place place(parameter, group, work.tile.row + warp * 16, 16, work.tile.column, COLUMNS);
-    if constexpr (epilogue == Epilogue::Direct)
-        store_direct(place, results, lane);
-    else
-        store_staged(place, results, memory + STAGING + warp * 16 * STAGING_ROW, lane);
+    if constexpr (epilogue == Epilogue::Direct) store_direct(place, results, lane);
+    else store_staged(place, results, memory + STAGING + warp * 16 * STAGING_ROW, lane);
     recorder.end(Activity::Store, work.number);
 }

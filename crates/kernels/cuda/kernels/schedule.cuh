@@ -1,5 +1,5 @@
-// The schedule's parameters as compile-time constants, and the launch parameter, of kernels whose blocks each compute one tile
-// of any group at a time.
+// The schedule's parameters as compile-time constants, and the launch parameter, of kernels whose blocks each compute
+// one tile of any group at a time.
 #pragma once
 #include "results.cuh"
 #include "trace.cuh"
@@ -40,13 +40,9 @@ struct Parameter {
 };
 
 // Sizes of a group along the rows and the columns of tiles.
-DEVICE u32 rows_of(const Group& group) {
-    return SWAPPED ? group.n : group.m;
-}
+DEVICE u32 rows_of(const Group& group) { return SWAPPED ? group.n : group.m; }
 
-DEVICE u32 columns_of(const Group& group) {
-    return SWAPPED ? group.m : group.n;
-}
+DEVICE u32 columns_of(const Group& group) { return SWAPPED ? group.m : group.n; }
 
 // Bytes of a description of work in shared memory (work.cuh).
 constexpr u32 WORK_BYTES = 32;

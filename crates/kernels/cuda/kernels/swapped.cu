@@ -2,10 +2,11 @@
 // is as wide as its group has tokens; a previous launch converts the tokens (tokens.cu). One persistent block a
 // multiprocessor: two warp groups multiply, two warps load.
 //
-// Definitions: FORMAT, that of the tokens; WIDTH, the most columns of a tile; MIXED 1, tiles of different widths, by falling width in a
-// worker's list, in steps of 8 columns up to FINE and of 16 beyond, or 0, all computed at WIDTH; DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1,
-// weights lie as src/packing.rs packs them, 2, as src/packing/steps.rs does, and then tokens are not converted, or 0, row by row; RING, the bytes of operand buffers; ROUTED, see
-// swapped_problem.cuh.
+// Definitions: FORMAT, that of the tokens; WIDTH, the most columns of a tile; MIXED 1, tiles of different widths, by
+// falling width in a worker's list, in steps of 8 columns up to FINE and of 16 beyond, or 0, all computed at WIDTH;
+// DUAL 1, silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1, weights lie as src/packing.rs packs them,
+// 2, as src/packing/steps.rs does, and then tokens are not converted, or 0, row by row; RING, the bytes of operand
+// buffers; ROUTED, see swapped_problem.cuh.
 #include "swapped_loads.cuh"
 #include "swapped_routed.cuh"
 #include "swapped_products.cuh"
@@ -25,12 +26,13 @@ DEVICE void produce(const Parameter& parameter, u32 ring_base, Control* control,
 }
 
 template <u32 COLUMNS>
-DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control, Ring& ring, u32& scale_pair, Recorder& recorder, u32 number) {
+DEVICE void compute_tile(const Parameter& parameter, const Announced& announced, u32 ring_base, Control* control,
+                         Ring& ring, u32& scale_pair, Recorder& recorder, u32 number) {
     float sums[COLUMNS / 2];
     const Biases biases(parameter, announced.tile);
     u32 unit = multiply_tile<COLUMNS>(announced.tile, ring_base, ring, scale_pair, sums, recorder, number);
     finish_tile<COLUMNS>(parameter, announced, control, unit, sums, biases, recorder, number);
-    fence_async();      // data staged there, before the copies that take its place
+    fence_async();  // data staged there, before the copies that take its place
     barrier_arrive(ring_base + ring.empty_before(1));
 }
 
@@ -46,21 +48,25 @@ DEVICE void compute_tiles(const Parameter& parameter, u32 width, u32 ring_base, 
         barrier_wait(ring_base + ring.full(0), ring.parity);
         return computed_width(control->tiles[count % ANNOUNCED].tile.width);
     };
-#define LOOP(COLUMNS)                                                                                                  \
-    if constexpr (has_code(COLUMNS))                                                      \
-        while (width == COLUMNS) {                                                                                     \
-            u32 number = tile_number(parameter, count);                                                \
-            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, scale_pair, recorder, number); \
-            width = next_width();                                                                                      \
+#define LOOP(COLUMNS)                                                                                                 \
+    if constexpr (has_code(COLUMNS))                                                                                  \
+        while (width == COLUMNS) {                                                                                    \
+            u32 number = tile_number(parameter, count);                                                               \
+            compute_tile<COLUMNS>(parameter, control->tiles[count % ANNOUNCED], ring_base, control, ring, scale_pair, \
+                                  recorder, number);                                                                  \
+            width = next_width();                                                                                     \
         }
-#define LOOPS(COLUMNS) \
-    if (width + 24 >= COLUMNS) { LOOP(COLUMNS) LOOP(COLUMNS - 8) LOOP(COLUMNS - 16) LOOP(COLUMNS - 24) }
+#define LOOPS(COLUMNS)                                                        \
+    if (width + 24 >= COLUMNS) {                                              \
+        LOOP(COLUMNS) LOOP(COLUMNS - 8) LOOP(COLUMNS - 16) LOOP(COLUMNS - 24) \
+    }
     LOOPS(256) LOOPS(224) LOOPS(192) LOOPS(160) LOOPS(128) LOOPS(96) LOOPS(64) LOOPS(32)
 #undef LOOPS
 #undef LOOP
 }
 
-extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(const __grid_constant__ Parameter parameter) {
+extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1)
+    swapped(const __grid_constant__ Parameter parameter) {
     extern __shared__ __align__(1024) u8 memory[];
     Recorder recorder;
     Control* control = (Control*)(memory + CONTROL_AT);
@@ -90,10 +96,10 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1) swapped(
         produce(parameter, ring_base, control, recorder);
     } else {
         registers_increase<CONSUMER_REGISTERS>();
-        Tile first = worker_tile(parameter, control, 0);      // early: nothing has announced it yet
+        Tile first = worker_tile(parameter, control, 0);  // early: nothing has announced it yet
         u32 width = first.chunks == 0 ? 0 : computed_width(first.width);
         recorder.begin(Role::Multiplier1, threadIdx.x / 128, threadIdx.x % 128 == 0);
-        named_barrier_sync(3, CONSUMER_THREADS);        // for ptxas, which must see that all threads go one way
+        named_barrier_sync(3, CONSUMER_THREADS);  // for ptxas, which must see that all threads go one way
         compute_tiles(parameter, width, ring_base, control, recorder);
     }
 }

@@ -64,7 +64,8 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
 #pragma unroll
             for (u32 half = 0; half < 2; half++) {
                 bool with_scales = REPACKED || (half == 0 && (chunk - tile.first_chunk) % SCALE_CHUNKS == 0);
-                u32 to = filling.acquire(bytes, ring_base, !REPACKED && with_scales ? in_other_place : SLOTS - 1) + token_bytes(width);
+                u32 to = filling.acquire(bytes, ring_base, !REPACKED && with_scales ? in_other_place : SLOTS - 1) +
+                         token_bytes(width);
                 u32 scales = SCALES_AT + (REPACKED ? filling.ring.packed_scales(half) : scale_place);
                 WeightCopies copies{maps, to, ring_base + filling.ring.full(half), ring_base + scales};
                 if (elect()) {
@@ -85,11 +86,11 @@ DEVICE void load_weights(const Parameter& parameter, u32 ring_base, Control* con
 
 #if REPACKED == 2
 
-// Asks for chunks of a tile's tokens as they lie in memory: 64 values of all of them, then the other 64. Tokens of the next group
-// that a tile's last eight columns take only make sums that are not stored.
+// Asks for chunks of a tile's tokens as they lie in memory: 64 values of all of them, then the other 64. Tokens of the
+// next group that a tile's last eight columns take only make sums that are not stored.
 struct TokenCopies {
     const TensorMap* maps;
-    u32 row, column;        // of the tile's first token among all groups', and of the next chunk
+    u32 row, column;  // of the tile's first token among all groups', and of the next chunk
 
     DEVICE TokenCopies(const Parameter& parameter, const Tile& tile)
         : maps(parameter.token_maps),
@@ -109,7 +110,8 @@ struct TokenCopies {
 #pragma unroll
             for (u32 map = TOKEN_MAPS; map-- > 0;)
                 if (width & 8 << map) {
-                    copy_tensor(to + (half * width + done) * 128, maps + map, column + half * 64, row + done, barrier, EVICT_LAST);
+                    copy_tensor(to + (half * width + done) * 128, maps + map, column + half * 64, row + done, barrier,
+                                EVICT_LAST);
                     done += 8 << map;
                 }
         }
@@ -123,12 +125,14 @@ struct TokenCopies {
 // Asks for chunks of a tile's converted tokens.
 struct TokenCopies {
     const u8* from;
-    u64 stride;     // of a chunk: 16 million tokens take 4 GiB
+    u64 stride;  // of a chunk: 16 million tokens take 4 GiB
 
-    DEVICE TokenCopies(const Parameter& parameter, const Tile& tile) : stride((u64)((SHAPE(tile.group, m) + 7) / 8) * ITEM_BYTES) {
+    DEVICE TokenCopies(const Parameter& parameter, const Tile& tile)
+        : stride((u64)((SHAPE(tile.group, m) + 7) / 8) * ITEM_BYTES) {
         // Each of several groups may fill up its last eight tokens.
         u32 eighth = tile.token / 8 + (ROUTED ? tile.group : 0);
-        from = parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)eighth * ITEM_BYTES;
+        from =
+            parameter.workspace + SHAPE(tile.group, workspace) + tile.first_chunk * stride + (u64)eighth * ITEM_BYTES;
     }
 
     DEVICE static void prefetch(const Parameter&) {}
@@ -144,8 +148,9 @@ DEVICE void load_tokens(const Parameter& parameter, u32 ring_base, const Control
     Filling filling;
     Tile next = worker_tile(parameter, control, 0);
     TokenCopies::prefetch(parameter);
-    // Waits until the launch before is complete, that which converts tokens or, if there is none, any other, and with it all
-    // earlier launches, because that launch waited for them. No other warp has to wait: none stores anything before tokens have arrived.
+    // Waits until the launch before is complete, that which converts tokens or, if there is none, any other, and with
+    // it all earlier launches, because that launch waited for them. No other warp has to wait: none stores anything
+    // before tokens have arrived.
     grid_wait();
     // The next launch, if it begins now, may rely on it that the ends were ready too.
     if (ROUTED && parameter.ends_are_ready) grid_launch_dependents();

@@ -3,9 +3,10 @@
 // Of `wgmma`'s sixty-four rows a lane has two that are eight apart. In the dual form the second is the same row of the
 // second weights, so that a thread has both products of its results and needs nothing from other threads.
 //
-// In a chunk, lane q of a quad owns K = 32q … 32q + 31: 16 packed bytes and 2 scales, one load. Word w of them makes steps 2w
-// and 2w + 1 of `wgmma`, whose columns 2q, 2q + 1, 2q + 8 and 2q + 9 the lane gives; tokens are converted into the same order.
-// With REPACKED 2 it is the other way around: weights are in the order of the tokens (swapped_steps.cuh).
+// In a chunk, lane q of a quad owns K = 32q … 32q + 31: 16 packed bytes and 2 scales, one load. Word w of them makes
+// steps 2w and 2w + 1 of `wgmma`, whose columns 2q, 2q + 1, 2q + 8 and 2q + 9 the lane gives; tokens are converted into
+// the same order. With REPACKED 2 it is the other way around: weights are in the order of the tokens
+// (swapped_steps.cuh).
 #pragma once
 #include "format.cuh"
 #include "swapped_ring.cuh"
@@ -13,11 +14,12 @@
 #include "wgmma.cuh"
 
 struct Lane {
-    u32 thread, warp_group, lane, row;      // the thread in its warp group; where the first of its two rows lies among a unit's
+    // The thread in its warp group; where the first of its two rows lies among a unit's.
+    u32 thread, warp_group, lane, row;
 
     DEVICE Lane() {
         u32 index;
-        asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));     // volatile: keeps each width's addresses inside it
+        asm volatile("mov.u32 %0, %%tid.x;" : "=r"(index));  // volatile: keeps each width's addresses inside it
         thread = index % 128;
         warp_group = index / 128;
         lane = index % 32;
@@ -31,9 +33,9 @@ struct Lane {
 // From a lane's first row to its second.
 constexpr u32 ROWS_APART = DUAL ? WEIGHT_ROWS / 2 : 8;
 
-// Converted tokens have 2048 bytes for eight tokens, twice what the descriptor of a matrix 64 deep counts on; tokens as they lie in
-// memory come as two such matrices. Of the descriptor's two halves only one depends on the address, which is below 2¹⁸ and needs
-// no mask: the assembler does not find out by itself.
+// Converted tokens have 2048 bytes for eight tokens, twice what the descriptor of a matrix 64 deep counts on; tokens as
+// they lie in memory come as two such matrices. Of the descriptor's two halves only one depends on the address, which
+// is below 2¹⁸ and needs no mask: the assembler does not find out by itself.
 DEVICE u64 token_descriptor(u32 address) {
     constexpr u64 CONSTANT = matrix_descriptor(0) + (STEPS ? 0 : (u64)(1024 >> 4) << 32);
     u64 descriptor;
@@ -48,11 +50,11 @@ constexpr u32 STEPS_AT_ONCE = 4;
 using WeightsAtOnce = FourSteps;
 
 struct RowScales {
-    u32 words[2][2][2];     // of each row and chunk
+    u32 words[2][2][2];  // of each row and chunk
 
     DEVICE void load(const Lane& at, u32 from, u32 chunk) {
         from += at.row / 16 * 128 + at.row % 8 * 16;
-        if (DUAL) {     // sixteen bytes have those of rows eight apart of one of the weights
+        if (DUAL) {  // sixteen bytes have those of rows eight apart of one of the weights
             from += at.row / 8 % 2 * 8;
 #pragma unroll
             for (u32 row = 0; row < 2; row++) {
@@ -90,10 +92,10 @@ using WeightsAtOnce = PackedWeights;
 // The scales of the lane's two rows, two of a row for a chunk. Loaded words are not used before conversion: combining
 // them right after the load stalls every iteration (measured: 1 to 2 % of a call).
 struct RowScales {
-    u32 words[2][2];     // of each row and chunk; repacked and plain, of each chunk those of both rows
+    u32 words[2][2];  // of each row and chunk; repacked and plain, of each chunk those of both rows
 
     DEVICE void load(const Lane& at, u32 from, u32 chunk) {
-        if (REPACKED && DUAL) {     // a word has those of rows eight apart of one of the weights
+        if (REPACKED && DUAL) {  // a word has those of rows eight apart of one of the weights
             from += at.row / 16 * 128 + at.lane * 4 + at.row / 8 % 2 * 2;
 #pragma unroll
             for (u32 row = 0; row < 2; row++) words[row][chunk] = load_shared_2(from + row * CHUNK_SCALE_BYTES / 2);
@@ -103,7 +105,7 @@ struct RowScales {
             words[0][chunk] = load_shared(from + at.warp_group * CHUNK_SCALE_BYTES / 2 + at.thread * 4);
             return;
         }
-        if (chunk == 1) return;     // came with those of the even chunk
+        if (chunk == 1) return;  // came with those of the even chunk
         from += at.row * SCALE_ROW + at.lane % 4 * 2;
 #pragma unroll
         for (u32 row = 0; row < 2; row++)
@@ -121,7 +123,8 @@ struct RowScales {
 struct ChunkScales {
     u32 converted[2];
 
-    DEVICE ChunkScales(const RowScales& scales, u32 chunk) : converted{scales.converted(0, chunk), scales.converted(1, chunk)} {}
+    DEVICE ChunkScales(const RowScales& scales, u32 chunk)
+        : converted{scales.converted(0, chunk), scales.converted(1, chunk)} {}
     DEVICE u32 of(u32 row, u32) const { return converted[row]; }
     DEVICE static bool is_upper(u32 step) { return step >= 4; }
 };
@@ -139,14 +142,16 @@ DEVICE WeightsAtOnce weights_at_once(const uint4& row, u32 part) {
 // If weights are not repacked, the scales of the previous pair are `scale_pair` bytes behind the first place; a tile
 // begins with the other place. Returns the position of the last unit, which is not released: results pass through it.
 template <u32 COLUMNS>
-DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale_pair, float (&sums)[COLUMNS / 2], Recorder& recorder, u32 number) {
-    constexpr u32 UNIT = unit_bytes(COLUMNS), HALF_CHUNK = STEPS ? COLUMNS * 128 : 1024;      // from one half of K to the other
+DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale_pair, float (&sums)[COLUMNS / 2],
+                         Recorder& recorder, u32 number) {
+    // From one half of K to the other.
+    constexpr u32 UNIT = unit_bytes(COLUMNS), HALF_CHUNK = STEPS ? COLUMNS * 128 : 1024;
     Lane at;
     u32 rows_at = ring_base + token_bytes(COLUMNS) + at.row * 64 + at.lane % 4 * 16;
     u32 unit = 0, there = 0;
-    uint4 rows[2][2];       // packed: of each chunk of the pair, the lane's two
+    uint4 rows[2][2];  // packed: of each chunk of the pair, the lane's two
     RowScales row_scales;
-    scale_pair = ~scale_pair & SCALE_COPY_BYTES;        // a power of two
+    scale_pair = ~scale_pair & SCALE_COPY_BYTES;  // a power of two
     auto next_unit = [&](u32 chunk) {
         unit = ring.begin(UNIT);
         barrier_wait_unless(there, ring_base + ring.full(chunk), ring.parity);
@@ -158,7 +163,7 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale
 #pragma unroll
     for (u32 i = 0; i < COLUMNS / 2; i++) sums[i] = 0.0f;
     next_unit(0);
-    u32 chunks = tile.chunks;       // there since the wait
+    u32 chunks = tile.chunks;  // there since the wait
     recorder.end(Activity::Wait, number);
 #pragma unroll 1
     for (u32 begin = 0; begin < chunks; begin += 2) {
@@ -168,7 +173,7 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale
             const uint4 packed[2] = {rows[chunk][0], rows[chunk][1]};
             u64 tokens = token_descriptor(ring_base + unit);
             if (chunk == 1) ring.next_pair();
-            there = barrier_test(ring_base + ring.full(1 - chunk), ring.parity);     // early: the answer takes its time
+            there = barrier_test(ring_base + ring.full(1 - chunk), ring.parity);  // early: the answer takes its time
 #pragma unroll
             for (u32 part = 0; part < 8 / STEPS_AT_ONCE; part++) {
                 const WeightsAtOnce weights[2] = {weights_at_once(packed[0], part), weights_at_once(packed[1], part)};
@@ -177,9 +182,11 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale
                     u32 step = part * STEPS_AT_ONCE + of_part, fragment[4];
 #pragma unroll
                     for (u32 i = 0; i < 4; i++)
-                        fragment[i] = weights[i % 2].pair(2 * of_part + i / 2, scales.of(i % 2, step), ChunkScales::is_upper(step));
+                        fragment[i] = weights[i % 2].pair(2 * of_part + i / 2, scales.of(i % 2, step),
+                                                          ChunkScales::is_upper(step));
                     products_fence();
-                    Wgmma<COLUMNS, BRAIN>::registers(sums, fragment, tokens + (step / 4 * HALF_CHUNK + step % 4 * 32) / 16);
+                    Wgmma<COLUMNS, BRAIN>::registers(sums, fragment,
+                                                     tokens + (step / 4 * HALF_CHUNK + step % 4 * 32) / 16);
                     products_commit();
                     if (step == 6 && (chunk == 0 || begin + 2 < chunks)) {
                         // The other half of a row; after the second half the other place too.
@@ -187,14 +194,15 @@ DEVICE u32 multiply_tile(const Tile& tile, u32 ring_base, Ring& ring, u32& scale
                         next_unit(1 - chunk);
                     }
                     products_wait<1>();
-                    if (step == 0 && (chunk == 1 || begin > 0)) barrier_arrive(ring_base + ring.empty_before(1 - chunk));
+                    if (step == 0 && (chunk == 1 || begin > 0))
+                        barrier_arrive(ring_base + ring.empty_before(1 - chunk));
                 }
             }
         }
     }
     products_wait<0>();
 #pragma unroll
-    for (u32 i = 0; i < COLUMNS / 2; i++) asm volatile("" : "+f"(sums[i]));      // none is read before the wait
+    for (u32 i = 0; i < COLUMNS / 2; i++) asm volatile("" : "+f"(sums[i]));  // none is read before the wait
     recorder.end(Activity::Multiply, number);
     return ring_base + unit;
 }

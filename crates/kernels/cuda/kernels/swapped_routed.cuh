@@ -1,22 +1,26 @@
-// With ROUTED 1 the host knows neither the tokens of each group nor, therefore, the tiles: each block plans the call for itself,
-// from the ends of the groups' tokens, and keeps its own share. All blocks compute the same plan, so they agree without a word.
+// With ROUTED 1 the host knows neither the tokens of each group nor, therefore, the tiles: each block plans the call
+// for itself, from the ends of the groups' tokens, and keeps its own share. All blocks compute the same plan, so they
+// agree without a word.
 //
-// Token tiles are sorted by falling width, because the kernel's code goes from wide to narrow tiles. Whole tiles are dealt out in
-// rounds, every other one backwards. What remains after the last full round, or the one before it, may be cut into spans of equal
-// work, so that a span begins and ends within the depth of a tile. The quickest of these plans by the host's costs is taken.
+// Token tiles are sorted by falling width, because the kernel's code goes from wide to narrow tiles. Whole tiles are
+// dealt out in rounds, every other one backwards. What remains after the last full round, or the one before it, may be
+// cut into spans of equal work, so that a span begins and ends within the depth of a tile. The quickest of these plans
+// by the host's costs is taken.
 //
-// Ends that decrease count as those before them, and ends beyond the rows as their number, so whatever they are, nothing outside of
-// the call's memory is read or written.
+// Ends that decrease count as those before them, and ends beyond the rows as their number, so whatever they are,
+// nothing outside of the call's memory is read or written.
 #pragma once
 #include "swapped_ring.cuh"
 #if ROUTED
 
 constexpr u32 PLANNERS = CONSUMER_THREADS + 128, PLANNER_WARPS = PLANNERS / 32, ALL = ~0u;
-constexpr u32 EIGHTHS = WIDTH / 8;      // widths of tiles, in steps of eight tokens
-constexpr u32 REMAINDERS = 2, SPLITS = 2 * REMAINDERS;      // ways to leave tiles for spans, each with two ways to round spans
+constexpr u32 EIGHTHS = WIDTH / 8;  // widths of tiles, in steps of eight tokens
+// Ways to leave tiles for spans, each with two ways to round spans.
+constexpr u32 REMAINDERS = 2, SPLITS = 2 * REMAINDERS;
 static_assert(EIGHTHS <= 32, "a width has no lane");
 
-// What a tile costs, in the host's units: whole; a part besides its chunks; two chunks; a part for each part beyond two.
+// What a tile costs, in the host's units: whole; a part besides its chunks; two chunks; a part for each part beyond
+// two.
 struct Cost {
     u32 whole, part, pair, further;
 };
@@ -28,13 +32,13 @@ struct TokenTile {
 
 struct GroupPlace {
     u32 begin, m;
-    u32 before_narrow, before_wider;    // tiles of the same width of groups before this one among 32
+    u32 before_narrow, before_wider;  // tiles of the same width of groups before this one among 32
 };
 
-// A group's tokens in as few tiles as possible, as even as possible in steps of eight tokens, the wider ones first; the host
-// cuts them in the same way (src/plan/swapped/work.rs).
+// A group's tokens in as few tiles as possible, as even as possible in steps of eight tokens, the wider ones first; the
+// host cuts them in the same way (src/plan/swapped/work.rs).
 struct Cut {
-    u32 parts, narrow, wider;       // narrow: of the narrower ones, in steps; wider: how many have a step more
+    u32 parts, narrow, wider;  // narrow: of the narrower ones, in steps; wider: how many have a step more
 
     DEVICE Cut(u32 m) : parts((m + WIDTH - 1) / WIDTH), narrow(0), wider(0) {
         if (parts == 0) return;
@@ -53,23 +57,24 @@ struct Bound {
 };
 
 struct Gaps {
-    u32 total, work, place;     // of all workers; the work that fills them, and where it begins
-    u32 span;                   // the work of a worker
-    u32 rounds;                 // of whole tiles before
-    u32 further;                // parts beyond two that a tile has
+    u32 total, work, place;  // of all workers; the work that fills them, and where it begins
+    u32 span;                // the work of a worker
+    u32 rounds;              // of whole tiles before
+    u32 further;             // parts beyond two that a tile has
 };
 
-// What planning keeps in the memory of the ring, before anything is copied there. The other half is src/plan/swapped/routed.rs.
+// What planning keeps in the memory of the ring, before anything is copied there. The other half is
+// src/plan/swapped/routed.rs.
 struct Scratch {
-    Cost* costs;            // [EIGHTHS + 1], by the eighths of a tile
-    u32* of_warps;          // [PLANNER_WARPS]
-    u32* makespans;         // [1 + SPLITS]
-    Gaps* remainders;       // [REMAINDERS]
-    u32* loads;             // [REMAINDERS][workers + 1]: of whole tiles; then the gaps before each worker's
-    Bound* bounds;          // [SPLITS][workers + 1]
-    GroupPlace* groups;     // [groups]
-    u32* counts;            // [groups / 32][32], of tiles of each width; then the first of them
-    TokenTile* tiles;       // and an empty one at the end
+    Cost* costs;         // [EIGHTHS + 1], by the eighths of a tile
+    u32* of_warps;       // [PLANNER_WARPS]
+    u32* makespans;      // [1 + SPLITS]
+    Gaps* remainders;    // [REMAINDERS]
+    u32* loads;          // [REMAINDERS][workers + 1]: of whole tiles; then the gaps before each worker's
+    Bound* bounds;       // [SPLITS][workers + 1]
+    GroupPlace* groups;  // [groups]
+    u32* counts;         // [groups / 32][32], of tiles of each width; then the first of them
+    TokenTile* tiles;    // and an empty one at the end
 
     DEVICE Scratch(u8* memory, u32 groups_there, u32 workers) {
         costs = (Cost*)memory;
@@ -138,7 +143,10 @@ struct Planner {
     u32 token_tiles, tiles;
 
     DEVICE Planner(const Parameter& parameter, u8* memory)
-        : parameter(parameter), scratch(memory, parameter.group_count, gridDim.x), workers(gridDim.x), blocks(parameter.weight_blocks),
+        : parameter(parameter),
+          scratch(memory, parameter.group_count, gridDim.x),
+          workers(gridDim.x),
+          blocks(parameter.weight_blocks),
           pairs(parameter.shapes[0].k / CHUNK / 2) {}
 
     // Before any launch is waited for: the host wrote it.
@@ -147,7 +155,9 @@ struct Planner {
         if (threadIdx.x <= SPLITS) scratch.makespans[threadIdx.x] = 0;
     }
 
-    DEVICE const Cost& cost_of(u32 token_tile) const { return scratch.costs[(scratch.tiles[token_tile].width + 7) / 8]; }
+    DEVICE const Cost& cost_of(u32 token_tile) const {
+        return scratch.costs[(scratch.tiles[token_tile].width + 7) / 8];
+    }
 
     DEVICE u32 work_before(u32 tile) const {
         u32 of_tokens = tile / blocks, rest = tile - of_tokens * blocks;
@@ -155,7 +165,9 @@ struct Planner {
     }
 
     // Which tile a worker has in a round.
-    DEVICE u32 in_round(u32 round, u32 worker) const { return round * workers + (round % 2 ? workers - 1 - worker : worker); }
+    DEVICE u32 in_round(u32 round, u32 worker) const {
+        return round * workers + (round % 2 ? workers - 1 - worker : worker);
+    }
 
     // Cuts the groups and sorts their token tiles.
     DEVICE void sort_tiles() {
@@ -163,7 +175,8 @@ struct Planner {
         for (u32 first = 0; first < group_count; first += PLANNERS) {
             u32 group = first + threadIdx.x, all;
             int given = group < group_count ? __ldcg(parameter.ends + group) : 0;
-            u32 end = max(before, scanned<true>(given < 0 ? 0 : min((u32)given, parameter.rows), scratch.of_warps, all));
+            u32 end =
+                max(before, scanned<true>(given < 0 ? 0 : min((u32)given, parameter.rows), scratch.of_warps, all));
             // The end before it; the lane before has it, but for the first.
             u32 begin = __shfl_up_sync(ALL, end, 1);
             if (lane == 31) scratch.of_warps[warp] = end;
@@ -266,12 +279,14 @@ struct Planner {
             u32 rest = tiles - rounds * workers, place = work_before(rounds * workers);
             u32 work = scratch.tiles[token_tiles].before - place;
             u32 sharing = (u32)min((u64)workers, (u64)rest * parameter.most_parts);
-            u32 each = (workers + 31) / 32, begin = min(lane * each, workers), end = min(begin + each, workers), sum = 0;
+            u32 each = (workers + 31) / 32, begin = min(lane * each, workers), end = min(begin + each, workers),
+                sum = 0;
             for (u32 worker = begin; worker < end; worker++) sum += worker < sharing ? loads[worker] : 0;
 #pragma unroll
             for (u32 distance = 1; distance < 32; distance *= 2) sum += __shfl_xor_sync(ALL, sum, distance);
             u32 level = sharing == 0 ? 0 : (sum + work + sharing - 1) / sharing, own = 0;
-            for (u32 worker = begin; worker < end; worker++) own += worker < sharing && loads[worker] < level ? level - loads[worker] : 0;
+            for (u32 worker = begin; worker < end; worker++)
+                own += worker < sharing && loads[worker] < level ? level - loads[worker] : 0;
             u32 before = own;
 #pragma unroll
             for (u32 distance = 1; distance < 32; distance *= 2) {
@@ -288,15 +303,16 @@ struct Planner {
             }
             if (lane == 0) {
                 loads[workers] = total;
-                scratch.remainders[way] = {total, work, place, sharing == 0 ? 0 : work / sharing, rounds,
-                                           rest == 0 ? 0 : max((sharing + rest - 1) / rest, 2u) - 2};
+                scratch.remainders[way] = {total,  work,
+                                           place,  sharing == 0 ? 0 : work / sharing,
+                                           rounds, rest == 0 ? 0 : max((sharing + rest - 1) / rest, 2u) - 2};
             }
         }
         __syncthreads();
     }
 
-    // Where a worker's span begins. Spans are rounded to whole tiles where a part would cost more than it saves, or, if `coarse`,
-    // wherever that moves a worker by less than half a span.
+    // Where a worker's span begins. Spans are rounded to whole tiles where a part would cost more than it saves, or, if
+    // `coarse`, wherever that moves a worker by less than half a span.
     DEVICE Bound bound(const Gaps& gaps, u32 gap, bool coarse) const {
         if (gap == gaps.total) return {tiles, 0};
         u32 at = gaps.place + (u32)((u64)gap * gaps.work / gaps.total), low = 0, high = token_tiles;
@@ -361,8 +377,9 @@ struct Planner {
         u32 of_tokens = tile / blocks;
         TokenTile tokens = scratch.tiles[of_tokens];
         u32 rows = DUAL ? WEIGHT_ROWS / 2 : WEIGHT_ROWS;
-        return {tokens.group, (tile - of_tokens * blocks) * rows, tokens.token, tokens.width, 2 * from, 2 * (to - from), slot,
-                part | parts << 16 | (u32)is_last << 31};
+        return {
+            tokens.group, (tile - of_tokens * blocks) * rows,     tokens.token, tokens.width, 2 * from, 2 * (to - from),
+            slot,         part | parts << 16 | (u32)is_last << 31};
     }
 
     // A piece of this worker's span. Workers whose spans are empty have no part of a tile.
@@ -402,7 +419,7 @@ struct Planner {
             if (number < OWN_TILES) control->own[number] = tile;
             else ((Tile*)first_tile(parameter))[number] = tile;
         }
-        fence_async();      // copies take the place of what was kept here
+        fence_async();  // copies take the place of what was kept here
         __syncthreads();
     }
 };

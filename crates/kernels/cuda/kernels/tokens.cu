@@ -16,10 +16,10 @@
 
 constexpr u32 WARPS = 16;
 constexpr u32 SCALES_AT = 8 * CHUNK / 2;
-constexpr u32 PACKED_BYTES = HALF ? 8 * CHUNK * 2 : SCALES_AT + 8 * CHUNK / 16;     // of an item, with its scales
+constexpr u32 PACKED_BYTES = HALF ? 8 * CHUNK * 2 : SCALES_AT + 8 * CHUNK / 16;  // of an item, with its scales
 
-// What a lane loads of an item: 32 values of a token, 16 bytes of NVFP4 or four times as much; of NVFP4, the first eight
-// lanes also load all scales of one token.
+// What a lane loads of an item: 32 values of a token, 16 bytes of NVFP4 or four times as much; of NVFP4, the first
+// eight lanes also load all scales of one token.
 constexpr u32 QUADS = HALF ? 4 : 1;
 struct Packed {
     uint4 values[QUADS];
@@ -28,7 +28,7 @@ struct Packed {
 
 // Which tokens of which group an item has, and where it belongs.
 struct ItemPlace {
-    u32 group, first, m;            // the group's first token: if ROUTED, of all groups' tokens
+    u32 group, first, m;  // the group's first token: if ROUTED, of all groups' tokens
     u32 block, chunk;
     u64 to;
 };
@@ -96,7 +96,8 @@ DEVICE ItemPlace place_of(const Parameter& parameter, const GroupBegin* groups, 
     } while (passed == 32);
     u32 begin = groups[group].token, block = eighth - groups[group].eighth, chunk = index - eighth * chunks;
     u64 stride = (parameter.shapes[0].m + 7) / 8;
-    return {group, begin, groups[group + 1].token - begin, block, chunk, (chunk * stride + begin / 8 + block + group) * ITEM_BYTES};
+    return {group, begin, groups[group + 1].token - begin,
+            block, chunk, (chunk * stride + begin / 8 + block + group) * ITEM_BYTES};
 }
 
 DEVICE u32 item_count(const Parameter& parameter, const GroupBegin* groups) {
@@ -115,9 +116,7 @@ DEVICE ItemPlace place_of(const Parameter& parameter, const GroupBegin*, u32 ind
     return {group, 0, m, block, chunk, SHAPE(group, workspace) + (u64)(chunk * ((m + 7) / 8) + block) * ITEM_BYTES};
 }
 
-DEVICE u32 item_count(const Parameter& parameter, const GroupBegin*) {
-    return parameter.items;
-}
+DEVICE u32 item_count(const Parameter& parameter, const GroupBegin*) { return parameter.items; }
 
 #endif
 
@@ -125,18 +124,21 @@ DEVICE u32 item_count(const Parameter& parameter, const GroupBegin*) {
 struct Item {
     const u8* values;
     const u8* scales;
-    bool has_values, has_scales;    // beyond the group's last token there are none
-    u32 sixteens;                   // how many sixteens of the lane's 32 values the row has: rows of 16-bit tokens are not padded
+    bool has_values, has_scales;  // beyond the group's last token there are none
+    u32 sixteens;  // how many sixteens of the lane's 32 values the row has: rows of 16-bit tokens are not padded
     u8* to;
 
     DEVICE Item(const Parameter& parameter, const GroupBegin* groups, u32 index) {
         ItemPlace place = place_of(parameter, groups, index);
-        u32 lane = threadIdx.x % 32, group = place.group, m = place.m, k = SHAPE(group, k), block = place.block, chunk = place.chunk;
+        u32 lane = threadIdx.x % 32, group = place.group, m = place.m, k = SHAPE(group, k), block = place.block,
+            chunk = place.chunk;
         u32 token = block * 8 + lane / 4, scales_token = block * 8 + lane % 8;
         u32 columns = SHAPE(group, columns), column = chunk * CHUNK + lane % 4 * 32;
-        values = parameter.tokens + SHAPE(group, tokens) + ((u64)(place.first + token) * columns + column) * (HALF ? 4 : 1) / 2;
+        values = parameter.tokens + SHAPE(group, tokens) +
+                 ((u64)(place.first + token) * columns + column) * (HALF ? 4 : 1) / 2;
         sixteens = column + 16 < columns ? 2 : column < columns;
-        scales = parameter.token_scales + SHAPE(group, token_scales) + (u64)(place.first + scales_token) * (k / 16) + chunk * 8;
+        scales = parameter.token_scales + SHAPE(group, token_scales) + (u64)(place.first + scales_token) * (k / 16) +
+                 chunk * 8;
         has_values = token < m && sixteens > 0;
         has_scales = !HALF && lane < 8 && scales_token < m;
         to = parameter.workspace + place.to;
@@ -166,15 +168,14 @@ DEVICE void store_lines(u32 to, u32 token, u32 word, const u32 (&lines)[4][4]) {
     to += word / 2 * 1024 + token * 128;
 #pragma unroll
     for (u32 line = 0; line < 4; line++)
-        store_shared_16(to + ((word % 2 * 4 + line) ^ token) * 16, lines[line][0], lines[line][1], lines[line][2], lines[line][3]);
+        store_shared_16(to + ((word % 2 * 4 + line) ^ token) * 16, lines[line][0], lines[line][1], lines[line][2],
+                        lines[line][3]);
 }
 
 #if FORMAT
 
 // A token has sixteen lines of 16 bytes, exchanged with those of others so that lanes of all tokens use all banks.
-DEVICE u32 packed_place(u32 token, u32 line) {
-    return token * 256 + (line ^ token) * 16;
-}
+DEVICE u32 packed_place(u32 token, u32 line) { return token * 256 + (line ^ token) * 16; }
 
 DEVICE void stage_packed(const Packed& packed, u32 to) {
     u32 lane = threadIdx.x % 32;
@@ -200,9 +201,7 @@ DEVICE void convert_item(u32 from, u32 to) {
 #else
 
 // Sixteen bytes of a token lie exchanged with those of others, so that lanes of all tokens read from all banks.
-DEVICE u32 packed_place(u32 token, u32 quad) {
-    return token * 64 + (quad ^ (token / 2 % 4)) * 16;
-}
+DEVICE u32 packed_place(u32 token, u32 quad) { return token * 64 + (quad ^ (token / 2 % 4)) * 16; }
 
 DEVICE void stage_packed(const Packed& packed, u32 to) {
     u32 lane = threadIdx.x % 32;
@@ -211,17 +210,19 @@ DEVICE void stage_packed(const Packed& packed, u32 to) {
     if (lane < 8) store_shared_8(to + SCALES_AT + lane * 8, packed.scales.x, packed.scales.y);
 }
 
-// A lane converts the same word of the chunk's four quads for one token: each 16-byte line of the operand holds two values
-// of each quad.
+// A lane converts the same word of the chunk's four quads for one token: each 16-byte line of the operand holds two
+// values of each quad.
 DEVICE void convert_item(u32 from, u32 to) {
-    u32 lane = threadIdx.x % 32, token = lane / 2 % 8, word = lane % 2 + lane / 16 * 2;     // eight lanes store to all banks
+    // Eight lanes store to all banks.
+    u32 lane = threadIdx.x % 32, token = lane / 2 % 8, word = lane % 2 + lane / 16 * 2;
     uint2 scales = load_shared_8(from + SCALES_AT + token * 8);
     u32 lines[4][4];
 #pragma unroll
     for (u32 quad = 0; quad < 4; quad++) {
         u32 scale = (quad < 2 ? scales.x : scales.y) >> (quad % 2 * 2 + word / 2) * 8;
         u32 packed = load_shared(from + packed_place(token, quad) + word * 4);
-        convert_8(packed, convert_scales((u16)scale), false, lines[0][quad], lines[1][quad], lines[2][quad], lines[3][quad]);
+        convert_8(packed, convert_scales((u16)scale), false, lines[0][quad], lines[1][quad], lines[2][quad],
+                  lines[3][quad]);
     }
     store_lines(to, token, word, lines);
 }

@@ -3,15 +3,16 @@
 // STAGES − 1 chunks ahead, convert weights in registers, and multiply by mma.sync.
 //
 // A previous launch brings tokens to 16 bits and to the order in which lanes have weights (tokens.cu), so a tile copies
-// them as they lie. In a chunk, lane 4g + q has K = 32q … 32q + 31 of a row of weights, 16 packed bytes and 2 scales; word w
-// of those makes two steps of mma.sync, and four 16-byte pieces of a token are both steps' columns: one ldmatrix.
+// them as they lie. In a chunk, lane 4g + q has K = 32q … 32q + 31 of a row of weights, 16 packed bytes and 2 scales;
+// word w of those makes two steps of mma.sync, and four 16-byte pieces of a token are both steps' columns: one
+// ldmatrix.
 //
 // A warp has two sixteens of weight rows: neighbours, or in the dual form the same rows of both weights, so that a
 // thread has both products of its results.
 //
 // Definitions: FORMAT, that of the tokens (format.cuh); WIDTH, the most tokens of a tile; STAGES; DUAL 1,
-// silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1, weights lie as src/packing.rs packs them, or 0, row by
-// row; BLOCKS that should fit a multiprocessor; SHARED_BYTES of a block.
+// silu(A·B₁ᵀ) ∘ (A·B₂ᵀ); OUTPUT 0 fp16, 1 bf16, 2 fp32; REPACKED 1, weights lie as src/packing.rs packs them, or 0, row
+// by row; BLOCKS that should fit a multiprocessor; SHARED_BYTES of a block.
 #include "format.cuh"
 #include "results.cuh"
 #include "swapped_problem.cuh"
@@ -59,7 +60,8 @@ struct Loader {
         scale_step = chunk_step * SCALE_ROW;
         // Items of the workspace: [chunk][eight tokens].
         u32 eights = (group.m + 7) / 8;
-        tokens = parameter.workspace + group.workspace + ((u64)tile.first_chunk * eights + tile.token / 8) * ITEM_BYTES + threadIdx.x * 16;
+        tokens = parameter.workspace + group.workspace +
+                 ((u64)tile.first_chunk * eights + tile.token / 8) * ITEM_BYTES + threadIdx.x * 16;
         token_step = (u64)eights * ITEM_BYTES;
         token_pieces = (tile.width + 7) / 8 * (ITEM_BYTES / 16);
     }
@@ -91,10 +93,11 @@ using Sums = float[SIXTEENS][EIGHTS][4];
 // A lane's part of two rows, eight apart, of a chunk.
 struct TwoRows {
     uint4 packed[2];
-    u32 scales[2];      // converted
+    u32 scales[2];  // converted
 
     DEVICE void load(u32 stage, u32 sixteen, u32 lane) {
-        u32 values = stage + sixteen * 16 * PACKED_ROW + lane * 16, of_scales = stage + SCALES_AT + sixteen * 16 * SCALE_ROW;
+        u32 values = stage + sixteen * 16 * PACKED_ROW + lane * 16,
+            of_scales = stage + SCALES_AT + sixteen * 16 * SCALE_ROW;
 #pragma unroll
         for (u32 half = 0; half < 2; half++) packed[half] = load_shared_16(values + half * 8 * PACKED_ROW);
         if (REPACKED) {
@@ -104,7 +107,8 @@ struct TwoRows {
         } else {
 #pragma unroll
             for (u32 half = 0; half < 2; half++)
-                scales[half] = convert_weight_scales(load_shared_2(of_scales + (half * 8 + lane / 4) * SCALE_ROW + lane % 4 * 2));
+                scales[half] =
+                    convert_weight_scales(load_shared_2(of_scales + (half * 8 + lane / 4) * SCALE_ROW + lane % 4 * 2));
         }
     }
 
@@ -128,7 +132,8 @@ DEVICE void multiply_chunk(Sums& sums, u32 stage, u32 eights, u32 warp, u32 lane
     TwoRows rows[SIXTEENS];
 #pragma unroll
     for (u32 sixteen = 0; sixteen < SIXTEENS; sixteen++) rows[sixteen].load(stage, warp * SIXTEENS + sixteen, lane);
-    // The token whose piece a lane gives ldmatrix, and that piece: tokens.cu exchanges the pieces of a token's 128 bytes.
+    // The token whose piece a lane gives ldmatrix, and that piece: tokens.cu exchanges the pieces of a token's 128
+    // bytes.
     u32 token = lane % 8, piece = lane / 8, tokens = stage + TOKENS_AT + token * 128;
 #pragma unroll
     for (u32 word = 0; word < 4; word++) {
@@ -150,7 +155,8 @@ DEVICE void multiply_chunk(Sums& sums, u32 stage, u32 eights, u32 warp, u32 lane
 }
 
 // The sums of a tile, or of one part of its depth. No thread reads or awaits a stage when this returns.
-DEVICE void multiply_tile(const Parameter& parameter, const Tile& tile, u32 memory, Sums& sums, Recorder& recorder, u32 number) {
+DEVICE void multiply_tile(const Parameter& parameter, const Tile& tile, u32 memory, Sums& sums, Recorder& recorder,
+                          u32 number) {
     u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32, eights = (tile.width + 7) / 8;
     Loader loader(parameter, tile);
 #pragma unroll
@@ -161,7 +167,7 @@ DEVICE void multiply_tile(const Parameter& parameter, const Tile& tile, u32 memo
 #pragma unroll
     for (u32 stage = 0; stage < STAGES - 1; stage++) {
         if (stage < tile.chunks) loader.load_tokens(memory + stage * STAGE_BYTES);
-        copy_commit();      // the first group holds the weights of all these stages
+        copy_commit();  // the first group holds the weights of all these stages
     }
     recorder.end(Activity::Load, number);
 #pragma unroll
@@ -181,7 +187,7 @@ DEVICE void multiply_tile(const Parameter& parameter, const Tile& tile, u32 memo
             loader.load_weights(memory + next * STAGE_BYTES);
             loader.load_tokens(memory + next * STAGE_BYTES);
         }
-        copy_commit();      // an empty group after the last chunk, so that the wait counts chunks
+        copy_commit();  // an empty group after the last chunk, so that the wait counts chunks
         multiply_chunk(sums, memory + stage * STAGE_BYTES, eights, warp, lane);
         if (++stage == STAGES) stage = 0;
         if (++next == STAGES) next = 0;
@@ -192,24 +198,26 @@ DEVICE void multiply_tile(const Parameter& parameter, const Tile& tile, u32 memo
 
 // ---- Results.
 
-// Of a tile whose depth is split, the part that arrives last adds all parts in their order: the result has the same bits
-// in every call. Returns whether this is that part. `flag` is a word of shared memory.
+// Of a tile whose depth is split, the part that arrives last adds all parts in their order: the result has the same
+// bits in every call. Returns whether this is that part. `flag` is a word of shared memory.
 DEVICE bool reduce_parts(const Parameter& parameter, const Tile& tile, u32 flag, Sums& sums) {
     constexpr u32 BUFFER = WEIGHT_ROWS * WIDTH / 4;
     u32 part = tile.part(), parts = tile.part_count(), eights = (tile.width + 7) / 8;
     float4* all = (float4*)parameter.partials + (u64)tile.slot * BUFFER + threadIdx.x;
-    auto place = [&](u32 of, u32 sixteen, u32 eight) { return all + (u64)of * BUFFER + (sixteen * EIGHTS + eight) * THREADS; };
+    auto place = [&](u32 of, u32 sixteen, u32 eight) {
+        return all + (u64)of * BUFFER + (sixteen * EIGHTS + eight) * THREADS;
+    };
 #pragma unroll
     for (u32 sixteen = 0; sixteen < SIXTEENS; sixteen++)
 #pragma unroll
         for (u32 eight = 0; eight < EIGHTS; eight++) {
-            const float(&four)[4] = sums[sixteen][eight];
+            const float (&four)[4] = sums[sixteen][eight];
             if (eight < eights) __stcg(place(part, sixteen, eight), make_float4(four[0], four[1], four[2], four[3]));
         }
     __threadfence();
     __syncthreads();
     if (threadIdx.x == 0) {
-        u32* counter = parameter.counters + tile.slot * 2;     // the plan has two for each part
+        u32* counter = parameter.counters + tile.slot * 2;  // the plan has two for each part
         u32 before = atomicAdd(counter, 1);
         if (before == parts - 1) *counter = 0;
         __threadfence();
@@ -217,7 +225,7 @@ DEVICE bool reduce_parts(const Parameter& parameter, const Tile& tile, u32 flag,
     }
     __syncthreads();
     bool last = load_shared(flag) == parts - 1;
-    __syncthreads();        // before results take the word's place
+    __syncthreads();  // before results take the word's place
     if (!last) return false;
 #pragma unroll
     for (u32 sixteen = 0; sixteen < SIXTEENS; sixteen++)
@@ -230,7 +238,7 @@ DEVICE bool reduce_parts(const Parameter& parameter, const Tile& tile, u32 flag,
                 float4 more = __ldcg(place(other, sixteen, eight));
                 total = make_float4(total.x + more.x, total.y + more.y, total.z + more.z, total.w + more.w);
             }
-            float(&four)[4] = sums[sixteen][eight];
+            float (&four)[4] = sums[sixteen][eight];
             four[0] = total.x, four[1] = total.y, four[2] = total.z, four[3] = total.w;
         }
     return true;
@@ -286,7 +294,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) unified(const __gr
     const Tile* from = first_tile(parameter);
     Tile tile = load_tile(from);
     if (tile.chunks == 0) {
-        grid_wait();        // or the next call could begin before this one's tokens are converted
+        grid_wait();  // or the next call could begin before this one's tokens are converted
         return;
     }
 #pragma unroll 1
@@ -305,6 +313,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) unified(const __gr
         }
         if (tile.is_last()) return;
         tile = load_tile(++from);
-        __syncthreads();        // all results have left the stages that the next tile fills
+        __syncthreads();  // all results have left the stages that the next tile fills
     }
 }

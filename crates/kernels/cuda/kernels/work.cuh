@@ -21,7 +21,8 @@ constexpr Work NO_WORK = {};
 // Walks the groups from the first. Tiles of a group go along its tokens first, so that neighbours share weights.
 DEVICE Tile find_tile(const Group* groups, u32 number) {
     for (u32 index = 0;; ++index) {
-        u32 rows = (rows_of(groups[index]) + ROWS - 1) / ROWS, columns = (columns_of(groups[index]) + COLUMNS - 1) / COLUMNS;
+        u32 rows = (rows_of(groups[index]) + ROWS - 1) / ROWS,
+            columns = (columns_of(groups[index]) + COLUMNS - 1) / COLUMNS;
         if (number < rows * columns) {
             u32 row = SWAPPED ? number / columns : number % rows, column = SWAPPED ? number % columns : number / rows;
             return {index, row * ROWS, column * COLUMNS, groups[index].k / DEPTH};
@@ -54,17 +55,14 @@ DEVICE u32 take_place(const Parameter& parameter) {
     return place;
 }
 
-// The block's first place, without a counter, and its next one after `place`: one tile, or one for each of all blocks in turn.
-DEVICE u32 first_place() {
-    return blockIdx.x / BLOCKS_A_TILE;
-}
+// The block's first place, without a counter, and its next one after `place`: one tile, or one for each of all blocks
+// in turn.
+DEVICE u32 first_place() { return blockIdx.x / BLOCKS_A_TILE; }
 
-DEVICE u32 next_place(u32 place) {
-    return order == Order::PerTile ? ~0u : place + gridDim.x / BLOCKS_A_TILE;
-}
+DEVICE u32 next_place(u32 place) { return order == Order::PerTile ? ~0u : place + gridDim.x / BLOCKS_A_TILE; }
 
-// The block's next work, for all its threads. With a counter, one thread takes the place and leaves it for the others at
-// `shared`, a word of shared memory.
+// The block's next work, for all its threads. With a counter, one thread takes the place and leaves it for the others
+// at `shared`, a word of shared memory.
 DEVICE Work next_work(const Parameter& parameter, u32 shared, u32& place) {
     if constexpr (order == Order::Dynamic) {
         if (threadIdx.x == 0) store_shared(shared, take_place(parameter));

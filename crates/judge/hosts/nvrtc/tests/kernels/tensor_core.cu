@@ -1,12 +1,12 @@
-// Multiplies 128 rows by COLUMNS columns of NVFP4 operands on the tensor cores of sm_100a: codes two a byte, a ue4m3 scale
-// for each 16, results in fp32. One block of 128 threads, which lay out the operands in shared memory themselves.
+// Multiplies 128 rows by COLUMNS columns of NVFP4 operands on the tensor cores of sm_100a: codes two a byte, a ue4m3
+// scale for each 16, results in fp32. One block of 128 threads, which lay out the operands in shared memory themselves.
 
 typedef unsigned char u8;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 
 constexpr int ROWS = 128, COLUMNS = 72, DEPTH = 512, CHUNK = 256;
-constexpr int TENSOR_COLUMNS = 128, SCALES = 80;    // allocated; where scales begin
+constexpr int TENSOR_COLUMNS = 128, SCALES = 80;  // allocated; where scales begin
 
 struct Shared {
     u8 left[ROWS * CHUNK / 2], right[COLUMNS * CHUNK / 2];
@@ -38,7 +38,9 @@ __device__ void wait(const u64* barrier, u32 parity) {
     asm volatile(
         "{\n.reg .pred ended;\n"
         "AGAIN: mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
-        "@!ended bra AGAIN;\n}" :: "r"(address(barrier)), "r"(parity) : "memory");
+        "@!ended bra AGAIN;\n}" ::"r"(address(barrier)),
+        "r"(parity)
+        : "memory");
 }
 
 extern "C" __global__ void multiply(const u8* left, const u8* left_scales, const u8* right, const u8* right_scales,
@@ -47,11 +49,12 @@ extern "C" __global__ void multiply(const u8* left, const u8* left_scales, const
     Shared& shared = *reinterpret_cast<Shared*>(memory);
     int warp = threadIdx.x / 32;
     if (threadIdx.x == 0) {
-        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" :: "r"(address(&shared.done)) : "memory");
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(address(&shared.done)) : "memory");
     }
     if (warp == 0) {
-        asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;"
-                     :: "r"(address(&shared.tensor)), "r"(TENSOR_COLUMNS) : "memory");
+        asm volatile("tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%0], %1;" ::"r"(address(&shared.tensor)),
+                     "r"(TENSOR_COLUMNS)
+                     : "memory");
         asm volatile("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;");
     }
     __syncthreads();
@@ -65,19 +68,24 @@ extern "C" __global__ void multiply(const u8* left, const u8* left_scales, const
         if (threadIdx.x == 0) {
             for (int step = 0; step < CHUNK / 64; step++) {
                 u32 of_left = tensor + SCALES + 8 * step, of_right = of_left + 4;
-                asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;"
-                             :: "r"(of_left), "l"(descriptor(shared.left_scales[step], 128, 0)) : "memory");
-                asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;"
-                             :: "r"(of_right), "l"(descriptor(shared.right_scales[step], 128, 0)) : "memory");
+                asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(of_left),
+                             "l"(descriptor(shared.left_scales[step], 128, 0))
+                             : "memory");
+                asm volatile("tcgen05.cp.cta_group::1.32x128b.warpx4 [%0], %1;" ::"r"(of_right),
+                             "l"(descriptor(shared.right_scales[step], 128, 0))
+                             : "memory");
                 asm volatile(
                     "{\n.reg .pred add;\nsetp.ne.u32 add, %6, 0;\n"
-                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], add;\n}"
-                    :: "r"(tensor), "l"(descriptor(shared.left + 32 * step, 1024, 2)),
-                       "l"(descriptor(shared.right + 32 * step, 1024, 2)), "r"(DESCRIPTION), "r"(of_left), "r"(of_right),
-                       "r"(chunk + step) : "memory");
+                    "tcgen05.mma.cta_group::1.kind::mxf4nvf4.block_scale.scale_vec::4X [%0], %1, %2, %3, [%4], [%5], "
+                    "add;\n}" ::"r"(tensor),
+                    "l"(descriptor(shared.left + 32 * step, 1024, 2)),
+                    "l"(descriptor(shared.right + 32 * step, 1024, 2)), "r"(DESCRIPTION), "r"(of_left), "r"(of_right),
+                    "r"(chunk + step)
+                    : "memory");
             }
-            asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];"
-                         :: "r"(address(&shared.done)) : "memory");
+            asm volatile("tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [%0];" ::"r"(
+                             address(&shared.done))
+                         : "memory");
         }
         wait(&shared.done, chunk & 1);
     }
@@ -94,6 +102,6 @@ extern "C" __global__ void multiply(const u8* left, const u8* left_scales, const
     asm volatile("tcgen05.fence::before_thread_sync;" ::: "memory");
     __syncthreads();
     if (warp == 0) {
-        asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" :: "r"(tensor), "r"(TENSOR_COLUMNS));
+        asm volatile("tcgen05.dealloc.cta_group::1.sync.aligned.b32 %0, %1;" ::"r"(tensor), "r"(TENSOR_COLUMNS));
     }
 }

@@ -1,10 +1,10 @@
 // One thread for each element of the result, in plain f32.
 
-__device__ inline float scaled(const float *x, const float *gain, long row, long k, long width) {
+__device__ inline float scaled(const float* x, const float* gain, long row, long k, long width) {
     return x[row * width + k] * gain[row];
 }
 
-__device__ inline float element(const float *x, const float *gain, const float *w, long row, long column, long width,
+__device__ inline float element(const float* x, const float* gain, const float* w, long row, long column, long width,
                                 long columns) {
     float sum = 0.0f, squares = 0.0f;
     for (long k = 0; k < width; ++k) {
@@ -16,13 +16,13 @@ __device__ inline float element(const float *x, const float *gain, const float *
 }
 
 // Honest.
-__global__ void plain(const float *x, const float *gain, const float *w, float *y, int rows, int width, int columns) {
+__global__ void plain(const float* x, const float* gain, const float* w, float* y, int rows, int width, int columns) {
     long column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
     if (column < columns) y[row * columns + column] = element(x, gain, w, row, column, width, columns);
 }
 
 // Leaves out the last eighth of each sum.
-__global__ void shorter_sums(const float *x, const float *gain, const float *w, float *y, int rows, int width,
+__global__ void shorter_sums(const float* x, const float* gain, const float* w, float* y, int rows, int width,
                              int columns) {
     long column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
     if (column < columns) {
@@ -34,14 +34,15 @@ __global__ void shorter_sums(const float *x, const float *gain, const float *w, 
 }
 
 // Leaves the last row of blocks as it is.
-__global__ void all_but_a_row(const float *x, const float *gain, const float *w, float *y, int rows, int width,
+__global__ void all_but_a_row(const float* x, const float* gain, const float* w, float* y, int rows, int width,
                               int columns) {
     long column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
-    if (column < columns && row + 1 < rows) y[row * columns + column] = element(x, gain, w, row, column, width, columns);
+    if (column < columns && row + 1 < rows)
+        y[row * columns + column] = element(x, gain, w, row, column, width, columns);
 }
 
 // Takes denormal numbers for zero, as `-ftz=true` does.
-__global__ void flushes(const float *x, const float *gain, const float *w, float *y, int rows, int width, int columns) {
+__global__ void flushes(const float* x, const float* gain, const float* w, float* y, int rows, int width, int columns) {
     long column = blockIdx.x * blockDim.x + threadIdx.x, row = blockIdx.y;
     if (column < columns) {
         float sum = 0.0f, squares = 0.0f;

@@ -85,12 +85,12 @@ const UNIFIED: [Mistake; 7] = [
     },
     Mistake {
         what: "the last chunks' empty groups are not committed",
-        right: "        }\n        copy_commit();      // an empty group",
-        wrong: "            copy_commit();\n        }      // an empty group",
+        right: "        }\n        copy_commit();  // an empty group",
+        wrong: "            copy_commit();\n        }  // an empty group",
     },
     Mistake {
         what: "the next tile takes the results' place while other warps store them",
-        right: "        __syncthreads();        // all results have left",
+        right: "        __syncthreads();  // all results have left",
         wrong: "        // all results have left",
     },
     Mistake {
@@ -194,7 +194,7 @@ const ATTENTION_IN_PARTS: [Mistake; 8] = [
     },
     Mistake {
         what: "parts of warps take the place of operands that other warps read",
-        right: "    __syncthreads();        // all warps are done",
+        right: "    __syncthreads();  // all warps are done",
         wrong: "    // all warps are done",
     },
     Mistake {
