@@ -1,6 +1,6 @@
 //! NVFP4 weights in safetensors files.
 
-use gauntlet_formats::checkpoint::{self, Allowances};
+use gauntlet_nvfp4::checkpoint::{self, Allowances};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use safetensors::SafeTensors;

@@ -1,7 +1,7 @@
 //! Grouped GEMM on the CPU.
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use gauntlet_kernels_cpu::{Expert, FloatRows, GemmOperands, TokenRows, TopExperts, Weights, output_for};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::{Form, GemmShape, GroupedGemm, Operation, OutputFormat, TokenFormat};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;

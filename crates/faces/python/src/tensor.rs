@@ -1,6 +1,7 @@
 //! NVFP4 tensors: quantising and dequantising.
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor, to_odd};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
+use gauntlet_tensors::to_odd;
 use half::{bf16, f16};
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;

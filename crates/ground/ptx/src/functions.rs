@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use gauntlet_formats::e4m3;
+use gauntlet_tensors::e4m3;
 use half::{bf16, f16};
 
 use crate::arithmetic::ordinary;

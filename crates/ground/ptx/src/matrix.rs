@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use gauntlet_formats::e4m3;
+use gauntlet_tensors::e4m3;
 use half::{bf16, f16};
 
 use crate::fault::Problem;

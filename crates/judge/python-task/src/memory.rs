@@ -8,7 +8,7 @@ use std::fs;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::{Tensor, serialize_tensors};
+use gauntlet_tensors::{Tensor, serialize_tensors};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
 use crate::TaskError;

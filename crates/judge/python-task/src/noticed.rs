@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use gauntlet_formats::{Tensor, TensorSpec};
 use gauntlet_task::{ErrorMeasures, Expected, Limits, Output, Remark};
+use gauntlet_tensors::{Tensor, TensorSpec};
 
 use crate::protocol::CaseTensors;
 use crate::rules;

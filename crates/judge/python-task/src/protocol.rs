@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_formats::TensorSpec;
+use gauntlet_tensors::TensorSpec;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use gauntlet_formats::{Tensor, TensorSpec};
 use gauntlet_task::Output;
+use gauntlet_tensors::{Tensor, TensorSpec};
 
 /// Bytes of results that are kept.
 const MOST_BYTES: usize = 256 << 20;
@@ -55,7 +55,7 @@ pub(crate) fn digest(parameters: &serde_json::Value, tensors: &[Tensor]) -> blak
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_formats::DataType;
+    use gauntlet_tensors::DataType;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The rules for results of a Python task: for each output the limits that the task states, or the defaults of its type.
 
-use gauntlet_formats::{DataType, TensorSpec};
 use gauntlet_task::{InputKind, Limits, Rules, Tolerance};
+use gauntlet_tensors::{DataType, TensorSpec};
 
 use crate::protocol::{CaseTensors, StatedLimits, StatedTolerance};
 

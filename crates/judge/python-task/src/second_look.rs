@@ -1,8 +1,8 @@
 //! A second look at a result that is outside the limits of its outputs: with inputs in f64, and at outputs that are small by
 //! chance.
 
-use gauntlet_formats::{DataType, Tensor, TensorSpec};
 use gauntlet_task::{ErrorMeasures, InputTensors, Limits, Output, PartMeasures, nrmse_between};
+use gauntlet_tensors::{DataType, Tensor, TensorSpec};
 use serde_json::{Value, json};
 
 use crate::TaskError;

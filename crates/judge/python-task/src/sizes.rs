@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use gauntlet_device::Device;
-use gauntlet_formats::{Tensor, TensorSpec};
 use gauntlet_parameters::Parameters;
 use gauntlet_task::{
     Coverage, ErrorMeasures, Expected, Grid, InputKind, InputTensors, Inputs, Limits, Output, Remark, Remedy,
     Rightness, Rules, Task, TaskSizes, Violation, words::counted,
 };
+use gauntlet_tensors::{Tensor, TensorSpec};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! How far two kernels' results are from each other, told quickly: it is asked for while a comparison's clock runs.
 
-use gauntlet_formats::Tensor;
+use gauntlet_tensors::Tensor;
 use rayon::prelude::*;
 
 /// Elements that are compared at once. It does not depend on the machine, so neither do sums.
@@ -74,7 +74,7 @@ impl Sums {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_formats::{DataType, TensorSpec};
+    use gauntlet_tensors::{DataType, TensorSpec};
 
     use super::*;
     use crate::{ErrorMeasures, Expected, Output, Tolerance};

@@ -2,7 +2,7 @@
 //!
 //! Small results are computed whole, large ones in some rows and columns only.
 
-use gauntlet_formats::{Tensor, TensorSpec};
+use gauntlet_tensors::{Tensor, TensorSpec};
 
 use crate::{Coverage, Limits, Output};
 

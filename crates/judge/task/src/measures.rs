@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use gauntlet_formats::Tensor;
+use gauntlet_tensors::Tensor;
 
 use crate::differences::Differences;
 use crate::unwritten::Nans;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use gauntlet_formats::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
+use gauntlet_tensors::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
 
 /// The result of a case: its output tensors, in the order in which the task declares them.
 #[derive(Debug, Clone, PartialEq)]

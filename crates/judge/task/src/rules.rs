@@ -1,6 +1,6 @@
 //! The rules for correct results.
 
-use gauntlet_formats::{DataType, TensorSpec};
+use gauntlet_tensors::{DataType, TensorSpec};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -319,7 +319,7 @@ fn tolerance_fault([mismatches, compared]: [usize; 2], allowed: f64) -> Option<S
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_formats::{DataType, TensorSpec};
+    use gauntlet_tensors::{DataType, TensorSpec};
 
     use super::*;
     use crate::{Expected, Output};

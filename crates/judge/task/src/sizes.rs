@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gauntlet_device::Device;
-use gauntlet_formats::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
 use gauntlet_parameters::{Parameters, Space};
+use gauntlet_tensors::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 

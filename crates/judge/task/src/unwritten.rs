@@ -1,6 +1,6 @@
 //! Elements that a kernel did not write, or wrote as NaN.
 
-use gauntlet_formats::{Tensor, TensorSpec};
+use gauntlet_tensors::{Tensor, TensorSpec};
 use rayon::prelude::*;
 
 use crate::Output;

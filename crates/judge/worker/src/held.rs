@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicU8;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gauntlet_formats::Tensor;
+use gauntlet_tensors::Tensor;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 

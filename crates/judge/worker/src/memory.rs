@@ -2,7 +2,7 @@
 
 use std::io;
 
-use gauntlet_formats::TensorSpec;
+use gauntlet_tensors::TensorSpec;
 use nix::unistd::Pid;
 
 use crate::protocol::Place;
@@ -286,7 +286,7 @@ mod tests {
     use std::sync::atomic::AtomicU8;
     use std::sync::atomic::Ordering::Relaxed;
 
-    use gauntlet_formats::DataType;
+    use gauntlet_tensors::DataType;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use gauntlet_formats::Tensor;
+use gauntlet_tensors::Tensor;
 
 use crate::memory::Pieces;
 use crate::protocol::Place;
@@ -55,7 +55,7 @@ impl Operand {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_formats::{DataType, TensorSpec};
+    use gauntlet_tensors::{DataType, TensorSpec};
 
     use super::*;
 

@@ -20,9 +20,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
+use gauntlet_tensors::TensorSpec;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 mod common;
 
 use common::workers_folder;
-use gauntlet_formats::{DataType, Tensor, TensorSpec};
+use gauntlet_tensors::{DataType, Tensor, TensorSpec};
 use gauntlet_worker::protocol::{Scope, VERSION};
 use gauntlet_worker::{
     Call, Heat, Limits, Operand, Stepped, Timeouts, WorkerCommand, WorkerError, WorkerProcess,

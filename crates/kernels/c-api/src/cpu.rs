@@ -2,11 +2,11 @@
 
 use std::ffi::c_void;
 
-use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_kernels_cpu::{
     BuildError, Engine, EngineError, EngineOptions, FloatRows, GemmOperands, Kernel, RunError, TokenRows,
     Weights, output_for,
 };
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{
     Attention, AttentionInputs, GemmShape, GroupedGemm, HeadTensor, Inputs, Operation, Output, Scaling,
     Sequence, TokenFormat, check_heads,

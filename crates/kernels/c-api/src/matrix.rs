@@ -1,6 +1,6 @@
 //! NVFP4 matrices in the memory of the processor.
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 
 use crate::status::{Failure, Status, destroy, elements, guarded, hand_over, product};
 

@@ -1,7 +1,7 @@
 //! Weights for NVIDIA GPUs, packed in the memory of the processor.
 
-use gauntlet_formats::BLOCK;
 use gauntlet_kernels_cuda::packing::{self, Packed};
+use gauntlet_nvfp4::BLOCK;
 
 use crate::status::{Failure, Status, elements, guarded, null, product};
 use crate::words;

@@ -7,15 +7,15 @@
 //!
 //! The file may have been written by ModelOpt (`NAME.weight`, `NAME.weight_scale`, `NAME.weight_scale_2`) or by
 //! compressed-tensors (`NAME.weight_packed`, `NAME.weight_scale`, `NAME.weight_global_scale`). The example prints which
-//! of the two it found, and ends with an error where it found neither: see [`gauntlet_formats::checkpoint`].
+//! of the two it found, and ends with an error where it found neither: see [`gauntlet_nvfp4::checkpoint`].
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use gauntlet_formats::Nvfp4Tensor;
-use gauntlet_formats::checkpoint::{self, Layer};
 use gauntlet_kernels_cpu::{Engine, EngineOptions, GemmOperands, Weights};
+use gauntlet_nvfp4::Nvfp4Tensor;
+use gauntlet_nvfp4::checkpoint::{self, Layer};
 use gauntlet_problems::{Form, GemmShape, GroupedGemm, Operation, Output, OutputFormat};
 use safetensors::tensor::{Dtype, TensorView};
 use safetensors::{SafeTensors, serialize_to_file};

@@ -1,6 +1,6 @@
 //! A kernel: a problem under a schedule, ready to run.
 
-use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{GroupInputs, Inputs, Operation, Output};
 
 use crate::attention::AttentionPlan;

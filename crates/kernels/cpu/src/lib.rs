@@ -6,7 +6,7 @@
 //! bit-identical from run to run and for any number of threads.
 //!
 //! ```
-//! use gauntlet_formats::Nvfp4Tensor;
+//! use gauntlet_nvfp4::Nvfp4Tensor;
 //! use gauntlet_kernels_cpu::{Engine, EngineOptions};
 //! use gauntlet_problems::{
 //!     Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Output, OutputFormat, TokenFormat,

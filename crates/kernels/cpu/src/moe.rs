@@ -1,6 +1,6 @@
 //! A layer of a mixture of experts in one call: route, gather, both products of each expert, and the weighted sum.
 
-use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{Form, GemmShape, GroupedGemm, Operation, OutputFormat};
 use thiserror::Error;
 

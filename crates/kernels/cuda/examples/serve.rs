@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use gauntlet_families::operations;
-use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_kernels_cuda::api::{
     Buffers, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError, Weights,
 };
 use gauntlet_kernels_cuda::driver::{Context, DeviceMemory, DriverError, Event};
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{GroupInputs, GroupedGemm, Inputs, Operation, Output, Tokens};
 use gauntlet_task::{ErrorMeasures, InputKind, Tolerance};
 use serde_json::{Value, json};

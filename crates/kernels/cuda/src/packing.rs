@@ -15,7 +15,7 @@
 
 mod steps;
 
-use gauntlet_formats::BLOCK;
+use gauntlet_nvfp4::BLOCK;
 use gauntlet_problems::{Packing, TokenFormat};
 use thiserror::Error;
 

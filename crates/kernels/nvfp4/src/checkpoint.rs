@@ -13,7 +13,7 @@
 //! plausible and results wrong. Scales of activations, and of the cache of keys and values, are not read: both stay in 16 bits.
 //!
 //! ```
-//! use gauntlet_formats::checkpoint;
+//! use gauntlet_nvfp4::checkpoint;
 //! use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 //!
 //! // One row of 16 ones with a block scale of 1, stored as compressed-tensors stores it: the global scale divides.
@@ -39,7 +39,9 @@ use layout::BLOCK_SCALES;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Dtype, TensorView};
 
-use crate::{BLOCK, FormatError, Nvfp4Tensor, e4m3};
+use gauntlet_tensors::e4m3;
+
+use crate::{BLOCK, FormatError, Nvfp4Tensor};
 
 pub use error::CheckpointError;
 pub use layout::Layout;

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use half::{bf16, f16};
 
-use crate::{BLOCK, Nvfp4Tensor, e2m1, e4m3};
+use gauntlet_tensors::{e2m1, e4m3};
+
+use crate::{BLOCK, Nvfp4Tensor};
 
 /// A number format that holds every product of an e2m1 value and an e4m3 scale exactly.
 ///

@@ -2,7 +2,9 @@
 
 use thiserror::Error;
 
-use crate::{BLOCK, e4m3};
+use gauntlet_tensors::e4m3;
+
+use crate::BLOCK;
 
 /// Why data is not an NVFP4 tensor.
 #[derive(Debug, Clone, PartialEq, Error)]

@@ -1,6 +1,8 @@
 //! Quantising `f32` to NVFP4.
 
-use crate::{BLOCK, FormatError, Nvfp4Tensor, e2m1, e4m3, nvfp4};
+use gauntlet_tensors::{e2m1, e4m3};
+
+use crate::{BLOCK, FormatError, Nvfp4Tensor, nvfp4};
 
 /// The largest magnitude of an NVFP4 tensor without its tensor scale: 6 × 448.
 const MAX: f32 = e2m1::MAX * e4m3::MAX;

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use gauntlet_formats::{Nvfp4Tensor, e4m3};
+use gauntlet_nvfp4::Nvfp4Tensor;
+use gauntlet_tensors::e4m3;
 use half::{bf16, f16};
 use thiserror::Error;
 

@@ -1,6 +1,7 @@
 //! Quantising attention's operands: the one place where scales are chosen and elements encoded.
 
-use gauntlet_formats::{e4m3, int8};
+use gauntlet_nvfp4::int8;
+use gauntlet_tensors::e4m3;
 use half::{bf16, f16};
 use rayon::prelude::*;
 

@@ -17,9 +17,8 @@
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::{
-    BLOCK, DataType, Nvfp4Tensor, Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors,
-};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
+use gauntlet_tensors::{DataType, Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
 use rayon::prelude::*;
 use thiserror::Error;
 
@@ -230,10 +229,10 @@ fn nvfp4(file: &TensorFile, name: &str, rows: usize, columns: usize) -> Result<N
         scales.bytes,
         floats(&tensor_scale)[0],
     )
-    .map_err(|source| TensorFileError::Format {
+    .map_err(|source| TensorFileError::Contents {
         path: file.path().into(),
         tensor: name.into(),
-        source,
+        source: Box::new(source),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The tokens of a grouped GEMM, in each of their number formats.
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use half::{bf16, f16};
 
 use crate::{OutputFormat, TokenFormat};

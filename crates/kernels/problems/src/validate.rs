@@ -1,6 +1,6 @@
 //! Checks that sizes form a valid problem.
 
-use gauntlet_formats::BLOCK;
+use gauntlet_nvfp4::BLOCK;
 use thiserror::Error;
 
 use crate::{Attention, AttentionFormat, GemmShape, GroupedGemm, Operation, Scaling};

@@ -1,6 +1,6 @@
 //! The computation and memory traffic of a problem, independent of the schedule.
 
-use gauntlet_formats::BLOCK;
+use gauntlet_nvfp4::BLOCK;
 
 use crate::{Attention, Form, GroupedGemm, Operation};
 

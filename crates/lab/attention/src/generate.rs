@@ -1,8 +1,9 @@
 //! Operands of attention.
 
-use gauntlet_formats::{e4m3, int8};
+use gauntlet_nvfp4::int8;
 use gauntlet_problems::{Attention, AttentionFormat, AttentionInputs, HeadTensor, Sequence};
 use gauntlet_task::{InputKind, normal, outliers, stream};
+use gauntlet_tensors::e4m3;
 use half::{bf16, f16};
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;

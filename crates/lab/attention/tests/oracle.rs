@@ -2,11 +2,11 @@
 //! The oracle on cases that can be checked by hand, and against a slow second computation.
 
 use gauntlet_attention::{ATTENTION, generate, grids};
-use gauntlet_formats::e4m3;
 use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, HeadTensor, Inputs, Operation, Scaling,
 };
 use gauntlet_task::{Coverage, Expected, InputKind, Sizes};
+use gauntlet_tensors::e4m3;
 use half::f16;
 use proptest::prelude::*;
 

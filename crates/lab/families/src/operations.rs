@@ -84,7 +84,7 @@ pub fn output(operation: &Operation, output: &Output) -> gauntlet_task::Output {
     let tensors = operation.outputs().into_iter().map(|spec| {
         let (bytes, after) = rest.split_at(spec.bytes());
         rest = after;
-        gauntlet_formats::Tensor {
+        gauntlet_tensors::Tensor {
             spec,
             bytes: bytes.to_vec(),
         }

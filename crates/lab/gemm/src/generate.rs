@@ -1,8 +1,9 @@
 //! Operands of grouped GEMM.
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor, e4m3};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::{FloatTensor, Form, GemmShape, GroupInputs, GroupedGemm, Tokens};
 use gauntlet_task::{InputKind, outliers, stream};
+use gauntlet_tensors::e4m3;
 use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::{Form, GemmShape, GroupInputs, GroupedGemm, Tokens};
 use gauntlet_task::product::{Matrix, add_product_transposed};
 use gauntlet_task::{Coverage, Grid, pieces};

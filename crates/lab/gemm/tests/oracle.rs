@@ -1,8 +1,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 //! The oracle on cases that can be checked by hand, and against a slow second computation.
 
-use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_gemm::{GEMM, generate, grids};
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{Form, GroupInputs, GroupedGemm, Inputs, Operation};
 use gauntlet_task::{Coverage, Expected, InputKind, Sizes};
 use proptest::prelude::*;

@@ -2,11 +2,11 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use gauntlet_formats::{DataType, Tensor};
 use gauntlet_host_cpu::{CpuError, CpuFamily, OnTensors, TensorKernel};
 use gauntlet_kernels_cpu::{Engine, SimdPath};
 use gauntlet_parameters::{Parameters, Value};
 use gauntlet_task::{Sizes, Task};
+use gauntlet_tensors::{DataType, Tensor};
 use half::bf16;
 
 use crate::sizes::rows_per_task;

@@ -4,12 +4,12 @@ use std::any::Any;
 use std::fmt;
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_formats::{DataType, Tensor, TensorSpec};
 use gauntlet_parameters::{Parameters, Space, Value};
 use gauntlet_task::{
     Coverage, DEEP, Expected, FULL_AT_A_GLANCE, Grid, InputKind, InputTensors, Inputs, SMALLEST, Sizes, Task,
     TaskSizes, Violation, normal, outliers, stream,
 };
+use gauntlet_tensors::{DataType, Tensor, TensorSpec};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

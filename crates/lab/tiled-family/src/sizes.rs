@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::Path;
 
 use gauntlet_device::Device;
-use gauntlet_formats::{TensorFileError, TensorSpec};
 use gauntlet_parameters::{Parameters, Space};
 use gauntlet_problems::{Inputs, Operation, Schedule, StorageError};
 use gauntlet_simulate::Problem;
@@ -14,6 +13,7 @@ use gauntlet_task::{
     Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Sizes, Task, TaskSizes,
     Violation,
 };
+use gauntlet_tensors::{TensorFileError, TensorSpec};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -1,6 +1,6 @@
 //! The arithmetic of a block-scaled product.
 
-use gauntlet_formats::e4m3;
+use gauntlet_tensors::e4m3;
 
 use crate::fault::Problem;
 use crate::matrix::DEPTH_BYTES;

@@ -6,12 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gauntlet_formats::{DataType, Tensor, TensorSpec, save_tensors};
 use gauntlet_host_library::{LibraryHost, LibraryOptions, Returns};
 use gauntlet_host_native::{Argument, HostService};
 use gauntlet_parameters::Parameters;
 use gauntlet_rms_norm::RmsNorm;
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Inputs, Output, Rules, Sizes};
+use gauntlet_tensors::{DataType, Tensor, TensorSpec, save_tensors};
 use gauntlet_worker::protocol::{CaseRequest, FailureKind};
 use gauntlet_worker::{Calls, Service};
 use tempfile::TempDir;

@@ -272,7 +272,7 @@ fn typed<'t>(text: &'t str, type_name: &str) -> Option<&'t str> {
 }
 
 fn tensor(name: &str, scope: &Scope) -> Option<Bound> {
-    let position = |specs: &[gauntlet_formats::TensorSpec]| specs.iter().position(|spec| spec.name == name);
+    let position = |specs: &[gauntlet_tensors::TensorSpec]| specs.iter().position(|spec| spec.name == name);
     let input = position(scope.inputs()).map(Bound::Input);
     input.or_else(|| position(scope.outputs()).map(Bound::Output))
 }
@@ -328,7 +328,7 @@ fn error_of(text: &str, error: ExpressionError) -> ArgumentError {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_formats::{DataType, TensorSpec};
+    use gauntlet_tensors::{DataType, TensorSpec};
     use serde_json::json;
 
     use super::*;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use bytemuck::{Pod, Zeroable};
-use gauntlet_formats::{Tensor, TensorSpec};
+use gauntlet_tensors::{Tensor, TensorSpec};
 use gauntlet_worker::protocol::{CaseRequest, Failure, Sample};
 use gauntlet_worker::{Turns, back_to_back};
 
@@ -226,7 +226,7 @@ fn timed(call: &mut dyn Call) -> Result<f64, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_formats::DataType;
+    use gauntlet_tensors::DataType;
 
     use gauntlet_worker::protocol::{GATE, Scope, Turn};
 
@@ -273,7 +273,7 @@ mod tests {
             .map(|byte| {
                 let path = folder.join(byte.to_string());
                 let tensor = Tensor::filled(spec.clone(), byte);
-                gauntlet_formats::save_tensors([(&tensor.spec, tensor.bytes.as_slice())], &path).unwrap();
+                gauntlet_tensors::save_tensors([(&tensor.spec, tensor.bytes.as_slice())], &path).unwrap();
                 path
             })
             .collect();

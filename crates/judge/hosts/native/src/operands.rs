@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::{Tensor, TensorFile, TensorSpec, save_tensors};
 use gauntlet_kernels_cpu::available_bytes;
+use gauntlet_tensors::{Tensor, TensorFile, TensorSpec, save_tensors};
 use gauntlet_worker::protocol::Failure;
 
 use crate::service::{bad_request, broken};

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
+use gauntlet_tensors::TensorSpec;
 use gauntlet_worker::protocol::{
     CallActivity, CaseRequest, Description, Failure, FailureKind, GATE, POISON, Resources, Sample, Scope,
     Turn,

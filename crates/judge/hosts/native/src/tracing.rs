@@ -3,8 +3,8 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use gauntlet_formats::TensorSpec;
 use gauntlet_kernels_cuda::driver::{Context, DeviceMemory, Stream};
+use gauntlet_tensors::TensorSpec;
 use gauntlet_worker::Tracer;
 use gauntlet_worker::activity::MARK_BYTES;
 use gauntlet_worker::protocol::{CallActivity, Failure};

@@ -5,12 +5,12 @@
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::DataType;
 use gauntlet_host_native::HostService;
 use gauntlet_host_nvrtc::{KernelFile, NvrtcHost};
 use gauntlet_parameters::Parameters;
 use gauntlet_rms_norm::RmsNorm;
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Inputs, Output, Rules, Sizes};
+use gauntlet_tensors::DataType;
 use gauntlet_worker::protocol::{CaseRequest, FailureKind, Scope};
 use gauntlet_worker::{Calls, Service};
 

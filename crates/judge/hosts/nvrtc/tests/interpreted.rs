@@ -5,13 +5,13 @@
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::{DataType, Tensor, TensorSpec, save_tensors};
 use gauntlet_host_native::HostService;
 use gauntlet_host_nvrtc::{InterpretedHost, KernelFile};
 use gauntlet_parameters::Parameters;
 use gauntlet_rms_norm::RmsNorm;
 use gauntlet_task::Scope;
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Output, Rules, Sizes};
+use gauntlet_tensors::{DataType, Tensor, TensorSpec, save_tensors};
 use gauntlet_worker::Service;
 use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind};
 

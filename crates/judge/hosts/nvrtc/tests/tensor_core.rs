@@ -3,10 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use gauntlet_formats::e4m3;
 use gauntlet_kernels_cuda::compiler::{Compiler, UserSource};
 use gauntlet_kernels_cuda::source::File;
 use gauntlet_ptx::{Kernel, Launch, Memory, run};
+use gauntlet_tensors::e4m3;
 
 const SOURCE: &str = include_str!("kernels/tensor_core.cu");
 const ROWS: usize = 128;

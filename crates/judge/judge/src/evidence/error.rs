@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gauntlet_formats::TensorFileError;
+use gauntlet_tensors::TensorFileError;
 use gauntlet_worker::WorkerError;
 
 use thiserror::Error;

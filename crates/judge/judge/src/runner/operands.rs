@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use gauntlet_formats::{Tensor, TensorFile, TensorSpec, save_tensors};
 use gauntlet_task::{Case, InputKind, Inputs, Sizes};
+use gauntlet_tensors::{Tensor, TensorFile, TensorSpec, save_tensors};
 
 use crate::evidence::JudgeError;
 use crate::runner::workshop::Workshop;

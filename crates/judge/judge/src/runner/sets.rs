@@ -1,7 +1,7 @@
 //! Sets of operands in a worker: the worker reads them from files, or the coordinator writes them into its memory.
 
-use gauntlet_formats::TensorFile;
 use gauntlet_task::Sizes;
+use gauntlet_tensors::TensorFile;
 use gauntlet_worker::{Operand, WorkerError, WorkerProcess};
 
 use crate::evidence::JudgeError;

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use gauntlet_formats::TensorSpec;
 use gauntlet_scratch::Scratch;
 use gauntlet_stats::Arm;
 use gauntlet_task::{Case, InputKind, Inputs, Output, Sizes};
+use gauntlet_tensors::TensorSpec;
 use gauntlet_worker::protocol::Description;
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand, WorkerError, WorkerProcess};
 use tempfile::TempPath;

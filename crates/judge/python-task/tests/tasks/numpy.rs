@@ -1,8 +1,8 @@
 //! Tasks with numpy: one file, and a folder with task.toml.
 
-use gauntlet_formats::DataType;
 use gauntlet_python_task::{Options, open};
 use gauntlet_task::{Coverage, InputKind, InputTensors};
+use gauntlet_tensors::DataType;
 use serde_json::json;
 
 use super::{Files, computed, fault, has, limits, values};

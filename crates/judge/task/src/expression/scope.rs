@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::{Parameters, Value};
+use gauntlet_tensors::TensorSpec;
 use serde_json::Value as Json;
 
 /// Names with their meanings. Hyphens of a task's own names become underscores, since names in expressions have none.
@@ -117,7 +117,7 @@ impl Scope {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use gauntlet_formats::DataType;
+    use gauntlet_tensors::DataType;
     use serde_json::json;
 
     use super::*;

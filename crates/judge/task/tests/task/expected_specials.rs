@@ -1,7 +1,7 @@
 //! NaN and infinity in expected results, and tolerances of single outputs.
 
-use gauntlet_formats::{DataType, TensorSpec};
 use gauntlet_task::{ErrorMeasures, Expected, Limits, Output, Rightness, Rules, Tolerance};
+use gauntlet_tensors::{DataType, TensorSpec};
 
 /// The rules' message for results where others are expected.
 fn fault(expected: &[f64], found: &[f64]) -> Option<String> {

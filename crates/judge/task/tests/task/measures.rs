@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use gauntlet_formats::{DataType, Tensor, TensorSpec};
 use gauntlet_task::{
     Coverage, ErrorMeasures, Expected, Grid, InputKind, Output, Rightness, Rules, Tolerance, holds, normal,
     stream, unwritten_between,
 };
+use gauntlet_tensors::{DataType, Tensor, TensorSpec};
 
 const TOLERANCE: Tolerance = Tolerance {
     relative: 1e-3,

@@ -1,7 +1,7 @@
 //! Limits that grow with the rounding step of the output's type.
 
-use gauntlet_formats::{DataType, TensorSpec};
 use gauntlet_task::{ErrorMeasures, Expected, Output, Rightness, Rules, Tolerance};
+use gauntlet_tensors::{DataType, TensorSpec};
 
 fn outputs(types: &[DataType]) -> Vec<TensorSpec> {
     let spec = |data_type: &DataType| TensorSpec::new("y", *data_type, [64, 64]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use gauntlet_formats::{Tensor, TensorSpec};
+use gauntlet_tensors::{Tensor, TensorSpec};
 use nix::unistd::Pid;
 
 use super::{Call, Held, Location, Stepped};

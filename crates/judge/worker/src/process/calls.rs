@@ -4,9 +4,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use gauntlet_formats::TensorSpec;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Sizes;
+use gauntlet_tensors::TensorSpec;
 
 use super::WorkerProcess;
 use crate::error::WorkerError;

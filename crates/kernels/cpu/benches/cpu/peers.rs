@@ -1,6 +1,6 @@
 //! Products of f32 by the crate that a Rust program would otherwise use (`faer` is based on a version of it).
 
-use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::GroupInputs;
 use gemm::Parallelism;
 

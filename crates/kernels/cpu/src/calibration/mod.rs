@@ -13,7 +13,7 @@ mod multiply;
 mod pack;
 mod setup;
 
-use gauntlet_formats::FormatError;
+use gauntlet_nvfp4::FormatError;
 use gauntlet_problems::TokenFormat;
 use thiserror::Error;
 

@@ -1,7 +1,7 @@
 //! The register blocks of f32 and of NVFP4: the cost of a step of depth, the cost of a call, and the extra cost when operands
 //! come from beyond the first-level cache.
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::TokenFormat;
 
 use super::bench::{Bench, advance};

@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::TokenFormat;
 
 use super::bench::{Bench, Piece, advance};

@@ -4,7 +4,7 @@ mod side;
 
 use std::ops::Range;
 
-use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{Epilogue, Lookup};
 use gauntlet_problems::{Form, GemmShape, GroupedGemm, Output, OutputFormat, TokenFormat};
 

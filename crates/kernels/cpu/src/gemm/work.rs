@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gauntlet_formats::Nvfp4Tensor;
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::Form;
 
 use crate::driver::TileWork;

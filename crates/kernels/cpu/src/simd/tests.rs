@@ -222,7 +222,7 @@ fn eight_bits_widen_to_their_values() {
         tiles.widen(format, &codes, &mut words);
         for (code, half) in codes.iter().zip(bytemuck::cast_slice::<u32, half::bf16>(&words)) {
             let (is_number, value) = if format == AttentionFormat::E4m3 {
-                (code & 0x7F != 0x7F, gauntlet_formats::e4m3::decode(*code))
+                (code & 0x7F != 0x7F, gauntlet_tensors::e4m3::decode(*code))
             } else {
                 (true, f32::from(code.cast_signed()))
             };

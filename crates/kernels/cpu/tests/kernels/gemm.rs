@@ -4,8 +4,8 @@ use crate::support::{
     any_output, any_schedule, any_simd, assert_bits, assert_close, engine, expected, run, schedule,
 };
 use gauntlet_families::operations::generate;
-use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_kernels_cpu::{FloatRows, GemmOperands, SimdPath, Weights};
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{
     FloatTensor, Form, GemmShape, GroupInputs, GroupedGemm, Inputs, Operation, Output, OutputFormat, Roles,
     Setup, Tile, TokenFormat, Tokens,

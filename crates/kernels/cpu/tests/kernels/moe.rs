@@ -1,7 +1,7 @@
 //! A layer of a mixture of experts against its definition in f64.
 
-use gauntlet_formats::Nvfp4Tensor;
 use gauntlet_kernels_cpu::{Expert, FloatRows, MoeError, NO_EXPERT, SimdPath, TopExperts};
+use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{FloatTensor, OutputFormat};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;

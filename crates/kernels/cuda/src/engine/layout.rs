@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use gauntlet_formats::{Nvfp4Tensor, swizzle};
+use gauntlet_nvfp4::{Nvfp4Tensor, swizzle};
 use gauntlet_problems::{GroupInputs, GroupedGemm, Tokens};
 
 use crate::plan::{self, ScaleLayout, Weights};
@@ -17,7 +17,7 @@ const ALIGNMENT: usize = 256;
 
 /// Values in a byte, and values that share a scale.
 const PACKED: usize = 2;
-const BLOCK: usize = gauntlet_formats::BLOCK;
+const BLOCK: usize = gauntlet_nvfp4::BLOCK;
 /// The sign of an e4m3 scale, and of the two e2m1 values in a byte.
 const SIGN: u8 = 0x80;
 const SIGNS_OF_A_PAIR: u8 = 0x88;

@@ -6,7 +6,7 @@
 
 use std::thread::available_parallelism;
 
-use gauntlet_formats::BLOCK;
+use gauntlet_nvfp4::BLOCK;
 use gauntlet_problems::TokenFormat;
 
 use super::{CHUNK, Packed, PackingError, Padded, ROWS, SCALE_BYTES, VALUE_BYTES, check, pad};
@@ -197,7 +197,7 @@ fn bytes(words: [u32; 2]) -> [u8; 8] {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_formats::{e2m1, e4m3};
+    use gauntlet_tensors::{e2m1, e4m3};
 
     use super::*;
 

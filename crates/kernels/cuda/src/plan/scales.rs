@@ -1,7 +1,7 @@
 //! How the scales of NVFP4 operands lie in device memory.
 
 use gauntlet_device::Arch;
-use gauntlet_formats::{BLOCK, swizzle};
+use gauntlet_nvfp4::{BLOCK, swizzle};
 
 /// How the scales of a matrix lie in device memory. Rows are padded to a multiple of [`DEPTH_STEP`](super::DEPTH_STEP)
 /// values with zeros.

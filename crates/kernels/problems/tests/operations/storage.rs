@@ -4,11 +4,12 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor, TensorFileError};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, Form, GemmShape, GroupInputs, GroupedGemm, HeadTensor,
     Inputs, Operation, Output, OutputFormat, Scaling, Sequence, StorageError,
 };
+use gauntlet_tensors::TensorFileError;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use safetensors::{Dtype, SafeTensors};

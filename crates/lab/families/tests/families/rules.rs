@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 //! When a result counts as correct, by the rules of the built-in tasks.
 
-use gauntlet_formats::int8;
+use gauntlet_nvfp4::int8;
 use gauntlet_problems::{
     Attention, AttentionFormat, AttentionInputs, Form, GemmShape, GroupedGemm, HeadTensor, Operation,
     OutputFormat, Scaling,

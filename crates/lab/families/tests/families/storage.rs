@@ -49,7 +49,7 @@ fn files_hold_the_tensors_that_a_task_names() {
     let path = directory.path().join("tensors");
     for sizes in small() {
         sizes.generate(InputKind::Wide, 3).unwrap().save(&path).unwrap();
-        let file = gauntlet_formats::TensorFile::open(&path).unwrap();
+        let file = gauntlet_tensors::TensorFile::open(&path).unwrap();
         let tensors = file.tensors(&sizes.inputs()).unwrap();
         let bytes: usize = tensors.iter().map(|tensor| tensor.bytes.len()).sum();
         assert_eq!(bytes, file.bytes(), "{sizes}: the file has other tensors");

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
-use gauntlet_formats::Tensor;
 use gauntlet_kernels_cpu::{Engine, RunTimes};
 use gauntlet_task::{InputTensors, Output, Sizes};
+use gauntlet_tensors::Tensor;
 
 use crate::kernel::{CpuError, CpuKernel};
 

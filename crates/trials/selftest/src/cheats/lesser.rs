@@ -1,7 +1,7 @@
 //! A part of a problem, computed by cheats that leave the rest out.
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
 use gauntlet_kernels_cpu::Kernel;
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::{
     Attention, AttentionInputs, FloatTensor, GroupInputs, HeadTensor, Inputs, Operation, Output, Scaling,
     Tokens,

@@ -1,6 +1,6 @@
 //! Random NVFP4 operands, their products in f64, and their layout in shared memory.
 
-use gauntlet_formats::e4m3;
+use gauntlet_tensors::e4m3;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

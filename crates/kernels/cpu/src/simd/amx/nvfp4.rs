@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use gauntlet_formats::{e2m1, e4m3};
+use gauntlet_tensors::{e2m1, e4m3};
 
 /// The bf16 value of each e2m1 code under each scale. It has at most six significant bits, so the upper half of an f32
 /// holds it exactly.

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::{OutputFormat, TokenFormat};
 
 use super::floats::{Elements, Layout};

@@ -7,10 +7,10 @@
 //! block. So the scales of a chunk are one vector, and one shift of all codes brings the next value of each block into
 //! place.
 
-use gauntlet_formats::BLOCK;
-#[cfg(target_arch = "x86_64")]
-use gauntlet_formats::e2m1;
+use gauntlet_nvfp4::BLOCK;
 use gauntlet_problems::OutputFormat;
+#[cfg(target_arch = "x86_64")]
+use gauntlet_tensors::e2m1;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 

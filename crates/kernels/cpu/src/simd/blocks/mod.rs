@@ -20,7 +20,7 @@ mod tiles;
 
 use std::ops::Range;
 
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 use gauntlet_problems::OutputFormat;
 
 pub(crate) use self::dots::{Dots, Rows};

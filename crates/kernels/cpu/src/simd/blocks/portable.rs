@@ -4,7 +4,7 @@
 //! (`pmaddwd` in the baseline of x86-64). Compilers do not find these instructions in plain loops: such a version took
 //! 40 times as long.
 
-use gauntlet_formats::{e2m1, e4m3};
+use gauntlet_tensors::{e2m1, e4m3};
 use wide::{f32x4, i16x8, i32x4};
 
 use super::floats::FloatLanes;

@@ -1,5 +1,5 @@
-use gauntlet_formats::{e2m1, e4m3};
 use gauntlet_problems::{FloatTensor, TokenFormat};
+use gauntlet_tensors::{e2m1, e4m3};
 
 use super::*;
 use crate::memory::AlignedBuffer;

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use gauntlet_formats::{BLOCK, Nvfp4Tensor};
+use gauntlet_nvfp4::{BLOCK, Nvfp4Tensor};
 
 use super::{BLOCK_BYTES, Operand, Panels};
 use crate::simd::{CHUNK, SIDE, Tiles};

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use gauntlet_formats::DataType;
 use gauntlet_parameters::Parameters;
 use gauntlet_rms_norm::RmsNorm;
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Output, Rules};
+use gauntlet_tensors::DataType;
 use gauntlet_worker::{Timeouts, WorkerCommand, WorkerProcess};
 
 /// Set where numpy is required, such as in continuous integration.

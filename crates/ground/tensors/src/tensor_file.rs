@@ -9,7 +9,7 @@ use safetensors::SafeTensorError;
 use safetensors::tensor::{Metadata, TensorView};
 use thiserror::Error;
 
-use crate::{FormatError, Tensor, TensorSpec};
+use crate::{Tensor, TensorSpec};
 
 /// Why a file of tensors cannot be read or written.
 #[derive(Debug, Error)]
@@ -58,15 +58,15 @@ pub enum TensorFileError {
         /// The type and shape found.
         found: String,
     },
-    /// The contents of a tensor are not NVFP4.
+    /// The contents of a tensor are not what the format of its operand allows.
     #[error("{path}: tensor `{tensor}`: {source}")]
-    Format {
+    Contents {
         /// The file.
         path: PathBuf,
         /// Name of the tensor.
         tensor: String,
         /// The error, and its place.
-        source: FormatError,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 

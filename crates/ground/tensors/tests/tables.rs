@@ -1,7 +1,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 //! Decoding and encoding compared with tables made with PyPI `ml_dtypes` (`scripts/make_tables.py`).
 
-use gauntlet_formats::{e2m1, e4m3};
+use gauntlet_tensors::{e2m1, e4m3};
 
 /// The two hexadecimal columns of a table.
 fn rows(table: &str) -> impl Iterator<Item = (u32, u32)> {
@@ -36,24 +36,24 @@ fn assert_encodes(table: &str, encode: impl Fn(f32) -> u8) {
 
 #[test]
 fn e2m1_decodes_as_the_table() {
-    assert_decodes(include_str!("../../data/e2m1_decode.csv"), 16, e2m1::decode);
+    assert_decodes(include_str!("../data/e2m1_decode.csv"), 16, e2m1::decode);
 }
 
 #[test]
 fn e2m1_encodes_as_the_table() {
-    assert_encodes(include_str!("../../data/e2m1_encode.csv"), |value| {
+    assert_encodes(include_str!("../data/e2m1_encode.csv"), |value| {
         e2m1::encode(value)
     });
 }
 
 #[test]
 fn e4m3_decodes_as_the_table() {
-    assert_decodes(include_str!("../../data/e4m3_decode.csv"), 256, e4m3::decode);
+    assert_decodes(include_str!("../data/e4m3_decode.csv"), 256, e4m3::decode);
 }
 
 #[test]
 fn e4m3_encodes_as_the_table() {
-    assert_encodes(include_str!("../../data/e4m3_encode.csv"), |value| {
+    assert_encodes(include_str!("../data/e4m3_encode.csv"), |value| {
         e4m3::encode(value)
     });
 }

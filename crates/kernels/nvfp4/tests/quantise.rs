@@ -1,6 +1,7 @@
 //! Properties of quantising.
 
-use gauntlet_formats::{FormatError, Nvfp4Tensor, e2m1, e4m3};
+use gauntlet_nvfp4::{FormatError, Nvfp4Tensor};
+use gauntlet_tensors::{e2m1, e4m3};
 use proptest::prelude::*;
 
 /// Matrices of 1 to 4 rows and blocks, magnitudes over many orders.
