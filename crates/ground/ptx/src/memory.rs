@@ -34,7 +34,7 @@ impl Memory {
         address
     }
 
-    /// Allocates memory filled with [`UNWRITTEN`] bytes.
+    /// Allocates memory filled with `UNWRITTEN` bytes.
     pub fn allocate_unwritten(&mut self, bytes: usize) -> u64 {
         self.allocate(vec![UNWRITTEN; bytes])
     }

@@ -1,6 +1,6 @@
 //! Row-wise RMSNorm as a task: `y = x / √(mean(x²) + ε) · weight`, in f32 or bf16.
 //!
-//! [`RMS_NORM`] is the task: sizes, operands, reference and rules ([`sizes`]). [`RmsNormKernels`] are its kernels on
+//! [`RMS_NORM`] is the task: sizes, operands, reference and rules (`sizes`). [`RmsNormKernels`] are its kernels on
 //! the CPU. A suite file writes its sizes as `rms-norm = { rows = 2048, columns = 4096, format = "bf16" }`; `format` is
 //! the type of `x`, `weight` and `y`: `f32` (the default) or `bf16`.
 

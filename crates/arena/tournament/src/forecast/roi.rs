@@ -35,7 +35,7 @@ pub struct Roi {
     pub speedup: Belief,
     /// The chance of surviving the gates.
     pub chance: f64,
-    /// The hours it costs, at least [`SHORTEST_HOURS`].
+    /// The hours it costs, at least `SHORTEST_HOURS`.
     pub hours: f64,
     /// Expected log speed-up per hour.
     pub mean: f64,

@@ -89,7 +89,7 @@ fn bound(host: &mut Option<ManuallyDrop<Host>>) -> Result<&mut Host, Failed> {
         .ok_or_else(|| Failed::Because("no task is bound".to_owned()))
 }
 
-/// Takes a task; see [`Host::new`] for the tuple. Returns None.
+/// Takes a task; see `Host::new` for the tuple. Returns None.
 ///
 /// # Safety
 /// Only for `ctypes.PyDLL`: the interpreter's lock is held, and the argument is a live object.
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn gauntlet_bind(task: Pointer) -> Pointer {
     unsafe { answer(task, work) }
 }
 
-/// Takes the inputs of all files; see [`Host::load`].
+/// Takes the inputs of all files; see `Host::load`.
 ///
 /// # Safety
 /// As [`gauntlet_bind`], and all addresses are of live tensors of the given lengths.
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn gauntlet_load(files: Pointer) -> Pointer {
     unsafe { answer(files, |python, files, host| bound(host)?.load(python, files)) }
 }
 
-/// Makes room for operands that the coordinator writes; see [`Host::hold`].
+/// Makes room for operands that the coordinator writes; see `Host::hold`.
 ///
 /// # Safety
 /// As [`gauntlet_bind`].
@@ -130,7 +130,7 @@ pub unsafe extern "C" fn gauntlet_hold(changing: Pointer) -> Pointer {
     }
 }
 
-/// Turns tracing on or off; see [`Host::trace`].
+/// Turns tracing on or off; see `Host::trace`.
 ///
 /// # Safety
 /// As [`gauntlet_bind`].
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn gauntlet_trace(is_on: Pointer) -> Pointer {
     unsafe { answer(is_on, |python, is_on, host| bound(host)?.trace(python, is_on)) }
 }
 
-/// Makes the calls; see [`Host::run`]. The times of a call are a tuple with the seconds of the call, of what was done before
+/// Makes the calls; see `Host::run`. The times of a call are a tuple with the seconds of the call, of what was done before
 /// and after it, and of what the device did in it.
 ///
 /// # Safety
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn gauntlet_run(request: Pointer) -> Pointer {
     unsafe { answer(request, |python, request, host| bound(host)?.run(python, request)) }
 }
 
-/// Writes the result of a call to a file; see [`Host::write`]. Returns the bytes of the tensors.
+/// Writes the result of a call to a file; see `Host::write`. Returns the bytes of the tensors.
 ///
 /// # Safety
 /// As [`gauntlet_bind`].

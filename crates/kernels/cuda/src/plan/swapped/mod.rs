@@ -1,6 +1,6 @@
 //! The swapped and the unified kernel: weights, taken through registers, are the rows of the matrix unit's first operand;
 //! tokens, converted by a previous kernel, are its columns. Both share out tiles by the same tables; which one computes
-//! follows from the roles ([`geometry`]).
+//! follows from the roles (`geometry`).
 
 mod abi;
 mod balance;
