@@ -119,7 +119,7 @@ pub fn names(ran: &Ran, phrases: &[&str]) {
 /// A path in the repository.
 pub fn repository(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../..")
+        .join("../../..")
         .join(name)
         .canonicalize()
         .unwrap()
