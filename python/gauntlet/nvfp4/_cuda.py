@@ -205,6 +205,20 @@ Epilogue = tuple[tuple[int, int], str, tuple[float, float, float]]
 """What follows the sums of a product with ends: addresses of the biases of both weights or 0, their type, and alpha, beta and limit."""
 
 
+def epilogue_of(
+    experts: int, biases: Sequence[torch.Tensor | None], numbers: tuple[float, float, float] = (1.0, 0.0, math.inf)
+) -> Epilogue | None:
+    """None if the kernels do not read these biases, of one type and `[experts, n]`."""
+    given = [bias for bias in biases if bias is not None]
+    types = {bias.dtype for bias in given}
+    if len(types) > 1 or not types <= set(NAMES) or not all(bias.is_cuda and bias.is_contiguous() for bias in given):
+        return None
+    if any(bias.ndim != 2 or bias.shape[0] != experts for bias in given):
+        return None
+    first, second = (0 if bias is None else bias.data_ptr() for bias in (*biases, None)[:2])
+    return (first, second), NAMES[types.pop()] if types else "float32", numbers
+
+
 @functools.lru_cache(maxsize=1024)
 def _counts(rows: int, groups: int, sizes: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The tokens of each group, if they are integers that fit: the same for every call with these."""

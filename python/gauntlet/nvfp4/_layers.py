@@ -67,8 +67,9 @@ def moe(
 ) -> Any:
     """A mixture of experts: for each token the weighted sum of ``(f(x @ gate.T) * (x @ up.T)) @ down.T`` over its experts.
 
-    The kernels of the first products compute the activation `silu` as well, if there is no limit, no alpha or beta, and no
-    bias; anything else is computed by PyTorch from their sums in float32. Results between the two products have the type of `hidden`; the experts' results are float32 and summed in the order of
+    On a Hopper GPU the kernels of the products also compute the activation `silu` with alpha, beta and limit, and add the biases.
+    Other activations, and all but plain `silu` elsewhere, are computed by PyTorch from their sums in float32.
+    Results between the two products have the type of `hidden`; the experts' results are float32 and summed in the order of
     `topk_ids`, so equal calls give equal bits. On the CPU the sums are float64. On a GPU the routing stays on the device:
     the call does not wait for it and may be captured.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -70,12 +71,20 @@ def moe(
     if hidden.is_cuda:
         if is_plain:
             on_gpu().load_mixture(hidden, gate, up, down)
+        elif activation.function == "silu":
+            limit = math.inf if activation.limit is None else activation.limit
+            numbers = activation.alpha, activation.beta, limit
+            epilogue = on_gpu().epilogue_of(experts, (biases.gate, biases.up), numbers)
+            if epilogue is not None:
+                between = on_gpu().quick(gathered, gate, up, None, offs, hidden.dtype, epilogue=epilogue)
     if is_plain:
         between = swiglu_grouped_mm(gathered, gate, up, offs=offs, out_dtype=hidden.dtype)
     if between is not None and hidden.is_cuda:
-        if biases.down is None:
+        epilogue = None if biases.down is None else on_gpu().epilogue_of(experts, (biases.down,))
+        if biases.down is None or epilogue is not None:
             # Nothing was launched since the first product, which read the same ends.
-            sums = on_gpu().quick(between, down, None, None, offs, torch.float32, ends_are_ready=True)
+            ready = {"ends_are_ready": True, "epilogue": epilogue}
+            sums = on_gpu().quick(between, down, None, None, offs, torch.float32, **ready)
             if sums is not None:
                 quick: torch.Tensor = arrangement.combined(sums, topk_weights, result_dtype)
                 return quick
