@@ -112,7 +112,7 @@ def test_padding_adds_nothing(device, options, places):
     plain, none = ids.clamp(min=0), weights.masked_fill(ids < 0, 0.0)
     ranks = {} if places is None else {"expert_map": torch.tensor(places, device=device)}
     experts = experts if places is None else [nvfp4.Tensor(one.values[:4], one.scales[:4], one.tensor_scale[:4]) for one in experts]
-    on_device = [one.to(device) for one in experts]
+    on_device = [nvfp4.Weights(one.to(device)) for one in experts]
     found, expected = (
         nvfp4.moe(hidden.to(device), own.to(device), by.to(device), *on_device, **ranks, **options, out_dtype=torch.float32)
         for own, by in ((ids, weights), (plain, none))
