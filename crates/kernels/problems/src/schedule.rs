@@ -197,10 +197,12 @@ impl Schedule {
         Self::baseline().changed(parameters)
     }
 
-    /// The schedule that parameters of any kernel describe. Parameters are checked when they are read; here those that the
-    /// table lacks are left out, and without a valid schedule the result is the baseline.
-    pub fn restricted(parameters: &Parameters) -> Self {
-        Self::of(&Self::table().restrict(parameters)).unwrap_or_default()
+    /// The schedule among parameters that several tasks share: those of other tasks are left out.
+    ///
+    /// # Errors
+    /// Names a parameter with a value that is not accepted.
+    pub fn among(parameters: &Parameters) -> Result<Self, ParameterError> {
+        Self::of(&Self::table().restrict(parameters))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The subject of a simulation: sizes and parameters of a task, if the model covers its kernels.
 
 use gauntlet_device::{Arch, Device};
-use gauntlet_parameters::Parameters;
+use gauntlet_parameters::{ParameterError, Parameters};
 use gauntlet_problems::Schedule;
 use gauntlet_task::Sizes;
 use thiserror::Error;
@@ -31,6 +31,9 @@ pub enum NoEstimate {
         /// The task.
         task: String,
     },
+    /// A parameter has a value that is not accepted.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// A simulation would take minutes and more.
     #[error(
         "a simulation would follow {steps} steps of each multiprocessor, and follows at most {MOST_STEPS}; predict smaller \
@@ -49,12 +52,12 @@ impl<'s> Subject<'s> {
     /// These sizes under these parameters.
     ///
     /// # Errors
-    /// If the model covers no kernel of the task.
+    /// If the model covers no kernel of the task, or a parameter has a value that is not accepted.
     pub fn of(sizes: &'s Sizes, parameters: &Parameters) -> Result<Self, NoEstimate> {
         match Problem::of(sizes) {
             Some(problem) => Ok(Self {
                 problem,
-                schedule: Schedule::restricted(parameters),
+                schedule: Schedule::among(parameters)?,
             }),
             None => Err(NoEstimate::NoModel {
                 task: sizes.task().name().to_owned(),
@@ -155,6 +158,6 @@ pub fn predicted_speedup_of_sizes(
         Subject::of(sizes, candidate)?.check(device)?;
     }
     let problems: Vec<Problem> = subjects.iter().map(|subject| subject.problem.clone()).collect();
-    let [baseline, candidate] = [baseline, candidate].map(Schedule::restricted);
-    Ok(predicted_speedup(&problems, &baseline, &candidate, device)?)
+    let [baseline, candidate] = [baseline, candidate].map(Schedule::among);
+    Ok(predicted_speedup(&problems, &baseline?, &candidate?, device)?)
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use gauntlet_device::Device;
-use gauntlet_parameters::{Parameters, Space};
+use gauntlet_parameters::{ParameterError, Parameters, Space};
 use gauntlet_problems::{Inputs, Operation, Schedule, StorageError};
 use gauntlet_simulate::Problem;
 use gauntlet_task::program::TileProgram;
@@ -227,7 +227,11 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn violations(&self, parameters: &Parameters, device: &Device) -> Vec<Violation> {
-        let mut violations = check::<F>(&Schedule::restricted(parameters), self.operation(), device);
+        let schedule = match Schedule::among(parameters) {
+            Ok(schedule) => schedule,
+            Err(error) => return vec![not_accepted(error, parameters)],
+        };
+        let mut violations = check::<F>(&schedule, self.operation(), device);
         for remedy in violations
             .iter_mut()
             .flat_map(|violation| &mut violation.remedies)
@@ -238,17 +242,19 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     }
 
     fn accepts(&self, parameters: &Parameters, device: &Device) -> bool {
-        accepts::<F>(&Schedule::restricted(parameters), self.operation(), device)
+        Schedule::among(parameters).is_ok_and(|schedule| accepts::<F>(&schedule, self.operation(), device))
     }
 
     fn program(&self, parameters: &Parameters, device: &Device) -> Option<TileProgram> {
-        let schedule = Schedule::restricted(parameters);
+        let schedule = Schedule::among(parameters).ok()?;
         Some(self.problem.model().program(&schedule, device.arch))
     }
 
     fn edge_sizes(&self, parameters: &Parameters, device: &Device) -> Vec<(&'static str, Sizes)> {
-        let sizes = F::edge_sizes(&self.sizes, &Schedule::restricted(parameters), device).into_iter();
+        let edges = |schedule| F::edge_sizes(&self.sizes, &schedule, device);
+        let sizes = Schedule::among(parameters).map_or_else(|_| Vec::new(), edges);
         sizes
+            .into_iter()
             .filter_map(|(name, sizes)| Some((name, Self::checked(sizes).ok()?)))
             .collect()
     }
@@ -264,6 +270,20 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
     fn distance(&self, other: &dyn TaskSizes) -> Option<f64> {
         let other: &Problem = other.as_any().downcast_ref()?;
         F::distance(&self.sizes, F::sizes_of(other.operation())?)
+    }
+}
+
+/// A value that the schedule's table does not accept, as a broken constraint.
+fn not_accepted(error: ParameterError, parameters: &Parameters) -> Violation {
+    Violation {
+        value: parameters
+            .get(&error.name)
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        parameter: error.name,
+        rule: error.message,
+        source: "the table of parameters".to_owned(),
+        remedies: Vec::new(),
     }
 }
 

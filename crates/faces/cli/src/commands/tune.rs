@@ -6,6 +6,7 @@ use gauntlet_device::Device;
 use gauntlet_judge::Workshop;
 use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_parameters::Parameters;
+use gauntlet_problems::Schedule;
 use gauntlet_simulate::{Accuracy, on_record};
 use gauntlet_task::Sizes;
 use gauntlet_tuning::{KernelSpace, TunedCase, Tuning, table, tune as tune_suite};
@@ -187,8 +188,11 @@ fn measured(executor: TuneExecutor) -> Option<MeasuredExecutor> {
 fn builds(executor: TuneExecutor, device: &Device) -> impl Fn(&Sizes, &Parameters) -> bool + Sync {
     let target = Target::of(device);
     move |sizes, parameters| {
-        let schedule = gauntlet_problems::Schedule::restricted(parameters);
-        let has_plan = |operation| target.is_some_and(|target| plan(operation, &schedule, target).is_ok());
+        let schedule = Schedule::among(parameters).ok();
+        let has_plan = |operation| {
+            let of = schedule.as_ref().zip(target);
+            of.is_some_and(|(schedule, target)| plan(operation, schedule, target).is_ok())
+        };
         executor != TuneExecutor::Cuda || gauntlet_tiled_family::operation(sizes).is_some_and(has_plan)
     }
 }

@@ -5,7 +5,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use crate::common::{Place, TINY_SUITE, pitch, tiny_round};
+use crate::common::{Place, Ran, TINY_SUITE, pitch, tiny_round};
 use serde_json::Value;
 
 const DESCRIPTION: &str =
@@ -190,5 +190,52 @@ fn more_threads_than_an_engine_takes() {
             .run(&["worker", "cpu", "--threads", threads])
             .expect(2);
         assert!(ran.folded().contains(phrase), "{}", ran.err);
+    }
+}
+
+/// One build, and the worker's answer to it.
+fn built(worker: &[&str], parameters: &str) -> Option<Value> {
+    let place = Place::new();
+    let case =
+        r#"{"task":"grouped-gemm","sizes":{"groups":[{"m":8,"n":64,"k":256}]},"inputs":[],"outputs":[]}"#;
+    let requests = format!(
+        "{{\"id\":1,\"call\":\"describe\"}}\n{{\"id\":2,\"call\":\"build\",\"case\":{case},\"parameters\":{parameters}}}\n"
+    );
+    std::fs::write(place.path("requests"), requests).unwrap();
+    let mut command = place.command(&[&["worker"], worker].concat());
+    command.stdin(std::fs::File::open(place.path("requests")).unwrap());
+    let ran = Ran::of(command.output().unwrap());
+    if ran.err.contains("no CUDA compiler") {
+        assert!(
+            std::env::var_os("GAUNTLET_REQUIRE_COMPILER").is_none(),
+            "{}",
+            ran.err
+        );
+        println!("skipped: there is no CUDA compiler");
+        return None;
+    }
+    let answer = ran.out.lines().nth(1);
+    Some(serde_json::from_str(answer.unwrap_or_else(|| panic!("no answer: {}", ran.err))).unwrap())
+}
+
+#[test]
+fn built_in_workers_refuse_parameters_that_they_do_not_know_by_name() {
+    let workers: [&[&str]; 2] = [
+        &["cpu", "--threads", "1"],
+        &["cuda", "--compile-for", "sm_90a", "--processors", "132"],
+    ];
+    for worker in workers {
+        for (parameters, name) in [
+            (r#"{"tilde":[64,64,256]}"#, "`tilde`"),
+            (r#"{"order":"purple"}"#, "`order`"),
+            (r#"{"stages":3,"lookup":"nonsense"}"#, "`lookup`"),
+        ] {
+            let Some(answer) = built(worker, parameters) else {
+                continue;
+            };
+            assert_eq!(answer["error"]["kind"], "refused", "{answer}");
+            let message = answer["error"]["message"].as_str().unwrap();
+            assert!(message.contains(name), "{answer}");
+        }
     }
 }

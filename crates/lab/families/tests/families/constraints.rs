@@ -66,6 +66,25 @@ fn report(schedule: &Schedule, problem: &Operation, device: &Device) -> String {
 }
 
 #[test]
+fn a_value_that_is_not_accepted_is_a_violation_and_no_baseline() {
+    let record = serde_json::to_value(plain()).unwrap();
+    let sizes = gauntlet_families::open(&record).unwrap();
+    let parameters = Schedule::baseline().parameters().with("order", "purple");
+    let violations = sizes.violations(&parameters, &Device::builtin("h200").unwrap());
+    assert_eq!(violations.len(), 1);
+    assert_eq!(
+        (violations[0].parameter.as_str(), violations[0].value.as_str()),
+        ("order", "purple")
+    );
+    assert!(!sizes.accepts(&parameters, &Device::builtin("h200").unwrap()));
+    assert!(
+        sizes
+            .program(&parameters, &Device::builtin("h200").unwrap())
+            .is_none()
+    );
+}
+
+#[test]
 fn the_recorded_tile_pitch_is_refused_with_both_ways_out() {
     let b200 = Device::builtin("b200").unwrap();
     for n in [64, 128] {

@@ -32,7 +32,7 @@ impl CpuFamily for BuiltIn {
         parameters: &Parameters,
     ) -> Result<BuiltInKernel, CpuError> {
         let operation = gauntlet_tiled_family::operation(sizes).ok_or("sizes of another task")?;
-        let schedule = Schedule::of(&Schedule::table().restrict(parameters))?;
+        let schedule = Schedule::among(parameters)?;
         Ok(BuiltInKernel {
             kernel: engine.build(operation, &schedule)?,
             operation: operation.clone(),

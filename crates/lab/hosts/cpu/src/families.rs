@@ -1,7 +1,7 @@
 //! The families that a host can build kernels of.
 
 use gauntlet_kernels_cpu::Engine;
-use gauntlet_parameters::Parameters;
+use gauntlet_parameters::{Parameters, Table};
 use gauntlet_task::{Sizes, Task};
 use gauntlet_worker::protocol::{CaseRequest, Failure, Resources};
 
@@ -31,6 +31,10 @@ impl CpuFamilies {
         self
     }
 
+    fn tasks(&self) -> impl Iterator<Item = &'static &'static dyn Task> {
+        self.0.iter().flat_map(|family| family.tasks())
+    }
+
     /// Builds a kernel and puts it into `current`, with the operands of the previous session if the sizes are the same.
     pub(crate) fn build(
         &self,
@@ -42,11 +46,16 @@ impl CpuFamilies {
         for family in &self.0 {
             if let Some(task) = family.tasks().iter().find(|task| task.name() == case.task) {
                 let sizes = task.open(&case.sizes).map_err(bad_request)?;
+                // A candidate may name parameters of several tasks; what none of them knows was meant for no kernel here.
+                let known = |table: Table, task: &&dyn Task| table.with(task.parameters());
+                let table = self.tasks().fold(task.parameters().clone(), known);
+                table
+                    .check(parameters)
+                    .map_err(|error| refused(error.to_string()))?;
                 return family.build(engine, &sizes, parameters, current);
             }
         }
-        let known = self.0.iter().flat_map(|family| family.tasks());
-        let known: Vec<_> = known.map(|task| format!("`{}`", task.name())).collect();
+        let known: Vec<_> = self.tasks().map(|task| format!("`{}`", task.name())).collect();
         Err(refused(format!(
             "there is no CPU kernel of the task `{}`; there are kernels of {}",
             case.task,

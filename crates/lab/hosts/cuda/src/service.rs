@@ -9,7 +9,7 @@ use gauntlet_kernels_cuda::compiler::Origin;
 use gauntlet_kernels_cuda::driver::DriverError;
 use gauntlet_kernels_cuda::{BuildError, CallTimes, Engine, Kernel, Operands, RunError, TracingError, nvml};
 use gauntlet_parameters::Parameters;
-use gauntlet_problems::Inputs;
+use gauntlet_problems::{Inputs, Schedule};
 use gauntlet_worker::protocol::{
     self, CaseRequest, Description, Failure, FailureKind, Parameter, Resources, Sample,
 };
@@ -106,7 +106,7 @@ impl Service for CudaService {
         let sizes = task.open(&case.sizes).map_err(|error| bad_request(&error))?;
         let problem =
             gauntlet_tiled_family::operation(&sizes).ok_or_else(|| bad_request("sizes of another task"))?;
-        let schedule = &gauntlet_problems::Schedule::restricted(parameters);
+        let schedule = &Schedule::of(parameters).map_err(|error| failure(FailureKind::Refused, error))?;
         // The previous kernel and operands are freed first: old and new together might not fit into memory.
         let before = self.built.take();
         let operands = before

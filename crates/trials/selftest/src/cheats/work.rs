@@ -190,7 +190,7 @@ impl Service for Candidate {
         let sizes = gauntlet_families::open(&case.record()).map_err(broken)?;
         let problem =
             gauntlet_tiled_family::operation(&sizes).ok_or_else(|| broken("a task without a cheat"))?;
-        let schedule = &Schedule::restricted(parameters);
+        let schedule = &Schedule::of(parameters).map_err(broken)?;
         let mut work = Work {
             kernel: self.engine.build(problem, schedule).map_err(broken)?,
             engine: Rc::clone(&self.engine),

@@ -63,7 +63,8 @@ fn diagnose(
     schedule: &Parameters,
     device: &Device,
 ) -> Result<Variant, FileError> {
-    let schedule = gauntlet_problems::Schedule::restricted(schedule);
+    let schedule = gauntlet_problems::Schedule::among(schedule)
+        .map_err(|error| table.error(None, error.to_string(), "correct the schedule of the rows"))?;
     let diagnosis = gauntlet_diagnose::diagnose(&rows.measurements, &schedule, device).map_err(|error| {
         let span = error.measurement().map(|index| rows.spans[index].clone());
         table.error(span, error.to_string(), "correct the row, or leave it out")

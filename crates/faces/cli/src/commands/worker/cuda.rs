@@ -8,6 +8,7 @@ use gauntlet_host_cuda::CudaService;
 use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::{Target, Variant, plan};
 use gauntlet_parameters::Parameters;
+use gauntlet_problems::Schedule;
 use gauntlet_worker::protocol::{CaseRequest, Description, Failure, FailureKind, Resources, Sample, VERSION};
 use gauntlet_worker::{Calls, Service};
 
@@ -31,7 +32,7 @@ pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, CliError> {
             .map_err(|error| error.to_string()),
         _ => CudaService::new(arguments.ordinal)
             .map(|mut service| super::answer(&mut service))
-            .map_err(|error| format!("{error}{}", refused(arguments.ordinal))),
+            .map_err(|error| format!("{error}{}", refused_files(arguments.ordinal))),
     };
     served.unwrap_or_else(|error| {
         say(&format!("{error}\n"));
@@ -39,9 +40,16 @@ pub fn serve(arguments: &CudaWorkerArguments) -> Result<Exit, CliError> {
     })
 }
 
+fn refused(error: impl std::fmt::Display) -> Failure {
+    Failure {
+        kind: FailureKind::Refused,
+        message: error.to_string(),
+    }
+}
+
 /// The driver's files that exist but that this process may not use, as the end of a sentence. If access is refused, the
 /// driver itself only reports that there is no device.
-fn refused(ordinal: usize) -> String {
+fn refused_files(ordinal: usize) -> String {
     let mut files: Vec<PathBuf> = ["/dev/nvidiactl", "/dev/nvidia-uvm", "/proc/self/comm"]
         .map(PathBuf::from)
         .into();
@@ -81,22 +89,11 @@ impl Service for Compiling {
     }
 
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
-        let refused = |message: String| Failure {
-            kind: FailureKind::Refused,
-            message,
-        };
         let sizes = gauntlet_families::open(&case.record()).map_err(refused)?;
         let operation = gauntlet_tiled_family::operation(&sizes)
             .ok_or_else(|| refused(format!("there is no CUDA kernel of the task `{}`", case.task)))?;
-        let plan = plan(
-            operation,
-            &gauntlet_problems::Schedule::restricted(parameters),
-            self.target,
-        )
-        .map_err(|error| Failure {
-            kind: FailureKind::Refused,
-            message: error.to_string(),
-        })?;
+        let schedule = Schedule::of(parameters).map_err(refused)?;
+        let plan = plan(operation, &schedule, self.target).map_err(refused)?;
         let compile = |variant: &Variant| {
             let compiled = self.compiler.compile(variant, self.target.arch);
             compiled.map_err(|error| Failure {

@@ -164,6 +164,31 @@ fn calls_out_of_order_are_bad_requests() {
 }
 
 #[test]
+fn unknown_parameters_and_values_are_refused_by_name() {
+    let with = |name: &str, value: &str| schedule([8, 32, 32]).with(name, value);
+    for (parameters, message) in [
+        (with("tilde", "x"), "did you mean `tile`?"),
+        (with("order", "purple"), "`order`"),
+        (with("lookup", "nonsense"), "`lookup`"),
+    ] {
+        let built = service().build(&case(&gemm(8, 64, 64)), &parameters);
+        assert_failure(built, FailureKind::Refused, message);
+    }
+}
+
+#[test]
+fn a_candidate_may_name_parameters_of_several_tasks() {
+    let families = CpuFamilies::built_in().with(gauntlet_rms_norm::RmsNormKernels);
+    let mut service = CpuHost::new(options(), families).unwrap();
+    let parameters = schedule([8, 32, 32]).with("rows-per-task", 2_usize);
+    service.build(&case(&gemm(8, 64, 64)), &parameters).unwrap();
+    let rms_norm = gauntlet_rms_norm::RMS_NORM.open(&serde_json::json!({ "rows": 2, "columns": 8 }));
+    service
+        .build(&CaseRequest::of(&rms_norm.unwrap()), &parameters)
+        .unwrap();
+}
+
+#[test]
 fn it_refuses_to_write_timelines() {
     let traced = service().trace(Path::new("timeline.json"));
     assert_failure(traced, FailureKind::Refused, "only the cuda executor does");
