@@ -9,7 +9,6 @@
 //! that compilation takes no GPU time.
 
 mod kernels;
-#[path = "../support/machine.rs"]
 mod machine;
 mod problems;
 #[path = "../../../../../kernels/cuda/src/engine/interpreted/rules.rs"]
