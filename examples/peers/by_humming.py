@@ -3,9 +3,10 @@
 import functools
 import os
 
-# It compiles in its first call. `gauntlet` gives compilers a folder that is compiled into once.
-os.environ["HUMMING_CACHE_DIR"] = os.path.join(os.environ.get("XDG_CACHE_HOME", os.environ.get("TMPDIR", "/tmp")), "humming")
-os.environ["HUMMING_TMP_DIR"] = os.path.join(os.environ.get("TMPDIR", "/tmp"), "humming")
+# It compiles for half a minute a shape, into the folder that `gauntlet` gives compilers, or has compiled into one that run.py passes on.
+TEMPORARY = os.environ.get("TMPDIR", "/tmp")
+os.environ.setdefault("HUMMING_CACHE_DIR", os.path.join(os.environ.get("XDG_CACHE_HOME", TEMPORARY), "humming"))
+os.environ["HUMMING_TMP_DIR"] = os.path.join(TEMPORARY, "humming")
 
 import torch
 from by_torch import by_products

@@ -9,7 +9,7 @@ import math
 import random
 import sys
 
-COUNT = 6
+COUNT = 3
 # The operands of a call cross from the judge to the kernel: at most so many elements of tokens or of keys.
 MOST_ELEMENTS, MOST_WEIGHTS = 1 << 23, 1 << 31
 # Experts, experts of a token, hidden and intermediate size.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares Gauntlet's operators with their peers, one comparison after another, and collects intervals and verdicts in one file.
 
-    python3 run.py --json FILE [--only NAME]… [--budget 80] [--seconds 3600]
+    python3 run.py --json FILE [--only NAME]… [--budget 180] [--seconds 3600]
 
 In each comparison the peer is the baseline. Comparisons that FILE already holds are kept; those that are made anew replace theirs.
 After `--seconds` no further comparison begins. A comparison whose peer is not installed is left out.
@@ -25,24 +25,24 @@ FOLDER = Path(__file__).resolve().parent
 COMPARISONS = [
     ("products-torch", "products", "by_torch.py:sizes", "ours.py:sizes", "torch"),
     ("routed-humming", "routed_products", "by_humming.py:routed", "ours.py:routed", "humming"),
-    ("attention-torch", "attention", "by_torch.py:attention", "ours.py:attention", "torch"),
-    ("nvfp4-torch", "nvfp4_products", "by_torch.py:sizes", "ours.py:nvfp4_sizes", "torch"),
+    ("nvfp4-torch-fp8", "rounded_products", "by_torch.py:fp8", "ours.py:nvfp4_sizes", "torch"),
     ("attention-fa3", "attention", "by_fa3.py:attention", "ours.py:attention", "fa3_fwd_interface"),
     ("drawn-products-humming", "drawn_products", "by_humming.py:routed", "ours.py:routed", "humming"),
-    ("nvfp4-torch-fp8", "rounded_products", "by_torch.py:fp8", "ours.py:nvfp4_sizes", "torch"),
+    ("attention-torch", "attention", "by_torch.py:attention", "ours.py:attention", "torch"),
     ("experts-humming", "experts", "by_humming.py:moe", "ours.py:moe", "humming"),
-    ("routed-torch", "routed_products", "by_torch.py:routed", "ours.py:routed", "torch"),
+    ("nvfp4-torch", "nvfp4_products", "by_torch.py:sizes", "ours.py:nvfp4_sizes", "torch"),
     ("drawn-attention-fa3", "drawn_attention", "by_fa3.py:attention", "ours.py:attention", "fa3_fwd_interface"),
-    ("experts-torch", "experts", "by_torch.py:moe", "ours.py:moe", "torch"),
-    ("drawn-products-torch", "drawn_products", "by_torch.py:routed", "ours.py:routed", "torch"),
-    ("dense-humming", "dense_products", "by_humming.py:dense", "ours.py:sizes", "humming"),
-    ("dense-torch", "dense_products", "by_torch.py:sizes", "ours.py:sizes", "torch"),
     ("cpu-torch", "cpu_products", "by_torch.py:sizes", "ours.py:nvfp4_sizes", "torch"),
+    ("dense-humming", "dense_products", "by_humming.py:dense", "ours.py:sizes", "humming"),
+    ("routed-torch", "routed_products", "by_torch.py:routed", "ours.py:routed", "torch"),
+    ("experts-torch", "experts", "by_torch.py:moe", "ours.py:moe", "torch"),
+    ("dense-torch", "dense_products", "by_torch.py:sizes", "ours.py:sizes", "torch"),
+    ("drawn-products-torch", "drawn_products", "by_torch.py:routed", "ours.py:routed", "torch"),
     ("drawn-attention-torch", "drawn_attention", "by_torch.py:attention", "ours.py:attention", "torch"),
 ]
 ON_CPU = "cpu-"  # what such names begin with is compared where PyTorch sees no GPU
 PACKAGES = ("torch", "humming-kernels", "nvidia-cudnn-cu13")
-LEAST_SECONDS = 60
+LEAST_SECONDS = 75
 
 
 def machine(name, record):
@@ -66,7 +66,8 @@ def versions():
 
 def compared(task, baseline, candidate, budget, on_cpu):
     """The record of `gauntlet compare`, or what it said in place of one."""
-    environment = {**os.environ, **({"CUDA_VISIBLE_DEVICES": ""} if on_cpu else {})}
+    # A folder with what humming has compiled may be named by HUMMING_CACHE_DIR.
+    environment = {**os.environ, "GAUNTLET_WORKER_ENVIRONMENT": "HUMMING_*", **({"CUDA_VISIBLE_DEVICES": ""} if on_cpu else {})}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "result.json"
         command = [sys.executable, "-m", "gauntlet", "compare", baseline, candidate, "--task", f"{task}.py", "--budget", f"{budget:.0f}s"]
@@ -102,7 +103,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, required=True)
     parser.add_argument("--only", action="append", help="a comparison's name; may be given again")
-    parser.add_argument("--budget", type=float, default=80, help="seconds of each comparison")
+    parser.add_argument("--budget", type=float, default=180, help="seconds of each comparison")
     parser.add_argument("--seconds", type=float, default=3600)
     given = parser.parse_args()
     begun = time.monotonic()
