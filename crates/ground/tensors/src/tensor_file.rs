@@ -2,7 +2,7 @@
 //! any language can read and write.
 
 use std::fs;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use safetensors::SafeTensorError;
@@ -100,8 +100,17 @@ impl<'a> TensorFile<'a> {
             path: path.into(),
             source,
         };
-        let file = fs::File::open(path).map_err(cannot_read)?;
-        let bytes = file.metadata().map_err(cannot_read)?.len();
+        // Others may have put a pipe or a leased file in its place, which would make a blocking open wait for them.
+        let file = fs::OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path)
+            .map_err(cannot_read)?;
+        let metadata = file.metadata().map_err(cannot_read)?;
+        if !metadata.is_file() {
+            return Err(cannot_read(std::io::Error::other("it is no regular file")));
+        }
+        let bytes = metadata.len();
         if bytes < LENGTH_BYTES {
             return Err(malformed(SafeTensorError::HeaderTooSmall));
         }
@@ -270,6 +279,22 @@ mod tests {
             let reversed: Vec<Tensor> = tensors.iter().rev().cloned().collect();
             prop_assert_eq!(file.tensors(&specs).unwrap(), reversed);
         }
+    }
+
+    /// A worker may put one where the coordinator expects results.
+    #[test]
+    fn a_pipe_is_refused_and_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pipe");
+        assert!(
+            std::process::Command::new("mkfifo")
+                .arg(&path)
+                .status()
+                .unwrap()
+                .success()
+        );
+        let message = TensorFile::open(&path).err().unwrap().to_string();
+        assert!(message.ends_with("pipe: it is no regular file"), "{message}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod expected;
 mod expression;
 mod generate;
 mod measures;
-mod number;
+pub mod number;
 mod output;
 pub mod product;
 pub mod program;

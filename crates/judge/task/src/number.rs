@@ -15,6 +15,10 @@ pub enum Written {
     Name(#[schemars(regex(pattern = "^(-?inf|NaN)$"))] String),
 }
 
+/// Writes a number, or the name of one that JSON does not have.
+///
+/// # Errors
+/// As the serializer.
 pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     if value.is_finite() {
         value.serialize(serializer)
@@ -23,6 +27,10 @@ pub fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
+/// Reads what [`serialize`] wrote.
+///
+/// # Errors
+/// If it is neither a number nor the name of one.
 pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     match Written::deserialize(deserializer)? {
         Written::Number(value) => Ok(value),

@@ -172,7 +172,10 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// The most bytes of memory that operands of a kind take up while they are made, and results while they are compared.
     fn host_bytes(&self, _kind: InputKind) -> u64 {
         let tensors = [self.inputs(), self.outputs()].concat();
-        tensors.iter().map(|spec| spec.bytes() as u64).sum()
+        tensors
+            .iter()
+            .map(|spec| spec.bytes() as u64)
+            .fold(0, u64::saturating_add)
     }
 
     /// Floating-point operations of a call, if known.

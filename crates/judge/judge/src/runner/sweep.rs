@@ -46,8 +46,12 @@ pub struct SweepReport {
     /// Schedules without a comparison for any other reason: the worker died, or gave no result.
     pub failed: usize,
     /// The largest normalised root-mean-square error.
+    #[serde(with = "gauntlet_task::number")]
+    #[schemars(with = "gauntlet_task::number::Written")]
     pub worst_nrmse: f64,
     /// The largest mean signed error.
+    #[serde(with = "gauntlet_task::number")]
+    #[schemars(with = "gauntlet_task::number::Written")]
     pub worst_bias: f64,
     /// Details by case, kind of input and worker.
     pub points: Vec<SweepPoint>,
@@ -68,6 +72,8 @@ pub struct SweepPoint {
     /// Elements that the oracle computed for each schedule.
     pub elements: usize,
     /// The largest normalised root-mean-square error.
+    #[serde(with = "gauntlet_task::number")]
+    #[schemars(with = "gauntlet_task::number::Written")]
     pub worst_nrmse: f64,
     /// Errors, by schedule.
     pub faults: Vec<Fault>,

@@ -240,13 +240,10 @@ impl Workshop {
         seed: u64,
         readers: Readers,
     ) -> Result<(Box<dyn Inputs>, PathBuf), JudgeError> {
-        self.check_memory(case)?;
+        self.check_room(case, kind)?;
         let inputs = match &case.data {
             Some(data) => case.sizes.load(data).map_err(JudgeError::Inputs)?,
-            None => {
-                self.check_room(case, kind)?;
-                case.sizes.generate(kind, seed).map_err(JudgeError::Inputs)?
-            }
+            None => case.sizes.generate(kind, seed).map_err(JudgeError::Inputs)?,
         };
         // The kind and the seed are left out: a worker that knew them could regenerate the operands, and further ones,
         // itself.
@@ -259,22 +256,6 @@ impl Workshop {
         let path = folder.join(name);
         inputs.save(&path)?;
         Ok((inputs, path))
-    }
-
-    /// Refuses a case that no worker could hold, before its operands are made.
-    fn check_memory(&self, case: &Case) -> Result<(), JudgeError> {
-        let tensors = case.sizes.inputs().into_iter().chain(case.sizes.outputs());
-        let bytes = tensors
-            .map(|tensor| tensor.bytes() as u64)
-            .fold(0, u64::saturating_add);
-        let most = self.limits.memory;
-        if bytes <= most {
-            return Ok(());
-        }
-        Err(JudgeError::Inputs(format!(
-            "{}: its tensors have {bytes} bytes, and a worker may use {most} bytes of memory; make the case smaller",
-            case.name
-        )))
     }
 
     /// Moves a file of operands where all workers can read it; returns its new path.
