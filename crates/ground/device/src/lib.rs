@@ -2,6 +2,18 @@
 //!
 //! GPUs come from TOML, embedded or the user's own; the CPU at hand is detected. An unknown figure is absent, never
 //! guessed: readers decide how to proceed without it.
+//!
+//! ```
+//! use gauntlet_device::Device;
+//!
+//! let h200 = Device::builtin("h200")?;
+//! assert_eq!(h200.processors.get(), 132.0);
+//! assert!(h200.processors.source().contains("NVIDIA"));
+//!
+//! let unknown = Device::builtin("h20").unwrap_err().to_string();
+//! assert!(unknown.contains("h200"));
+//! # Ok::<(), gauntlet_device::DeviceError>(())
+//! ```
 
 mod arch;
 pub mod calibration;

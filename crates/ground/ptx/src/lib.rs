@@ -11,6 +11,34 @@
 //! use; any other is refused by name when a kernel is read. Device functions that are not inlined, local and constant memory,
 //! and variables in global memory are among those refused.
 //! Their semantics follow NVIDIA's "Parallel Thread Execution ISA".
+//!
+//! ```
+//! use gauntlet_ptx::{Kernel, Launch, Memory, run};
+//!
+//! let text = "
+//! .visible .entry numbered(.param .u64 words)
+//! {
+//!     .reg .b32 %thread;
+//!     .reg .b64 %to, %own;
+//!     ld.param.u64 %to, [words];
+//!     mov.u32 %thread, %tid.x;
+//!     mul.wide.u32 %own, %thread, 4;
+//!     add.s64 %own, %to, %own;
+//!     st.global.b32 [%own], %thread;
+//!     ret;
+//! }";
+//! let kernel = Kernel::read(text, "numbered")?;
+//! let mut memory = Memory::new();
+//! let words = memory.allocate_unwritten(4 * 3);
+//! let launch = Launch {
+//!     parameter: &words.to_le_bytes(),
+//!     ..Launch::of(&kernel, [1, 1, 1], [3, 1, 1])
+//! };
+//! let seed = 1;
+//! run(&[launch], &mut memory, seed)?;
+//! assert_eq!(memory.contents(words), Some(&[0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0][..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod arithmetic;
 mod block;

@@ -3,6 +3,17 @@
 //! A [`Scratch`] is removed when it is dropped. A program that ends on a signal calls [`remove_all`] first, because nothing is
 //! dropped then. What a killed program left is removed by the next one that makes such a folder: each folder holds a file that its
 //! owner keeps locked, and the lock ends with the owner, in every case.
+//!
+//! ```
+//! use gauntlet_scratch::Scratch;
+//!
+//! let scratch = Scratch::new()?;
+//! let folder = scratch.path().to_owned();
+//! std::fs::write(folder.join("operands"), [0; 16])?;
+//! drop(scratch);
+//! assert!(!folder.exists());
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};

@@ -10,6 +10,25 @@
 //! Internally, an effect is always `ln(baseline time / candidate time)`: positive is faster, swapping the sides negates
 //! it, and means over problems are geometric means of speed-ups. In criteria, claims and printed figures it is a
 //! fraction of speed-up: 0.02 is 2 % faster, ln 1.02 internally.
+//!
+//! ```
+//! use gauntlet_stats::{Block, Criteria, Decision, Sample, compare};
+//!
+//! // Six pairs of processes: microseconds of calls of the baseline, and of the candidate.
+//! let blocks: Vec<Block> = (0..6)
+//!     .map(|process| {
+//!         let noise = 0.1 * f64::from(process % 3);
+//!         Block::new(process as usize, vec![70.0 + noise, 70.4], vec![60.1, 60.0 + noise])
+//!     })
+//!     .collect();
+//! let problems = [("case-1".to_owned(), Sample::from_blocks(&blocks)?)];
+//! let (look, seed) = (1, 1);
+//! let assessment = compare(&problems, &Criteria::default(), look, seed)?;
+//! assert_eq!(assessment.decision, Decision::Adopt);
+//! let interval = assessment.suite.unwrap();
+//! assert!(interval.lower_fraction() > 0.15 && interval.upper_fraction() < 0.18);
+//! # Ok::<(), gauntlet_stats::Error>(())
+//! ```
 
 mod assessment;
 mod belief;

@@ -3,6 +3,21 @@
 //! [`Operation`] describes the computation, [`Inputs`] hold its operands, and a [`Schedule`] describes the
 //! implementation: its parameters are declared in one table ([`Schedule::table`]). [`resources`] gives a schedule's
 //! requirements on a processor. Nothing here computes a result; kernels, oracles and models build on these types.
+//!
+//! ```
+//! use gauntlet_parameters::Parameters;
+//! use gauntlet_problems::{Form, GroupedGemm, Operation, Schedule};
+//!
+//! let operation = Operation::GroupedGemm(GroupedGemm::new(Form::Plain, [[80, 4096, 7168], [0, 4096, 7168]]));
+//! assert_eq!(operation.flops(), 2 * 80 * 4096 * 7168);
+//!
+//! let baseline = Schedule::baseline();
+//! let schedule = baseline.changed(&Parameters::parse("stages=3")?)?;
+//! assert_ne!(schedule, baseline);
+//! let unknown = Parameters::parse("stagse=3")?;
+//! assert!(baseline.changed(&unknown).is_err());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod attention;
 mod display;
