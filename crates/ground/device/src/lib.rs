@@ -22,6 +22,7 @@ mod dimension;
 mod error;
 mod figure;
 mod host;
+mod memory;
 mod model_test;
 mod pipeline;
 
@@ -34,5 +35,6 @@ pub use dimension::{
 };
 pub use error::DeviceError;
 pub use figure::{Fact, Figure, Measurement};
+pub use memory::available_bytes;
 pub use model_test::ModelTest;
 pub use pipeline::{BlockBarrier, BulkCopy, Pipeline, Products, Stores};

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::rc::Rc;
 
-use gauntlet_kernels_cuda::driver::DriverError;
+use gauntlet_cuda::driver::DriverError;
 use gauntlet_kernels_cuda::{
     Buffers, BuildError, CallPlan, Choice, Ends, Layer, LayerShape, Library, ProductShape, Queue, ServeError,
     Weights,

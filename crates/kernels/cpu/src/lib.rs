@@ -96,7 +96,7 @@ pub use error::{BuildError, EngineError, RunError};
 pub use fork::PerProcess;
 pub use gemm::{FloatRows, GemmOperands, PackedWeights, TokenRows, Weights};
 pub use kernel::Kernel;
-pub use memory::{OutOfMemory, available_bytes, output_for};
+pub use memory::{OutOfMemory, output_for};
 pub use moe::{Expert, MoeError, NO_EXPERT, TopExperts};
 pub use prepared::{Phases, Resources, RunTimes};
 pub use simd::{SimdError, SimdPath};

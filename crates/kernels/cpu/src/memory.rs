@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
+use gauntlet_device::available_bytes;
 use gauntlet_problems::{Operation, Output};
-use sysinfo::{MemoryRefreshKind, System};
 use thiserror::Error;
 
 use crate::error::RunError;
@@ -20,29 +20,6 @@ const ALIGNMENT: usize = 64;
 pub struct OutOfMemory {
     /// The size of the buffer that could not be allocated; `usize::MAX` stands for more than can be addressed.
     pub bytes: usize,
-}
-
-/// Bytes of memory that this process can still fill safely: nine tenths of the free memory of the machine, or of the
-/// container if it has less. `usize::MAX` if the system does not report its memory.
-///
-/// Operating systems overcommit: an allocation beyond this limit may succeed, and the process is killed when it fills the
-/// memory.
-pub fn available_bytes() -> usize {
-    if cfg!(miri) {
-        // Miri cannot ask the operating system.
-        return usize::MAX;
-    }
-    let Ok(mut system) = System::new() else {
-        return usize::MAX;
-    };
-    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
-    // A container's usage includes its page cache, which the system frees on demand, so only resident memory is
-    // subtracted.
-    let container = system
-        .cgroup_limits()
-        .map_or(u64::MAX, |limits| limits.total_memory.saturating_sub(limits.rss));
-    let available = system.available_memory().min(container);
-    usize::try_from(available / 10 * 9).unwrap_or(usize::MAX)
 }
 
 /// Results up to this size are not compared with the free memory, which takes longer than the smallest calls.

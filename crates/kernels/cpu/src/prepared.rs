@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::driver::{Busy, Driver, Space, Team, slot_bytes};
 use crate::error::{BuildError, RunError};
 use crate::family::{Operands, Plan, Setting};
-use crate::memory::{OutOfMemory, available_bytes};
+use crate::memory::OutOfMemory;
 use crate::order::Assignment;
 use crate::pool::Pool;
 use crate::simd::Instructions;
+use gauntlet_device::available_bytes;
 
 /// The resources of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

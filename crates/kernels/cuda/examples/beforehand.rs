@@ -7,8 +7,9 @@
 use std::error::Error;
 use std::path::Path;
 
+use gauntlet_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::api::beforehand;
-use gauntlet_kernels_cuda::compiler::Compiler;
+use gauntlet_kernels_cuda::compiler::compile_beforehand;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let Some(folder) = std::env::args_os().nth(1) else {
@@ -16,7 +17,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let kernels = beforehand::kernels()?;
     eprintln!("{} kernels for {}", kernels.len(), beforehand::ARCH);
-    let told = |name: &str| eprintln!("{name}");
-    Compiler::new()?.compile_beforehand(&kernels, beforehand::ARCH, Path::new(&folder), told)?;
+    let compiler = Compiler::new()?.telling(|name| eprintln!("{name}"));
+    compile_beforehand(&compiler, &kernels, beforehand::ARCH, Path::new(&folder))?;
     Ok(())
 }

@@ -10,11 +10,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use gauntlet_cuda::driver::{Context, DeviceMemory, DriverError, Event};
 use gauntlet_families::operations;
 use gauntlet_kernels_cuda::api::{
     Buffers, CallPlan, Choice, Layer, LayerShape, Library, ProductShape, Queue, ServeError, Weights,
 };
-use gauntlet_kernels_cuda::driver::{Context, DeviceMemory, DriverError, Event};
 use gauntlet_kernels_cuda::plan::DEPTH_STEP;
 use gauntlet_nvfp4::Nvfp4Tensor;
 use gauntlet_problems::{GroupInputs, GroupedGemm, Inputs, Operation, Output, Tokens};

@@ -2,15 +2,13 @@
 //! plain types, and is independent of the worker protocol, models and the judge.
 //!
 //! A problem and a schedule are [planned](plan) into one variant of a kernel with its tables. The variant's
-//! [source](mod@source) is [compiled](compiler) for the device once and cached on disk. The plan's launches run on a
+//! [source](mod@source) is [compiled](mod@compiler) for the device once and cached on disk. The plan's launches run on a
 //! stream. Serving engines need only [`api`]; [`Engine`] loads operands and times calls, for measurements.
 
 pub mod api;
 pub mod compiler;
-pub mod driver;
 mod engine;
 mod error;
-pub mod nvml;
 pub mod packing;
 pub mod plan;
 mod shipped;
@@ -24,5 +22,5 @@ pub use api::{
     RepackBuffers, RepackShape, Routing, ServeError, ShapePlan, Strides, Target, Weights,
 };
 pub use engine::{CallTimes, Engine, Kernel, Operands, Resources};
-pub use error::{BuildError, CompileError, RunError, TracingError};
+pub use error::{BuildError, RunError, TracingError};
 pub use shipped::{CheckError, CheckedVariant, Shipped, ShippedKernel, shipped, shipped_kernels};

@@ -15,9 +15,9 @@ use gauntlet_problems::{Operation, OutputFormat, Schedule, TokenFormat};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::compiler::{Compiler, Origin};
-use crate::error::CompileError;
 use crate::plan::{Plan, PlanError, Target, Variant, mixture, plan, repacking};
+use gauntlet_cuda::CompileError;
+use gauntlet_cuda::compiler::{Compiler, Origin};
 
 /// A schedule for a form and a result, with a problem that has both.
 #[derive(Debug, Clone, PartialEq)]
@@ -166,7 +166,7 @@ fn check_kernel(
     device: &Device,
 ) -> Result<CheckedVariant, CheckError> {
     let begun = Instant::now();
-    let compiled = compiler.compile(variant, device.arch)?;
+    let compiled = variant.compile(compiler, device.arch)?;
     let seconds = (compiled.origin != Origin::Cache).then(|| begun.elapsed().as_secs_f64());
     let shared_allowed = device
         .gpu

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use gauntlet_cuda::compiler::Compiler;
 use gauntlet_device::{Arch, Device};
-use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::{Code, Target, plan};
 use gauntlet_kernels_cuda::{CheckError, Shipped, shipped, shipped_kernels};
 use gauntlet_problems::{Operation, Roles};
@@ -140,7 +140,7 @@ fn compile_for_newer(all: &[(Shipped, (Code, Target))]) {
     let over = |(one, (code, target)): &(Shipped, (Code, Target))| -> Option<String> {
         let plan = plan(&one.problem, &one.schedule, *target).unwrap();
         plan.variants().into_iter().find_map(|variant| {
-            let compiled = match compiler.compile(variant, *code) {
+            let compiled = match variant.compile(&compiler, *code) {
                 Ok(compiled) => compiled,
                 Err(error) => return Some(format!("{code}, {}: {error}", one.name)),
             };

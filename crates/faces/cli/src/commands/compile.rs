@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_kernels_cuda::compiler::Compiler;
+use gauntlet_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::{CheckError, CheckedVariant, shipped, shipped_kernels};
 use gauntlet_report::{Column, table};
 use schemars::JsonSchema;

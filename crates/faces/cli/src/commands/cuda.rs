@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use gauntlet_cuda::compiler::CACHE_VARIABLE;
+use gauntlet_cuda::nvml::Monitor;
 use gauntlet_device::Device;
 use gauntlet_judge::instruments::Instruments;
 use gauntlet_judge::{CudaWorker, DeviceReading, DeviceWatch, ExecutorKind, Workshop};
-use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
-use gauntlet_kernels_cuda::nvml::Monitor;
 use gauntlet_scratch::Scratch;
 use gauntlet_tournament::Tournament;
 use gauntlet_worker::protocol::Description;

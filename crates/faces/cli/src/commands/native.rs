@@ -3,10 +3,10 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use gauntlet_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_device::{Arch, Device};
 use gauntlet_host_nvrtc::KernelFile;
 use gauntlet_judge::{Sweep, SweepReport, sweep};
-use gauntlet_kernels_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_parameters::{Parameters, pairwise};
 use gauntlet_task::{Case, Rules, Scope, Sizes, Suite};
 use gauntlet_worker::WorkerCommand;

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Instant;
 
-use gauntlet_kernels_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, Stream};
-use gauntlet_kernels_cuda::nvml::Monitor;
+use gauntlet_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, Stream};
+use gauntlet_cuda::nvml::Monitor;
 use gauntlet_tensors::{Tensor, TensorSpec};
 use gauntlet_worker::Turns;
 use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Scope};

@@ -1,6 +1,6 @@
 //! Evicts the level-2 cache of a GPU.
 
-use gauntlet_kernels_cuda::driver::{Context, DeviceMemory, Dimensions, DriverError, Function, Stream};
+use gauntlet_cuda::driver::{Context, DeviceMemory, Dimensions, DriverError, Function, Stream};
 
 /// A kernel that reads one word of each 32-byte sector. Reading leaves clean lines; a flush by writing would leave lines
 /// that the next call has to write back. The sum is stored only if it has a value that zeros do not have, so that the

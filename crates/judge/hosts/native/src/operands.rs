@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_kernels_cpu::available_bytes;
+use gauntlet_device::available_bytes;
 use gauntlet_tensors::{Tensor, TensorFile, TensorSpec, save_tensors};
 use gauntlet_worker::protocol::Failure;
 

@@ -5,7 +5,7 @@
 //! it fills the whole device). A gate that is a wait for a word of the host's memory took 14 µs on an H100 to let a kernel of
 //! 1 µs begin (`results/h100/device-times/2026-11-26.json`).
 
-use gauntlet_kernels_cuda::driver::{Context, Dimensions, DriverError, Function, Stream};
+use gauntlet_cuda::driver::{Context, Dimensions, DriverError, Function, Stream};
 
 /// Threads of a block: every device's multiprocessor holds a multiple.
 const THREADS: u32 = 512;

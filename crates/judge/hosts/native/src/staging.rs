@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use gauntlet_kernels_cuda::driver::{Context, DeviceMemory, DriverError, HostMemory, Stream};
+use gauntlet_cuda::driver::{Context, DeviceMemory, DriverError, HostMemory, Stream};
 use gauntlet_tensors::{Tensor, TensorSpec};
 use gauntlet_worker::opening::BLOCK;
 use gauntlet_worker::protocol::CaseRequest;

@@ -3,7 +3,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-use gauntlet_kernels_cuda::driver::{Context, DeviceMemory, Stream};
+use gauntlet_cuda::driver::{Context, DeviceMemory, Stream};
 use gauntlet_tensors::TensorSpec;
 use gauntlet_worker::Tracer;
 use gauntlet_worker::activity::MARK_BYTES;

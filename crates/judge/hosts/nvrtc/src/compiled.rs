@@ -1,8 +1,8 @@
 //! A kernel for one case: its launch, its code, and what it takes up.
 
+use gauntlet_cuda::CompileError;
+use gauntlet_cuda::compiler::{Compiler, UserKernel};
 use gauntlet_host_native::{broken, refused};
-use gauntlet_kernels_cuda::CompileError;
-use gauntlet_kernels_cuda::compiler::{Compiler, UserKernel};
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Scope;
 use gauntlet_worker::protocol::{CaseRequest, Failure, Resources};

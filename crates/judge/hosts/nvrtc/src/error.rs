@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use gauntlet_kernels_cuda::CompileError;
-use gauntlet_kernels_cuda::driver::DriverError;
+use gauntlet_cuda::CompileError;
+use gauntlet_cuda::driver::DriverError;
 use thiserror::Error;
 
 /// Why a kernel cannot be served.

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gauntlet_kernels_cuda::compiler::UserSource;
-use gauntlet_kernels_cuda::source::File;
+use gauntlet_cuda::compiler::File;
+use gauntlet_cuda::compiler::UserSource;
 use gauntlet_parameters::{Parameters, Space, Table, Value, did_you_mean};
 use gauntlet_task::Scope;
 

@@ -1,8 +1,8 @@
 //! The host of one kernel on a GPU.
 
+use gauntlet_cuda::compiler::{Compiler, Origin};
+use gauntlet_cuda::driver::{Dimensions, Function, Stream};
 use gauntlet_host_native::{Addresses, Call, CudaPlace, Host, Planned, bad_request, driver_failure, refused};
-use gauntlet_kernels_cuda::compiler::{Compiler, Origin};
-use gauntlet_kernels_cuda::driver::{Dimensions, Function, Stream};
 use gauntlet_parameters::Parameters;
 use gauntlet_worker::protocol::{self, CallActivity, CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Turns, probe};

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gauntlet_kernels_cuda::source::File;
+use gauntlet_cuda::compiler::File;
 
 use crate::error::KernelError;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use gauntlet_cuda::compiler::Compiler;
 use gauntlet_host_native::{Addresses, Host, Planned, bad_request, broken, refused};
-use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_parameters::Parameters;
 use gauntlet_ptx::{Kernel, Launch, Memory, run};
 use gauntlet_tensors::{Tensor, TensorSpec};

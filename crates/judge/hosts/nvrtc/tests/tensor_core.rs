@@ -3,8 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use gauntlet_kernels_cuda::compiler::{Compiler, UserSource};
-use gauntlet_kernels_cuda::source::File;
+use gauntlet_cuda::compiler::File;
+use gauntlet_cuda::compiler::{Compiler, UserSource};
 use gauntlet_ptx::{Kernel, Launch, Memory, run};
 use gauntlet_tensors::e4m3;
 

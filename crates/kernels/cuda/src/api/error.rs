@@ -3,9 +3,11 @@
 use gauntlet_problems::AttentionFormat;
 use thiserror::Error;
 
-use crate::driver::{DriverError, UnsupportedGpu};
-use crate::error::{BuildError, CompileError};
+use crate::error::BuildError;
 use crate::plan::PlanError;
+use crate::plan::UnsupportedGpu;
+use gauntlet_cuda::CompileError;
+use gauntlet_cuda::driver::DriverError;
 
 /// Why a layer, a plan or a call is refused.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -9,9 +9,9 @@ use lru::LruCache;
 
 use super::ready::Ready;
 use super::{Choice, Epilogue, LayerShape, Library, Planner, Routing, ServeError, ShapePlan};
-use crate::driver::{DeviceMemory, RelaxedCapture};
 use crate::engine::{encode_all, weight_address};
 use crate::plan::{Map, Variant, Weights};
+use gauntlet_cuda::driver::{DeviceMemory, RelaxedCapture};
 
 /// Required alignment of addresses in bytes: tensor maps and bulk copies need it (CUDA driver API,
 /// cuTensorMapEncodeTiled: globalAddress; PTX ISA, cp.async.bulk).

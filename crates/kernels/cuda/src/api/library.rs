@@ -12,11 +12,12 @@ use super::{
     AttentionPlan, AttentionShape, Choice, LayerShape, Planner, RaggedAttentionPlan, RaggedShape, ServeError,
     ShapePlan,
 };
-use crate::compiler::{Beforehand, Compiler};
-use crate::driver::{Context, Device, RelaxedCapture, driver_version};
+use crate::compiler::{Beforehand, compile_all};
 use crate::engine::Loaded;
 use crate::error::BuildError;
-use crate::plan::Variant;
+use crate::plan::{Code, Target, Variant};
+use gauntlet_cuda::compiler::Compiler;
+use gauntlet_cuda::driver::{Context, Device, RelaxedCapture, driver_version};
 
 /// Plans of attention that a library caches. Each has tables in device memory, 16 bytes for each tile of queries of a head.
 const ATTENTION_PLANS: NonZeroUsize = NonZeroUsize::new(256).expect("it is not zero");
@@ -50,13 +51,13 @@ impl Library {
 
     /// The same, and calls `tell` with the name of each kernel before it is compiled, which takes up to a minute. Kernels
     /// are compiled once and kept on disk. Those in the folder `beforehand`, which
-    /// [`Compiler::compile_beforehand`] made, are not compiled, and no compiler is looked for until another one is needed.
+    /// [`compile_beforehand`](crate::compiler::compile_beforehand) made, are not compiled, and no compiler is looked for until another one is needed.
     ///
     /// # Errors
     /// As of [`new`](Self::new).
     pub fn telling(ordinal: usize, beforehand: Option<&Path>, tell: fn(&str)) -> Result<Self, ServeError> {
         let device = Device::new(ordinal)?;
-        device.target()?;
+        Target::of_gpu(&device)?;
         let driver = driver_version().map_err(ServeError::Driver)?;
         let library = Self(Rc::new(Shared {
             context: Context::new(&device)?,
@@ -92,7 +93,7 @@ impl Library {
         if let Some(plan) = self.0.attention.borrow_mut().get(shape) {
             return Ok(Rc::clone(plan));
         }
-        let planned = shape.plan(self.device().target()?)?;
+        let planned = shape.plan(Target::of_gpu(self.device())?)?;
         let _relaxed = RelaxedCapture::new(self.context())?;
         let plan = Rc::new(AttentionPlan::new(self, *shape, planned)?);
         self.0.attention.borrow_mut().put(*shape, Rc::clone(&plan));
@@ -119,7 +120,7 @@ impl Library {
     /// If the GPU cannot run the kernels.
     pub fn planner(&self, shape: LayerShape, choice: Choice) -> Result<Planner, ServeError> {
         // Layers have their scales row by row, as every kernel takes them but Blackwell's native one.
-        let target = self.device().target()?.for_common_kernels();
+        let target = Target::of_gpu(self.device())?.for_common_kernels();
         Ok(Planner::new(shape, choice, target))
     }
 
@@ -179,7 +180,7 @@ impl Shared {
 
     /// Loads variants, in their order. Those that were not compiled beforehand are compiled side by side.
     fn load(&self, variants: &[&Variant]) -> Result<Vec<Loaded>, BuildError> {
-        let code = self.context.device().code()?;
+        let code = Code::of_gpu(self.context.device())?;
         let found = |variant| {
             self.beforehand
                 .as_ref()
@@ -193,7 +194,7 @@ impl Shared {
             .collect();
         let mut compiled = match others.as_slice() {
             [] => Vec::new(),
-            others => self.compiler()?.compile_all(others, code)?,
+            others => compile_all(self.compiler()?, others, code)?,
         }
         .into_iter();
         let loaded = variants.iter().zip(found).map(|(variant, found)| {

@@ -6,9 +6,9 @@ use gauntlet_problems::OutputFormat;
 
 use super::layer::{check_address, check_aligned};
 use super::{ArrangeBuffers, CombineBuffers, Library, MixtureShape, Queue, ServeError};
-use crate::driver::RelaxedCapture;
 use crate::engine::Loaded;
-use crate::plan::{Launch, Pass, PlanError, Source, mixture};
+use crate::plan::{Launch, Pass, PlanError, Source, Target, mixture};
+use gauntlet_cuda::driver::RelaxedCapture;
 
 /// The kernels before and after the products of a mixture of experts, ready on a device. The library keeps them, so a graph that
 /// holds their launches needs no more than the library.
@@ -29,7 +29,7 @@ impl Library {
     /// If a size is beyond what the kernels take, the GPU is no Hopper, or a kernel does not compile.
     pub fn mixture(&self, shape: MixtureShape, output: OutputFormat) -> Result<Mixture, ServeError> {
         shape.check()?;
-        let target = self.device().target()?;
+        let target = Target::of_gpu(self.device())?;
         if !Source::Arrange.runs_on(target.arch) {
             return Err(ServeError::Plan(PlanError::Architecture {
                 arch: target.arch,

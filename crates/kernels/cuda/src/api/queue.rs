@@ -6,8 +6,8 @@ use std::ffi::c_void;
 use super::layer::check_address;
 use super::ready::Ready;
 use super::{CallPlan, Library, Routing, ServeError};
-use crate::driver::{DeviceMemory, RelaxedCapture, Stream};
 use crate::plan::{Addresses, OPERANDS, Plan};
+use gauntlet_cuda::driver::{DeviceMemory, RelaxedCapture, Stream};
 
 /// A stream with the scratch memory of its calls. Calls on one stream run one after another, so they share this memory.
 /// For calls that run at the same time, make several queues.

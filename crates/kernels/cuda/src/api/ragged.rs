@@ -6,9 +6,9 @@ use super::attention::addresses;
 use super::layer::{check_address, check_aligned};
 use super::ready::Ready;
 use super::{AttentionBuffers, Library, Queue, ServeError};
-use crate::driver::RelaxedCapture;
-use crate::plan::Plan;
 use crate::plan::attention::ragged::{KeyPlaces, RaggedPlaces, RaggedPlan, RaggedShape, Strides};
+use crate::plan::{Plan, Target};
+use gauntlet_cuda::driver::RelaxedCapture;
 
 /// Attention of these sizes, ready on the device. Keep it, also for a graph that holds its launches, until the stream's work is
 /// done.
@@ -38,7 +38,7 @@ impl Library {
     /// If a size is invalid, no kernel supports the call, or the kernel does not compile.
     pub fn plan_ragged_attention(&self, shape: &RaggedShape) -> Result<Rc<RaggedAttentionPlan>, ServeError> {
         self.ragged(shape, |library| {
-            let plan = RaggedPlan::new(shape, library.device().target()?)?;
+            let plan = RaggedPlan::new(shape, Target::of_gpu(library.device())?)?;
             let _relaxed = RelaxedCapture::new(library.context())?;
             let call = plan.call(NOWHERE);
             let memory = call.memory(&[]);

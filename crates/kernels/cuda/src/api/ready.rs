@@ -3,9 +3,9 @@
 use std::rc::Rc;
 
 use super::{Library, ServeError};
-use crate::driver::DeviceMemory;
 use crate::engine::Loaded;
 use crate::plan::{Memory, Plan};
+use gauntlet_cuda::driver::DeviceMemory;
 
 /// The kernels and tables of a plan on a device, and the scratch memory that its calls need.
 pub(super) struct Ready {
@@ -20,7 +20,7 @@ pub(super) struct Ready {
 
 impl Ready {
     /// Loads the kernels, side by side, and copies the tables. During a capture, work of the host has to be
-    /// [relaxed](crate::driver::RelaxedCapture).
+    /// [relaxed](gauntlet_cuda::driver::RelaxedCapture).
     pub fn new(library: &Library, plan: &dyn Plan, memory: &Memory) -> Result<Self, ServeError> {
         let variants = plan.variants();
         library.load_variants(variants.iter().copied())?;

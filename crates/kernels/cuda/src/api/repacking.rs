@@ -2,8 +2,8 @@
 
 use super::layer::check_address;
 use super::{Library, Queue, RepackBuffers, RepackShape, ServeError};
-use crate::driver::RelaxedCapture;
-use crate::plan::{PlanError, Source, repacking};
+use crate::plan::{PlanError, Source, Target, repacking};
+use gauntlet_cuda::driver::RelaxedCapture;
 
 impl Library {
     /// Repacks weights for tokens of 16 bits on a queue's stream, byte for byte as
@@ -35,7 +35,7 @@ impl Library {
             check_address(|| name.to_owned(), address)?;
         }
         queue.check_device(self.device().ordinal)?;
-        let arch = self.device().target()?.arch;
+        let arch = Target::of_gpu(self.device())?.arch;
         if !Source::Repack.runs_on(arch) {
             return Err(ServeError::Plan(PlanError::Architecture {
                 arch,

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use gauntlet_problems::TokenFormat;
 
+use gauntlet_cuda::compiler::Compiler;
+
 use super::*;
 use crate::plan::{Source, repacking};
 use crate::shipped;
@@ -21,68 +23,6 @@ fn compiler() -> Option<(Compiler, tempfile::TempDir)> {
     }
 }
 
-fn translate(compiler: &Compiler, text: &'static str) -> Result<(Entry, Origin), CompileError> {
-    let name = "test (WIDTH=8)";
-    let file = File {
-        name: "test.cu",
-        text,
-    };
-    let defines = [("WIDTH", "8".to_owned())].into();
-    let unit = Unit {
-        name,
-        file,
-        defines: &defines,
-    };
-    compiler.translate(&unit, Arch::Sm90a.into(), &|name| compiler.say(name))
-}
-
-const COPY: &str = r#"
-#include "problem.cuh"
-extern "C" __global__ void copy(const Group* groups, u32* sums) {
-  __shared__ u32 staged[32 * WIDTH];
-  staged[threadIdx.x] = groups[threadIdx.x].m;
-  __syncthreads();
-  sums[threadIdx.x] = staged[31 - threadIdx.x];
-}
-"#;
-
-#[test]
-fn sources_become_machine_code_and_stay_in_the_cache() {
-    let Some((compiler, folder)) = compiler() else {
-        return;
-    };
-    let (made, origin) = translate(&compiler, COPY).unwrap();
-    assert_eq!(origin, Origin::Compiler);
-    assert!(made.cubin.starts_with(b"\x7fELF"), "a cubin is an ELF file");
-    let resources = made.report.resources["copy"];
-    assert_eq!(resources.static_shared_bytes, 4 * 32 * 8);
-    assert_eq!((resources.spill_bytes, resources.stack_bytes), (0, 0));
-    assert!((1..=64).contains(&resources.registers), "{resources:?}");
-
-    let (again, origin) = translate(&compiler, COPY).unwrap();
-    assert_eq!((again, origin), (made.clone(), Origin::Cache));
-
-    for file in fs::read_dir(folder.path()).unwrap() {
-        fs::write(file.unwrap().path(), "damaged").unwrap();
-    }
-    let (rebuilt, origin) = translate(&compiler, COPY).unwrap();
-    assert_eq!((rebuilt.cubin, origin), (made.cubin, Origin::Compiler));
-}
-
-#[test]
-fn what_is_compiled_is_told_before_and_what_is_kept_is_not() {
-    let Some((compiler, _folder)) = compiler() else {
-        return;
-    };
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&told);
-    let compiler = compiler.telling(move |name| heard.lock().unwrap().push(name.to_owned()));
-    for _ in 0..2 {
-        translate(&compiler, COPY).unwrap();
-    }
-    assert_eq!(told.lock().unwrap().len(), 1, "{told:?}");
-}
-
 /// Small kernels.
 fn token_kernels() -> [Variant; 2] {
     ["0", "1"].map(|format| Variant {
@@ -95,38 +35,6 @@ fn token_kernels() -> [Variant; 2] {
 }
 
 #[test]
-fn variants_are_compiled_side_by_side_and_told_in_the_callers_thread() {
-    let Some((compiler, _folder)) = compiler() else {
-        return;
-    };
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let heard = Arc::clone(&told);
-    let caller = std::thread::current().id();
-    let mut compiler = compiler.telling(move |name| {
-        assert_eq!(std::thread::current().id(), caller);
-        heard.lock().unwrap().push(name.to_owned());
-    });
-    compiler.nvrtc = compiler.nvrtc.in_pairs();
-    let variants = token_kernels();
-    let both = [&variants[0], &variants[1]];
-    let made = compiler.compile_all(&both, Arch::Sm90a).unwrap();
-    assert!(made.iter().all(|one| one.origin == Origin::Compiler));
-    let mut told = told.lock().unwrap().clone();
-    told.sort();
-    assert_eq!(told, variants.each_ref().map(ToString::to_string));
-
-    for (variant, made) in variants.iter().zip(made) {
-        let kept = compiler.compile(variant, Arch::Sm90a).unwrap();
-        assert_eq!(
-            (kept.cubin, kept.origin),
-            (made.cubin, Origin::Cache),
-            "{variant}"
-        );
-    }
-    assert_eq!(compiler.compile_all(&[], Arch::Sm90a), Ok(Vec::new()));
-}
-
-#[test]
 fn of_several_errors_the_first_variants_is_told_and_what_compiles_is_kept() {
     let Some((compiler, _folder)) = compiler() else {
         return;
@@ -135,61 +43,10 @@ fn of_several_errors_the_first_variants_is_told_and_what_compiles_is_kept() {
     wrong.defines.insert("FORMAT", "nonsense".to_owned());
     let mut worse = wrong.clone();
     worse.defines.insert("FORMAT", "more".to_owned());
-    let error = compiler
-        .compile_all(&[&wrong, &right, &worse], Arch::Sm90a)
-        .unwrap_err();
-    assert_eq!(Err(error), compiler.compile(&wrong, Arch::Sm90a));
-    let kept = compiler.compile(&right, Arch::Sm90a).unwrap();
+    let error = compile_all(&compiler, &[&wrong, &right, &worse], Arch::Sm90a).unwrap_err();
+    assert_eq!(Err(error), wrong.compile(&compiler, Arch::Sm90a));
+    let kept = right.compile(&compiler, Arch::Sm90a).unwrap();
     assert_eq!(kept.origin, Origin::Cache);
-}
-
-#[test]
-fn a_cache_that_cannot_be_written_is_no_failure() {
-    let Some((compiler, folder)) = compiler() else {
-        return;
-    };
-    let file = folder.path().join("file");
-    fs::write(&file, "").unwrap();
-    let (_, origin) = translate(&compiler.with_cache(&file), COPY).unwrap();
-    assert!(matches!(origin, Origin::NotKept(_)), "{origin:?}");
-}
-
-#[test]
-fn definitions_decide_what_is_cached() {
-    let Some((compiler, _folder)) = compiler() else {
-        return;
-    };
-    let file = File {
-        name: "test.cu",
-        text: COPY,
-    };
-    let [narrow, wide] = ["8", "16"].map(|width| {
-        let defines = [("WIDTH", width.to_owned())].into();
-        let unit = Unit {
-            name: "test",
-            file,
-            defines: &defines,
-        };
-        compiler.translate(&unit, Arch::Sm90a.into(), &|_| ()).unwrap()
-    });
-    assert_eq!(wide.1, Origin::Compiler, "not the narrow one's entry");
-    assert_eq!(narrow.0.report.resources["copy"].static_shared_bytes, 1024);
-    assert_eq!(wide.0.report.resources["copy"].static_shared_bytes, 2048);
-}
-
-#[test]
-fn an_error_names_variant_file_and_line() {
-    let Some((compiler, _folder)) = compiler() else {
-        return;
-    };
-    let text = "extern \"C\" __global__ void wrong(float* p) {\n  p[0] = q;\n}\n";
-    let error = translate(&compiler, text).unwrap_err().to_string();
-    let head = "test (WIDTH=8) does not compile: test.cu:2: identifier \"q\" is undefined";
-    assert!(error.starts_with(head), "{error}");
-
-    let text = "extern \"C\" __global__ void wrong() { asm volatile(\"what.is.this;\"); }\n";
-    let error = translate(&compiler, text).unwrap_err().to_string();
-    assert!(error.contains("input, line"), "{error}");
 }
 
 /// Every eighth width, and the widest.
@@ -231,7 +88,18 @@ extern "C" __global__ void __launch_bounds__(128) all(float* sums, u64 rows, u64
 }}
 "#
     );
-    let (made, _) = translate(&compiler, text.leak()).unwrap();
+    let text = Text {
+        file: File {
+            name: "test.cu",
+            text: &text,
+        },
+        headers: source::headers(),
+        options: ["--gpu-architecture=sm_90a", "--ptxas-options=-v", "--std=c++17"]
+            .map(str::to_owned)
+            .into(),
+        kernel: None,
+    };
+    let (made, _) = compiler.kept(&text, "test", &|_| ()).unwrap();
     assert_eq!(made.report.warnings, Vec::<String>::new());
     assert_eq!(made.report.resources["all"].spill_bytes, 0);
 }
@@ -259,7 +127,7 @@ fn traced_builds_compile_and_others_have_no_trace() {
             .plan(&gauntlet_device::Device::builtin("h200").unwrap())
             .unwrap();
         let has_buffer = |variant: &Variant| {
-            let compiled = compiler.compile(variant, Arch::Sm90a).unwrap();
+            let compiled = variant.compile(&compiler, Arch::Sm90a).unwrap();
             assert_eq!(compiled.warnings, Vec::<String>::new(), "{variant}");
             assert_eq!(compiled.resources.spill_bytes, 0, "{variant}");
             assert!(compiled.resources.registers <= variant.registers, "{variant}");
@@ -284,7 +152,7 @@ fn another_architecture_is_refused_by_name() {
         shared_bytes: 0,
         registers: 255,
     };
-    let error = compiler.compile(&variant, Arch::Sm100a).unwrap_err().to_string();
+    let error = variant.compile(&compiler, Arch::Sm100a).unwrap_err().to_string();
     assert!(
         error.starts_with("rows (STAGES=4) cannot be built for sm_100a"),
         "{error}"
@@ -299,11 +167,10 @@ fn kernels_made_beforehand_are_found() {
     };
     let made = folder.path().join("made");
     let [kernel, other] = [TokenFormat::Bf16, TokenFormat::F16].map(repacking::repack);
-    let names = Mutex::new(Vec::new());
-    let told = |name: &str| names.lock().unwrap().push(name.to_owned());
-    compiler
-        .compile_beforehand(std::slice::from_ref(&kernel), Arch::Sm90a, &made, told)
-        .unwrap();
+    let names = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&names);
+    let compiler = compiler.telling(move |name| heard.lock().unwrap().push(name.to_owned()));
+    compile_beforehand(&compiler, std::slice::from_ref(&kernel), Arch::Sm90a, &made).unwrap();
     assert_eq!(*names.lock().unwrap(), [kernel.to_string()]);
 
     let major = compiler.major_version();
@@ -312,7 +179,7 @@ fn kernels_made_beforehand_are_found() {
     let opened = Beforehand::open(&made, (major + 1) * 1000).unwrap();
     let found = opened.find(&kernel, Arch::Sm90a.into()).unwrap();
     assert!(found.cubin.starts_with(b"\x7fELF"));
-    let compiled = compiler.compile(&kernel, Arch::Sm90a).unwrap();
+    let compiled = kernel.compile(&compiler, Arch::Sm90a).unwrap();
     assert_eq!(
         (found.entry, found.resources),
         (compiled.entry, compiled.resources)

@@ -37,13 +37,13 @@ use self::small::{sequences, small, small_attention};
 use super::layout::{Layout, assembled};
 use super::operands::repack;
 use super::setup::weight_address;
-use crate::compiler::Compiler;
 use crate::packing::PackingError;
 use crate::plan::{
     self, Addresses, Map, MappedOperands, Matrix, OPERANDS, Plan, ScaleLayout, Swizzle, Target, Variant,
     Weights,
 };
 use crate::shipped::Shipped;
+use gauntlet_cuda::compiler::Compiler;
 
 /// Few enough multiprocessors that each block of a persistent kernel gets several tiles.
 const PROCESSORS: u32 = 2;
@@ -184,7 +184,7 @@ fn kernel(compiler: &Compiler, variant: &Variant, arch: Arch) -> Arc<Kernel> {
         Arc::clone(kernels.entry((variant.clone(), arch)).or_default())
     };
     let read = || {
-        let ptx = compiler.ptx(variant, arch).unwrap();
+        let ptx = variant.ptx(compiler, arch).unwrap();
         Arc::new(Kernel::read(&ptx, variant.source.entry()).unwrap())
     };
     Arc::clone(slot.get_or_init(read))

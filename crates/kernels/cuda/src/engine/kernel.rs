@@ -8,10 +8,11 @@ use gauntlet_problems::{Packing, Schedule, Setup};
 use super::operands::Operands;
 use super::setup::{OfCall, Scratch, Tables, kept_addresses};
 use super::{Loaded, Shared};
-use crate::compiler::{Compiled, Origin};
-use crate::driver::{DeviceMemory, DriverError, Function, MAP_BYTES};
+use crate::compiler::Compiled;
 use crate::error::{BuildError, RunError};
-use crate::plan::{self, Addresses, Memory, OPERANDS, Pass, Plan, Weights};
+use crate::plan::{self, Addresses, Memory, OPERANDS, Pass, Plan, Target, Weights};
+use gauntlet_cuda::compiler::Origin;
+use gauntlet_cuda::driver::{DeviceMemory, DriverError, Function, MAP_BYTES};
 
 /// A problem under a schedule, ready to run.
 pub struct Kernel {
@@ -247,7 +248,7 @@ impl Kernel {
                 _memory: None,
             });
         }
-        let target = self.shared.context.device().target()?;
+        let target = Target::of_gpu(self.shared.context.device())?;
         let plan = plan::plan(&self.problem, &self.schedule, target)?;
         let memory = plan.memory(&copy.operands.weights);
         let memory = OfCall::new(&self.shared.stream, &memory, &copy.operands)

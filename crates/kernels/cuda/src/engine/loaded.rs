@@ -6,10 +6,11 @@ use std::num::NonZeroUsize;
 use lru::LruCache;
 
 use super::encode_all;
-use crate::compiler::{Compiled, Compiler};
-use crate::driver::{Context, Device, DriverError, Function, LaunchShape, Stream};
+use crate::compiler::{Compiled, compile_all};
 use crate::error::BuildError;
-use crate::plan::{Launch, MappedOperands, Variant};
+use crate::plan::{Code, Launch, MappedOperands, Variant};
+use gauntlet_cuda::compiler::Compiler;
+use gauntlet_cuda::driver::{Context, Device, DriverError, Function, LaunchShape, Stream};
 
 /// Encoded maps of operands that a kernel keeps: calls mostly come with the same buffers, such as the cached keys of each layer
 /// of a model.
@@ -30,7 +31,7 @@ impl Loaded {
         compiler: &Compiler,
         variants: &[&Variant],
     ) -> Result<Vec<(Compiled, Self)>, BuildError> {
-        let compiled = compiler.compile_all(variants, context.device().code()?)?;
+        let compiled = compile_all(compiler, variants, Code::of_gpu(context.device())?)?;
         let loaded = variants.iter().zip(compiled).map(|(variant, compiled)| {
             let loaded = Self::new(context, variant, &compiled)?;
             Ok((compiled, loaded))

@@ -15,11 +15,12 @@ use std::rc::Rc;
 
 use gauntlet_problems::{Inputs, Operation, Schedule};
 
-use crate::compiler::Compiler;
-use crate::driver::{Context, Device, DriverError, Gate, Stream};
-use crate::error::{BuildError, CompileError, RunError};
-use crate::nvml::Monitor;
-use crate::plan::{self, Variant};
+use crate::error::{BuildError, RunError};
+use crate::plan::{self, Target, Variant};
+use gauntlet_cuda::CompileError;
+use gauntlet_cuda::compiler::Compiler;
+use gauntlet_cuda::driver::{Context, Device, DriverError, Gate, Stream};
+use gauntlet_cuda::nvml::Monitor;
 
 pub use kernel::{Kernel, Resources};
 pub(crate) use loaded::Loaded;
@@ -103,7 +104,7 @@ impl Engine {
         problem: &Operation,
         schedule: &Schedule,
     ) -> Result<Kernel, BuildError> {
-        let plan = plan::plan(problem, schedule, self.device().target()?)?;
+        let plan = plan::plan(problem, schedule, Target::of_gpu(self.device())?)?;
         let compiler = self.compiler()?;
         let variants: Vec<_> = plan.variants().into_iter().map(variant).collect();
         let kernels = Loaded::all(

@@ -5,10 +5,10 @@ use std::rc::Rc;
 use gauntlet_problems::{Attention, AttentionInputs, GroupedGemm, Inputs, InputsError, Operation, Packing};
 
 use super::layout::Layout;
-use crate::driver::{Context, DeviceMemory, DriverError, Stream};
 use crate::error::RunError;
 use crate::packing::{PackingError, pack_as};
-use crate::plan::{self, OPERANDS, ScaleLayout, Weights};
+use crate::plan::{self, OPERANDS, ScaleLayout, Target, Weights};
+use gauntlet_cuda::driver::{Context, DeviceMemory, DriverError, Stream};
 
 /// One copy of a problem's operands in device memory.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ pub(super) fn load(
 ) -> Result<Vec<Rc<Operands>>, RunError> {
     let family = Family::new(
         problem,
-        ScaleLayout::of(context.device().target()?.for_problem(problem).arch),
+        ScaleLayout::of(Target::of_gpu(context.device())?.for_problem(problem).arch),
     );
     let (free, _) = context.memory()?;
     let bytes = family.bytes().saturating_mul(copies);

@@ -1,7 +1,9 @@
 //! What a call needs in device memory beside the operands and the result: tables, tensor maps, workspace, counters.
 
-use crate::driver::{CallMemory, Context, DeviceMemory, DriverError, MAP_BYTES, Stream, encode};
 use crate::plan::{Addresses, Map, Matrix, Memory, OPERANDS, Weights};
+use gauntlet_cuda::driver::{
+    CallMemory, Context, DeviceMemory, DriverError, MAP_BYTES, Stream, TensorMap, encode,
+};
 
 use super::operands::Operands;
 
@@ -112,7 +114,19 @@ pub(crate) fn encode_all(maps: &[Map], address: impl Fn(&Map) -> u64) -> Result<
     for (map, encoded) in maps.iter().zip(bytes.chunks_exact_mut(MAP_BYTES)) {
         let address = address(map);
         if address != 0 && !map.sizes.contains(&0) {
-            encoded.copy_from_slice(&encode(map, address + map.offset)?);
+            let form = TensorMap {
+                element: map.element,
+                sizes: &map.sizes,
+                boxes: &map.boxes,
+                swizzle: map.swizzle,
+            };
+            let made = encode(form, address + map.offset).map_err(|error| {
+                let Map { matrix, group, .. } = map;
+                error.about(format_args!(
+                    "tensor map of {matrix:?} {group}, {form:?} at {address:#x}"
+                ))
+            })?;
+            encoded.copy_from_slice(&made);
         }
     }
     Ok(bytes)

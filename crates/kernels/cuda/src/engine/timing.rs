@@ -13,8 +13,8 @@
 use std::time::{Duration, Instant};
 
 use super::Kernel;
-use crate::driver::{DriverError, Event};
 use crate::error::RunError;
+use gauntlet_cuda::driver::{DriverError, Event};
 
 /// Most launches that are queued behind a closed gate. The queue has room for about a thousand; filling it would block
 /// the host, which alone can open the gate.

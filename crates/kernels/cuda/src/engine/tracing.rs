@@ -8,10 +8,10 @@ use gauntlet_problems::Operation;
 use gauntlet_problems::Schedule;
 
 use super::{Engine, Kernel, Operands};
-use crate::driver::{DeviceMemory, DriverError, Event, Stream};
 use crate::error::{RunError, TracingError};
 use crate::plan::Variant;
 use crate::trace::{ROLES, Record, Trace};
+use gauntlet_cuda::driver::{DeviceMemory, DriverError, Event, Stream};
 
 /// Records that there is room for, 32 MiB; each role of each block has its own part of it.
 const RECORDS: usize = 1 << 20;

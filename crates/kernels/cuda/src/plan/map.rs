@@ -1,5 +1,7 @@
 //! Tensor maps: descriptions of matrices for the copy engine.
 
+pub use gauntlet_cuda::driver::{Element, Swizzle};
+
 use super::Matrix;
 
 /// A tensor map over elements that lie without gaps, fetched in boxes.
@@ -19,36 +21,6 @@ pub struct Map {
     pub boxes: Vec<u32>,
     /// How a box's rows lie in shared memory.
     pub swizzle: Swizzle,
-}
-
-/// The element type of a tensor map; copies need only its size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Element {
-    /// A byte.
-    Byte,
-    /// Two bytes.
-    Half,
-}
-
-/// The swizzle of a box in shared memory: the order of the 16-byte pieces of its rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Swizzle {
-    /// Not at all.
-    None,
-    /// Within the 64 bytes of a row.
-    Bytes64,
-    /// Within the 128 bytes of a row.
-    Bytes128,
-}
-
-impl Element {
-    /// Bytes of an element.
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Byte => 1,
-            Self::Half => 2,
-        }
-    }
 }
 
 impl Map {

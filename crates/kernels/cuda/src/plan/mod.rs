@@ -41,7 +41,7 @@ use rows::RowsPlan;
 pub use scales::ScaleLayout;
 pub use source::Source;
 use swapped::SwappedPlan;
-pub use target::{Code, Target};
+pub use target::{Code, Target, UnsupportedGpu};
 pub use tiles::Tile;
 pub use token_matrix::TokenMatrix;
 

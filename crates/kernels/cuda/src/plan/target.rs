@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use gauntlet_cuda::driver::Device as Gpu;
 use gauntlet_device::{Arch, Device};
 use gauntlet_problems::Operation;
 use gauntlet_problems::resources::{COMMON_KERNELS, kernel_arch};
+use thiserror::Error;
 
 /// What a plan depends on of the GPU that it is for: the instruction set, and the sizes of its multiprocessors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +32,18 @@ pub enum Code {
 }
 
 impl Code {
+    /// What the machine code of a kernel is built for on a GPU.
+    ///
+    /// # Errors
+    /// As [`Target::of_gpu`].
+    pub fn of_gpu(gpu: &Gpu) -> Result<Self, UnsupportedGpu> {
+        let arch = Target::of_gpu(gpu)?.arch;
+        Ok(match gpu.compute_capability {
+            (10, 0) | (..=9, _) => arch.into(),
+            (major, minor) => Self::Newer(major, minor),
+        })
+    }
+
     /// The instruction set whose kernels are built.
     pub fn arch(self) -> Arch {
         match self {
@@ -59,7 +73,52 @@ impl fmt::Display for Code {
 /// specifications of compute capabilities 8.0 to 9.0).
 pub(super) const RESERVED_BYTES: usize = 1024;
 
+/// The GPU cannot run the built-in kernels.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "GPU {ordinal}, {name}: the built-in CUDA kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, H100, \
+     H200, GH200) or 10.0 to 12.9 (B200, RTX 50); this GPU has {}.{}. Choose another GPU with CUDA_VISIBLE_DEVICES; kernels of your own run on any GPU",
+    capability.0, capability.1
+)]
+pub struct UnsupportedGpu {
+    /// The GPU's number.
+    pub ordinal: usize,
+    /// The GPU's name.
+    pub name: String,
+    /// Its compute capability, major and minor.
+    pub capability: (u32, u32),
+}
+
 impl Target {
+    /// A GPU of this machine. Machine code for sm_80 also runs on compute capabilities 8.6 and 8.7 (CUDA C++
+    /// Programming Guide, binary compatibility); instructions of `sm_90a` exist in 9.0
+    /// only, those of `sm_100a` in 10.0 only. Other GPUs newer than Hopper run the kernels that need nothing of it, planned as
+    /// for sm_89 and built for their own compute capability.
+    ///
+    /// # Errors
+    /// If there are no built-in kernels for the GPU's compute capability.
+    pub fn of_gpu(gpu: &Gpu) -> Result<Self, UnsupportedGpu> {
+        let arch = match gpu.compute_capability {
+            (10, 0) => Arch::Sm100a,
+            (9, 0) => Arch::Sm90a,
+            (8, 9) | (10..=12, _) => Arch::Sm89,
+            (8, 0..=8) => Arch::Sm80,
+            capability => {
+                return Err(UnsupportedGpu {
+                    ordinal: gpu.ordinal,
+                    name: gpu.name.clone(),
+                    capability,
+                });
+            }
+        };
+        Ok(Self {
+            arch,
+            processors: gpu.processors,
+            block_shared_bytes: gpu.block_shared_bytes as usize,
+            processor_shared_bytes: gpu.processor_shared_bytes as usize,
+        })
+    }
+
     /// A GPU of an architecture with this many multiprocessors; shared memory is that of the architecture's own compute
     /// capability (CUDA C++ Programming Guide, technical specifications): a block may have all of it but 1 KiB.
     pub fn of_arch(arch: Arch, processors: u32) -> Self {
@@ -119,5 +178,64 @@ impl Target {
     /// Blocks with this many bytes of shared memory that fit a multiprocessor.
     pub(super) fn blocks_with(self, shared_bytes: usize) -> usize {
         self.processor_shared_bytes / (shared_bytes + RESERVED_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(name: &str, compute_capability: (u32, u32)) -> Gpu {
+        Gpu {
+            ordinal: 1,
+            name: name.to_owned(),
+            compute_capability,
+            processors: 58,
+            memory_bytes: 24 << 30,
+            l2_bytes: 48 << 20,
+            block_shared_bytes: 99 << 10,
+            processor_shared_bytes: 100 << 10,
+            processor_threads: 1536,
+            pci_bus: "0000:00:03.0".to_owned(),
+            handle: 0,
+        }
+    }
+
+    #[test]
+    fn code_is_built_for_what_the_gpu_runs() {
+        for (capability, arch) in [
+            ((8, 0), Arch::Sm80),
+            ((8, 6), Arch::Sm80),
+            ((8, 9), Arch::Sm89),
+            ((9, 0), Arch::Sm90a),
+            ((10, 0), Arch::Sm100a),
+            ((10, 3), Arch::Sm89),
+            ((12, 0), Arch::Sm89),
+        ] {
+            let target = Target::of_gpu(&gpu("a GPU", capability)).unwrap();
+            assert_eq!((target.arch, target.processors), (arch, 58), "{capability:?}");
+            assert_eq!(target.block_shared_bytes, 99 << 10);
+            let code = Code::of_gpu(&gpu("a GPU", capability)).unwrap();
+            assert_eq!(code.arch(), arch);
+            let newer = matches!(capability, (10, 3) | (12, 0));
+            assert_eq!(code.to_string() == arch.to_string(), !newer, "{code}");
+        }
+        assert_eq!(
+            Code::of_gpu(&gpu("RTX 5090", (12, 0))).unwrap().to_string(),
+            "sm_120"
+        );
+    }
+
+    #[test]
+    fn a_gpu_that_cannot_run_the_kernels_is_named_with_what_they_need() {
+        for (name, capability) in [("Tesla T4", (7, 5)), ("a GPU of the future", (13, 0))] {
+            let error = Target::of_gpu(&gpu(name, capability)).unwrap_err();
+            let expected = format!(
+                "GPU 1, {name}: the built-in CUDA kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, \
+                 H100, H200, GH200) or 10.0 to 12.9 (B200, RTX 50); this GPU has {}.{}. ",
+                capability.0, capability.1
+            );
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
     }
 }

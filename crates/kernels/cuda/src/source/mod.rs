@@ -8,18 +8,11 @@ mod wgmma;
 use std::fmt;
 use std::sync::LazyLock;
 
+use gauntlet_cuda::compiler::File;
+
 use crate::plan::{Source, Variant};
 
 pub use wgmma::widths;
-
-/// A file of device code, as the compiler sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct File<'t> {
-    /// Its name, as in `#include "…"` and in messages.
-    pub name: &'t str,
-    /// Its text.
-    pub text: &'t str,
-}
 
 macro_rules! file {
     ($name:literal) => {

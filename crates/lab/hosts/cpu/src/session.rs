@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use gauntlet_kernels_cpu::{Engine, Phases, RunTimes, available_bytes};
+use gauntlet_device::available_bytes;
+use gauntlet_kernels_cpu::{Engine, Phases, RunTimes};
 use gauntlet_task::Sizes;
 use gauntlet_worker::Calls;
 use gauntlet_worker::protocol::{Failure, FailureKind, POISON, Resources, Sample};

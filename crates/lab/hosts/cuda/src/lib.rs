@@ -8,7 +8,7 @@
 //! use gauntlet_worker::Service;
 //! use gauntlet_host_cuda::CudaService;
 //!
-//! # fn main() -> Result<(), gauntlet_kernels_cuda::driver::DriverError> {
+//! # fn main() -> Result<(), gauntlet_cuda::driver::DriverError> {
 //! let service = CudaService::new(0)?;
 //! println!("{}", service.describe().device);
 //! # Ok(())

@@ -5,9 +5,10 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use gauntlet_kernels_cuda::compiler::Origin;
-use gauntlet_kernels_cuda::driver::DriverError;
-use gauntlet_kernels_cuda::{BuildError, CallTimes, Engine, Kernel, Operands, RunError, TracingError, nvml};
+use gauntlet_cuda::compiler::Origin;
+use gauntlet_cuda::driver::DriverError;
+use gauntlet_cuda::nvml;
+use gauntlet_kernels_cuda::{BuildError, CallTimes, Engine, Kernel, Operands, RunError, TracingError};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::{Inputs, Schedule};
 use gauntlet_worker::protocol::{
@@ -272,9 +273,9 @@ fn failure(kind: FailureKind, message: impl Display) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_kernels_cuda::CompileError;
-    use gauntlet_kernels_cuda::driver::UnsupportedGpu;
+    use gauntlet_cuda::CompileError;
     use gauntlet_kernels_cuda::plan::PlanError;
+    use gauntlet_kernels_cuda::plan::UnsupportedGpu;
 
     use super::*;
 

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use gauntlet_kernels_cuda::compiler::Compiler;
-use gauntlet_kernels_cuda::driver::{Device, DriverError, driver_version};
-use gauntlet_kernels_cuda::nvml::{self, Monitor};
+use gauntlet_cuda::compiler::Compiler;
+use gauntlet_cuda::driver::{Device, DriverError, driver_version};
+use gauntlet_cuda::nvml::{self, Monitor};
+use gauntlet_kernels_cuda::plan::Target;
 
 use super::{Item, State};
 
@@ -55,7 +56,7 @@ fn device(device: &Device) -> Item {
         device.l2_bytes as f64 / f64::from(1 << 20),
     );
     let what = format!("GPU {}", device.ordinal);
-    if device.target().is_ok() {
+    if Target::of_gpu(device).is_ok() {
         item(what, State::Good, found, "")
     } else {
         item(what, State::Worse, found, NO_KERNELS)
@@ -78,7 +79,7 @@ fn compiler() -> Item {
         }
         Err(error) => {
             let found = match error {
-                gauntlet_kernels_cuda::CompileError::NoCompiler { .. } => "not found".to_owned(),
+                gauntlet_cuda::CompileError::NoCompiler { .. } => "not found".to_owned(),
                 error => error.to_string(),
             };
             item("NVRTC", State::Missing, found, COMPILER)

@@ -4,8 +4,8 @@ use std::fs::OpenOptions;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use gauntlet_cuda::compiler::Compiler;
 use gauntlet_host_cuda::CudaService;
-use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::{Target, Variant, plan};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::Schedule;
@@ -95,7 +95,7 @@ impl Service for Compiling {
         let schedule = Schedule::of(parameters).map_err(refused)?;
         let plan = plan(operation, &schedule, self.target).map_err(refused)?;
         let compile = |variant: &Variant| {
-            let compiled = self.compiler.compile(variant, self.target.arch);
+            let compiled = variant.compile(&self.compiler, self.target.arch);
             compiled.map_err(|error| Failure {
                 kind: if error.is_of_the_kernel() {
                     FailureKind::Refused

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use gauntlet_kernels_cuda::driver::{Context, DriverError, Event, Stream};
+use gauntlet_cuda::driver::{Context, DriverError, Event, Stream};
 use gauntlet_worker::protocol::Failure;
 use gauntlet_worker::{Queue, Turns, in_batches};
 

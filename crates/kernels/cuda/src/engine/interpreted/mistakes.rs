@@ -20,10 +20,10 @@ use self::lists::{
 };
 
 use super::{Kernels, compiler, kernel, sequences, target, wrong_kernels};
-use crate::compiler::Compiler;
 use crate::plan;
 use crate::shipped::{Shipped, shipped};
-use crate::source::{File, headers};
+use crate::source::headers;
+use gauntlet_cuda::compiler::{Compiler, File};
 
 /// Orders of events in which a mistake is looked for.
 const SEEDS: Range<u64> = 0..3;
@@ -70,9 +70,13 @@ fn wrong(compiler: &Compiler, arch: Arch, name: &str, mistake: Option<&Mistake>)
             Some(mistake) if variant.source == main => mistake,
             _ => return kernel(compiler, variant, arch),
         };
-        let text = whole(variant.source.file().unwrap());
-        let changed = text.replace(mistake.right, mistake.wrong);
-        let ptx = compiler.ptx_of_text(variant, &changed, arch).unwrap();
+        let file = variant.source.file().unwrap();
+        let changed = whole(file).replace(mistake.right, mistake.wrong);
+        let file = File {
+            text: &changed,
+            ..file
+        };
+        let ptx = variant.ptx_of(file, compiler, arch).unwrap();
         Arc::new(Kernel::read(&ptx, variant.source.entry()).unwrap())
     };
     let kernels = plan.variants().into_iter().map(read).collect();

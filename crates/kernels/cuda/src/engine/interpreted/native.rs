@@ -12,9 +12,9 @@ use rayon::prelude::*;
 
 use super::rules::rules;
 use super::{Kernels, compiler, target};
-use crate::compiler::Compiler;
 use crate::plan;
 use crate::shipped::{Shipped, shipped};
+use gauntlet_cuda::compiler::Compiler;
 
 const ARCH: Arch = Arch::Sm100a;
 

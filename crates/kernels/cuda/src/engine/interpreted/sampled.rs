@@ -22,11 +22,11 @@ use rayon::prelude::*;
 
 use super::rules::rules;
 use super::{Kernels, compiler, read, run};
-use crate::compiler::Compiler;
 use crate::plan::fixture::ADDRESSES;
 use crate::plan::native::NativePlan;
 use crate::plan::{Group, Plan, Target, Tile};
 use crate::shipped::{Shipped, shipped};
+use gauntlet_cuda::compiler::Compiler;
 
 const ARCH: Arch = Arch::Sm100a;
 

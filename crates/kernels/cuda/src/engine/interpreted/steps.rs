@@ -8,8 +8,8 @@ use gauntlet_task::InputKind;
 use rayon::prelude::*;
 
 use super::{Kernels, compiler, narrowed, operations, wrong, wrong_on};
-use crate::compiler::Compiler;
 use crate::shipped::{Shipped, shipped};
+use gauntlet_cuda::compiler::Compiler;
 
 /// The variants that are shipped.
 fn in_steps() -> Vec<Shipped> {

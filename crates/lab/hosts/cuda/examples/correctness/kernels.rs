@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use gauntlet_cuda::compiler::Compiler;
 use gauntlet_device::Arch;
-use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::{self, Target, Variant};
 use gauntlet_kernels_cuda::shipped;
 use gauntlet_problems::Operation;
@@ -71,7 +71,7 @@ pub fn compile_all(
         .flat_map(|(_, variants)| variants)
         .collect();
     let compile = |variant: Variant| {
-        let broken = compiler.compile(&variant, target.arch).err();
+        let broken = variant.compile(compiler, target.arch).err();
         (variant, broken.map(|error| error.to_string()))
     };
     variants.into_par_iter().map(compile).collect()

@@ -2,8 +2,10 @@
 
 use std::error::Error;
 
-use gauntlet_kernels_cuda::driver::driver_version;
-use gauntlet_kernels_cuda::{Engine, nvml};
+use gauntlet_cuda::driver::driver_version;
+use gauntlet_cuda::nvml;
+use gauntlet_kernels_cuda::Engine;
+use gauntlet_kernels_cuda::plan::Target;
 use serde_json::{Value, json};
 
 /// Names the built commit, since a program does not know its own.
@@ -14,7 +16,7 @@ const COMMIT_VARIABLE: &str = "GAUNTLET_COMMIT";
 pub fn engine() -> Result<Engine, Box<dyn Error>> {
     let needs = |error: &dyn Error| format!("this program needs an NVIDIA GPU from A100 to Hopper: {error}");
     let engine = Engine::new(0).map_err(|error| needs(&error))?;
-    engine.device().target().map_err(|error| needs(&error))?;
+    Target::of_gpu(engine.device()).map_err(|error| needs(&error))?;
     engine.compiler()?;
     Ok(engine)
 }

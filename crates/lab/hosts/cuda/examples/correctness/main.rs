@@ -26,8 +26,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::{Parser, ValueEnum};
+use gauntlet_cuda::compiler::Compiler;
 use gauntlet_device::Device;
-use gauntlet_kernels_cuda::compiler::Compiler;
 use gauntlet_kernels_cuda::plan::Target;
 use rayon::ThreadPoolBuilder;
 use serde_json::json;
@@ -136,7 +136,7 @@ fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let engine = machine::engine()?;
     let named = problems_of(arguments)?;
     let all = named.len();
-    let target = engine.device().target()?;
+    let target = Target::of_gpu(engine.device())?;
     let shipped_for = match &arguments.shipped_for {
         Some(name) => Device::builtin(name)?.arch,
         None => target.arch,

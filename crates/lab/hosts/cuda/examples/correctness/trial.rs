@@ -5,7 +5,7 @@ use std::error::Error;
 use std::rc::Rc;
 
 use gauntlet_families::operations;
-use gauntlet_kernels_cuda::plan::Variant;
+use gauntlet_kernels_cuda::plan::{Target, Variant};
 use gauntlet_kernels_cuda::{BuildError, Engine, Kernel, Operands, RunError};
 use gauntlet_problems::{Inputs, Operation, Schedule};
 use gauntlet_task::{ErrorMeasures, Expected, InputKind, Sizes};
@@ -70,7 +70,9 @@ impl Prepared {
         let operands = self.load(engine)?;
         for &output in &self.named.outputs {
             let problem = with_output(&self.named.problem, output);
-            for (step, variants) in kernels::accepting(bench.steps, &problem, engine.device().target()?) {
+            for (step, variants) in
+                kernels::accepting(bench.steps, &problem, Target::of_gpu(engine.device())?)
+            {
                 let about = |error: String| format!("{}, {}, {output}: {error}", self.named.name, step.name);
                 let broken = variants
                     .iter()

@@ -6,11 +6,7 @@ use std::sync::OnceLock;
 
 use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute as Attribute};
 
-use gauntlet_device::Arch;
-use thiserror::Error;
-
 use super::error::{DriverError, call, check};
-use crate::plan::{Code, Target};
 
 /// A GPU, as the driver describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,23 +31,8 @@ pub struct Device {
     pub processor_threads: u32,
     /// Its PCI address, as NVML uses it.
     pub pci_bus: String,
-    pub(super) handle: CUdevice,
-}
-
-/// The GPU cannot run the built-in kernels.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "GPU {ordinal}, {name}: the built-in CUDA kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, H100, \
-     H200, GH200) or 10.0 to 12.9 (B200, RTX 50); this GPU has {}.{}. Choose another GPU with CUDA_VISIBLE_DEVICES; kernels of your own run on any GPU",
-    capability.0, capability.1
-)]
-pub struct UnsupportedGpu {
-    /// The GPU's number.
-    pub ordinal: usize,
-    /// The GPU's name.
-    pub name: String,
-    /// Its compute capability, major and minor.
-    pub capability: (u32, u32),
+    /// The driver's name of it.
+    pub handle: CUdevice,
 }
 
 /// The driver's version: 1000 × major + 10 × minor.
@@ -121,47 +102,6 @@ impl Device {
         ]
         .map(|(name, value)| (name.to_owned(), value))
         .into()
-    }
-
-    /// What plans need to know of the GPU. Machine code for sm_80 also runs on compute capabilities 8.6 and 8.7 (CUDA C++
-    /// Programming Guide, binary compatibility); instructions of `sm_90a` exist in 9.0
-    /// only, those of `sm_100a` in 10.0 only. Other GPUs newer than Hopper run the kernels that need nothing of it, planned as
-    /// for sm_89 and built for their own compute capability.
-    ///
-    /// # Errors
-    /// If there are no built-in kernels for the GPU's compute capability.
-    pub fn target(&self) -> Result<Target, UnsupportedGpu> {
-        let arch = match self.compute_capability {
-            (10, 0) => Arch::Sm100a,
-            (9, 0) => Arch::Sm90a,
-            (8, 9) | (10..=12, _) => Arch::Sm89,
-            (8, 0..=8) => Arch::Sm80,
-            capability => {
-                return Err(UnsupportedGpu {
-                    ordinal: self.ordinal,
-                    name: self.name.clone(),
-                    capability,
-                });
-            }
-        };
-        Ok(Target {
-            arch,
-            processors: self.processors,
-            block_shared_bytes: self.block_shared_bytes as usize,
-            processor_shared_bytes: self.processor_shared_bytes as usize,
-        })
-    }
-
-    /// What the machine code of a kernel is built for on this GPU.
-    ///
-    /// # Errors
-    /// As [`target`](Self::target).
-    pub fn code(&self) -> Result<Code, UnsupportedGpu> {
-        let arch = self.target()?.arch;
-        Ok(match self.compute_capability {
-            (10, 0) | (..=9, _) => arch.into(),
-            (major, minor) => Code::Newer(major, minor),
-        })
     }
 
     fn describe(ordinal: usize) -> Result<Self, DriverError> {
@@ -248,57 +188,6 @@ mod tests {
             Err(error) => {
                 assert!(error.to_string().contains("driver") || error.to_string().contains("cuInit"))
             }
-        }
-    }
-
-    fn gpu(name: &str, compute_capability: (u32, u32)) -> Device {
-        Device {
-            ordinal: 1,
-            name: name.to_owned(),
-            compute_capability,
-            processors: 58,
-            memory_bytes: 24 << 30,
-            l2_bytes: 48 << 20,
-            block_shared_bytes: 99 << 10,
-            processor_shared_bytes: 100 << 10,
-            processor_threads: 1536,
-            pci_bus: "0000:00:03.0".to_owned(),
-            handle: 0,
-        }
-    }
-
-    #[test]
-    fn code_is_built_for_what_the_gpu_runs() {
-        for (capability, arch) in [
-            ((8, 0), Arch::Sm80),
-            ((8, 6), Arch::Sm80),
-            ((8, 9), Arch::Sm89),
-            ((9, 0), Arch::Sm90a),
-            ((10, 0), Arch::Sm100a),
-            ((10, 3), Arch::Sm89),
-            ((12, 0), Arch::Sm89),
-        ] {
-            let target = gpu("a GPU", capability).target().unwrap();
-            assert_eq!((target.arch, target.processors), (arch, 58), "{capability:?}");
-            assert_eq!(target.block_shared_bytes, 99 << 10);
-            let code = gpu("a GPU", capability).code().unwrap();
-            assert_eq!(code.arch(), arch);
-            let newer = matches!(capability, (10, 3) | (12, 0));
-            assert_eq!(code.to_string() == arch.to_string(), !newer, "{code}");
-        }
-        assert_eq!(gpu("RTX 5090", (12, 0)).code().unwrap().to_string(), "sm_120");
-    }
-
-    #[test]
-    fn a_gpu_that_cannot_run_the_kernels_is_named_with_what_they_need() {
-        for (name, capability) in [("Tesla T4", (7, 5)), ("a GPU of the future", (13, 0))] {
-            let error = gpu(name, capability).target().unwrap_err();
-            let expected = format!(
-                "GPU 1, {name}: the built-in CUDA kernels need compute capability 8.0 to 9.0 (A100, L4, RTX 30 and 40, \
-                 H100, H200, GH200) or 10.0 to 12.9 (B200, RTX 50); this GPU has {}.{}. ",
-                capability.0, capability.1
-            );
-            assert!(error.to_string().starts_with(&expected), "{error}");
         }
     }
 

@@ -7,9 +7,8 @@ use std::ptr;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LOCAL, RTLD_NOW};
 
-use super::caches;
+use super::{File, caches};
 use crate::error::CompileError;
-use crate::source::File;
 
 /// Names a folder that is searched first.
 pub const LIBRARIES_VARIABLE: &str = "GAUNTLET_CUDA_LIBRARIES";

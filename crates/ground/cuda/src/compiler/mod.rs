@@ -1,7 +1,6 @@
-//! Compiles a variant to machine code with NVRTC: to a cubin and never to PTX, because drivers older than the compiler
-//! refuse its PTX.
+//! Compiles CUDA C++ with NVRTC, and keeps machine code in a cache. What is loaded is a cubin and never PTX, because drivers
+//! older than the compiler refuse its PTX.
 
-mod beforehand;
 mod cache;
 mod library;
 mod log;
@@ -13,17 +12,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use gauntlet_device::Arch;
 use serde::{Deserialize, Serialize};
 
 use crate::error::CompileError;
-use crate::plan::{Code, Variant};
-use crate::source::{self, File};
-use cache::{Cache, Entry};
 use library::{Kind, Made, Nvrtc};
 
-pub(crate) use beforehand::Beforehand;
-pub use cache::CACHE_VARIABLE;
+pub use cache::{CACHE_VARIABLE, Cache, Entry};
 pub use library::LIBRARIES_VARIABLE;
 pub use log::KernelResources;
 pub use user::{UserKernel, UserPtx, UserSource};
@@ -33,23 +27,6 @@ const FIRST_WITH_CACHE: (i32, i32) = (12, 9);
 
 /// The stack of a thread that compiles: as much as Linux gives a program's first thread by default.
 const STACK_BYTES: usize = 8 << 20;
-
-/// A variant's machine code, and the compiler's messages about it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Compiled {
-    /// Machine code.
-    pub cubin: Vec<u8>,
-    /// The kernel's name in it.
-    pub entry: &'static str,
-    /// The kernel's resources.
-    pub resources: KernelResources,
-    /// The compiler's warnings and the assembler's numbered remarks, for example that wgmma instructions are serialised
-    /// (C7510 and the numbers after it), that waits for them were injected (C7517, C7519), or that `setmaxnreg` is
-    /// ignored (C7508).
-    pub warnings: Vec<String>,
-    /// Whether it was compiled now or came from the cache.
-    pub origin: Origin,
-}
 
 /// The origin of machine code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,32 +39,51 @@ pub enum Origin {
     NotKept(String),
 }
 
-/// The compiler's report on a source, as cached.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Report {
-    resources: BTreeMap<String, KernelResources>,
-    warnings: Vec<String>,
-    log: String,
-    /// The name in the code of the kernel that was asked for by its C++ name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    entry: Option<String>,
+/// A source in PTX.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ptx {
+    /// The text.
+    pub text: String,
+    /// The name in it of the kernel that was asked for by its C++ name; none if there is no such kernel.
+    pub entry: Option<String>,
 }
 
-/// A source with everything that determines the compiled code.
-struct Unit<'a> {
-    /// For messages.
-    name: &'a str,
-    file: File<'a>,
-    defines: &'a BTreeMap<&'static str, String>,
+/// The compiler's report on a source, as cached.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// The resources of each kernel, by its name in the code.
+    pub resources: BTreeMap<String, KernelResources>,
+    /// The compiler's warnings and the assembler's numbered remarks, for example that wgmma instructions are serialised
+    /// (C7510 and the numbers after it), that waits for them were injected (C7517, C7519), or that `setmaxnreg` is
+    /// ignored (C7508).
+    pub warnings: Vec<String>,
+    /// All that the compiler wrote.
+    pub log: String,
+    /// The name in the code of the kernel that was asked for by its C++ name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entry: Option<String>,
+}
+
+/// A file of device code, as the compiler sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct File<'t> {
+    /// Its name, as in `#include "…"` and in messages.
+    pub name: &'t str,
+    /// Its text.
+    pub text: &'t str,
 }
 
 /// All that the compiler reads.
-struct Text<'a> {
-    file: File<'a>,
-    headers: &'a [File<'a>],
-    options: Vec<String>,
+#[derive(Debug, Clone)]
+pub struct Text<'a> {
+    /// The file.
+    pub file: File<'a>,
+    /// Headers, named as `#include` names them.
+    pub headers: &'a [File<'a>],
+    /// Options; they ask for machine code or for PTX.
+    pub options: Vec<String>,
     /// The kernel's C++ name, where its name in the code is wanted.
-    kernel: Option<&'a str>,
+    pub kernel: Option<&'a str>,
 }
 
 /// NVRTC with a cache.
@@ -99,6 +95,9 @@ pub struct Compiler {
 
 /// Told the name of a kernel that is compiled next.
 type Tell = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Called with the name of a kernel before it is compiled.
+pub type Told<'a> = &'a dyn Fn(&str);
 
 impl Compiler {
     /// Finds NVRTC: in the folder that `GAUNTLET_CUDA_LIBRARIES` names, in the default folder of
@@ -150,32 +149,22 @@ impl Compiler {
         self.nvrtc.path()
     }
 
-    /// Compiles a variant, or takes it from the cache. Needs no GPU.
+    /// Compiles side by side, each piece of work in a thread of its own. The compiler uses one core for each, so with enough cores all
+    /// together take about as long as the slowest. Names are told as their kernels begin.
     ///
     /// # Errors
-    /// If the kernel's instructions do not exist on the architecture, or the source does not compile.
-    pub fn compile(&self, variant: &Variant, code: impl Into<Code>) -> Result<Compiled, CompileError> {
-        self.compile_telling(variant, code.into(), &|name| self.say(name))
-    }
-
-    /// Compiles variants side by side, each in a thread of its own, or takes them from the cache. The compiler uses one core for
-    /// each, so with enough cores all together take about as long as the slowest. Names are told as their kernels begin.
-    ///
-    /// # Errors
-    /// As of [`compile`](Self::compile): of the first variant that has one. The others are cached all the same.
-    pub fn compile_all(
+    /// The first piece's that has one. The others are done all the same.
+    pub fn side_by_side<T: Send>(
         &self,
-        variants: &[&Variant],
-        code: impl Into<Code>,
-    ) -> Result<Vec<Compiled>, CompileError> {
-        let code = code.into();
+        pieces: impl IntoIterator<Item = impl Fn(Told<'_>) -> Result<T, CompileError> + Send + Clone>,
+    ) -> Result<Vec<T>, CompileError> {
         let (names, told) = mpsc::channel();
         thread::scope(|scope| {
-            let mut running = Vec::with_capacity(variants.len());
-            for variant in variants {
+            let mut running = Vec::new();
+            for piece in pieces {
                 let names = names.clone();
                 let work = move || {
-                    self.compile_telling(variant, code, &|name| {
+                    piece(&|name| {
                         // The receiver lives until all senders are gone.
                         names.send(name.to_owned()).ok();
                     })
@@ -199,86 +188,36 @@ impl Compiler {
         })
     }
 
-    fn compile_telling(
-        &self,
-        variant: &Variant,
-        code: Code,
-        tell: &dyn Fn(&str),
-    ) -> Result<Compiled, CompileError> {
-        let name = variant.to_string();
-        let arch = code.arch();
-        if !variant.source.runs_on(arch) {
-            return Err(CompileError::Architecture { variant: name, arch });
-        }
-        let (entry, origin) = self.translate(&unit(&name, variant)?, code, tell)?;
-        compiled(entry, origin, variant)
-    }
-
-    fn say(&self, name: &str) {
+    /// Tells a name to whom [`telling`](Self::telling) named.
+    pub fn say(&self, name: &str) {
         if let Some(tell) = &self.tell {
             tell(name);
         }
     }
 
-    /// Compiles a variant to PTX, which can be read and interpreted but is never loaded, because drivers older than the
-    /// compiler refuse it. This takes a fraction of the time of machine code, and the result is not cached.
+    /// Compiles a text to PTX, which can be read and interpreted but is never loaded. This takes a fraction of the time of machine
+    /// code, and the result is not cached. The name is for messages.
     ///
     /// # Errors
     /// If the source does not compile.
-    pub fn ptx(&self, variant: &Variant, arch: Arch) -> Result<String, CompileError> {
-        self.ptx_of(&unit(&variant.to_string(), variant)?, arch)
-    }
-
-    /// The same of a variant whose source is another text.
-    #[cfg(test)]
-    pub(crate) fn ptx_of_text(
-        &self,
-        variant: &Variant,
-        text: &str,
-        arch: Arch,
-    ) -> Result<String, CompileError> {
-        let name = variant.to_string();
-        let Unit { file, defines, .. } = unit(&name, variant)?;
-        let file = File { text, ..file };
-        let name = &name;
-        self.ptx_of(&Unit { name, file, defines }, arch)
-    }
-
-    fn ptx_of(&self, unit: &Unit<'_>, arch: Arch) -> Result<String, CompileError> {
-        let virtual_arch = arch.to_string().replace("sm_", "compute_");
-        let mut options = vec![format!("--gpu-architecture={virtual_arch}")];
-        options.extend(language_options(unit));
+    pub fn ptx(&self, text: &Text<'_>, name: &str) -> Result<Ptx, CompileError> {
         match self
             .nvrtc
-            .compile(Kind::Ptx, unit.file, source::headers(), &options, None)?
+            .compile(Kind::Ptx, text.file, text.headers, &text.options, text.kernel)?
         {
-            Made::Code { code, .. } => Ok(String::from_utf8_lossy(&code).trim_end_matches('\0').to_owned()),
-            Made::Refused { log } => Err(rejected(unit.name, log)),
+            Made::Code { code, entry, .. } => Ok(Ptx {
+                text: String::from_utf8_lossy(&code).trim_end_matches('\0').to_owned(),
+                entry,
+            }),
+            Made::Refused { log } => Err(rejected(name, log)),
         }
     }
 
-    fn translate(
-        &self,
-        unit: &Unit<'_>,
-        code: Code,
-        tell: &dyn Fn(&str),
-    ) -> Result<(Entry, Origin), CompileError> {
-        let text = Text {
-            file: unit.file,
-            headers: source::headers(),
-            options: options(unit, code),
-            kernel: None,
-        };
-        self.kept(&text, unit.name, tell)
-    }
-
     /// The code of a text, from the cache or compiled; `tell` is called with the name, which is for messages, before it is compiled.
-    fn kept(
-        &self,
-        text: &Text<'_>,
-        name: &str,
-        tell: &dyn Fn(&str),
-    ) -> Result<(Entry, Origin), CompileError> {
+    ///
+    /// # Errors
+    /// If the source does not compile.
+    pub fn kept(&self, text: &Text<'_>, name: &str, tell: Told<'_>) -> Result<(Entry, Origin), CompileError> {
         let key = self.key(text);
         if let Some(entry) = self.cache.as_ref().and_then(|cache| cache.read(&key)) {
             return Ok((entry, Origin::Cache));
@@ -331,7 +270,7 @@ impl Compiler {
 }
 
 /// The digest of a text and of who compiles it.
-fn digest(compiler: &str, text: &Text<'_>) -> blake3::Hash {
+pub fn digest(compiler: &str, text: &Text<'_>) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     let mut add = |text: &str| {
         hasher.update(&(text.len() as u64).to_le_bytes());
@@ -348,42 +287,6 @@ fn digest(compiler: &str, text: &Text<'_>) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// A variant's kernel in what was compiled.
-fn compiled(
-    Entry { report, cubin }: Entry,
-    origin: Origin,
-    variant: &Variant,
-) -> Result<Compiled, CompileError> {
-    let entry = variant.source.entry();
-    match report.resources.get(entry) {
-        Some(resources) => Ok(Compiled {
-            cubin,
-            entry,
-            resources: *resources,
-            warnings: report.warnings,
-            origin,
-        }),
-        None => Err(CompileError::NoEntry {
-            variant: variant.to_string(),
-            entry: entry.to_owned(),
-        }),
-    }
-}
-
-/// A variant's source.
-fn unit<'a>(name: &'a str, variant: &'a Variant) -> Result<Unit<'a>, CompileError> {
-    match variant.source.file() {
-        Some(file) => Ok(Unit {
-            name,
-            file,
-            defines: &variant.defines,
-        }),
-        None => Err(CompileError::NoSource {
-            variant: name.to_owned(),
-        }),
-    }
-}
-
 fn rejected(name: &str, log: String) -> CompileError {
     let (place, message) = log::first_error(&log);
     CompileError::Rejected {
@@ -394,33 +297,8 @@ fn rejected(name: &str, log: String) -> CompileError {
     }
 }
 
-fn options(unit: &Unit<'_>, code: Code) -> Vec<String> {
-    let mut options = of_machine_code(unit, code);
-    // Lets profilers and sanitizers show source lines; adds no instructions.
-    options.push("--generate-line-info".to_owned());
-    options
-}
-
-fn of_machine_code(unit: &Unit<'_>, code: Code) -> Vec<String> {
-    [
-        format!("--gpu-architecture={code}"),
-        "--ptxas-options=-v".to_owned(),
-    ]
-    .into_iter()
-    .chain(language_options(unit))
-    .collect()
-}
-
-/// The definitions come last, sorted by name.
-fn language_options(unit: &Unit<'_>) -> impl Iterator<Item = String> {
-    let defines = unit.defines.iter();
-    ["--std=c++17".to_owned()]
-        .into_iter()
-        .chain(defines.map(|(name, value)| format!("--define-macro={name}={value}")))
-}
-
 /// Gauntlet's folder in the user's cache folder (XDG base directory specification); `None` if the system names none.
-pub(crate) fn caches() -> Option<PathBuf> {
+fn caches() -> Option<PathBuf> {
     let named = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
     let usual = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
     // The specification says that a path that is not absolute must be ignored.

@@ -10,7 +10,7 @@ use super::error::{DriverError, call};
 /// While it lives, this thread may allocate memory, copy and load kernels although a stream is being captured. Otherwise the
 /// driver refuses these calls and ends the capture, because they could wait for work that is only being recorded (CUDA driver
 /// API, `cuThreadExchangeStreamCaptureMode`). What this thread does meanwhile may wait for no stream that is captured.
-pub(crate) struct RelaxedCapture {
+pub struct RelaxedCapture {
     before: CUstreamCaptureMode,
     /// The mode belongs to the thread.
     _thread: PhantomData<*const ()>,
@@ -21,7 +21,7 @@ impl RelaxedCapture {
     ///
     /// # Errors
     /// If the driver reports an error.
-    pub(crate) fn new(context: &Context) -> Result<Self, DriverError> {
+    pub fn new(context: &Context) -> Result<Self, DriverError> {
         context.make_current()?;
         let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the driver writes the thread's mode so far to the place that it read the new one from.

@@ -17,12 +17,14 @@ const MAGIC: &str = "gauntlet-cubin-1";
 
 /// A folder of cache entries.
 #[derive(Debug, Clone)]
-pub(super) struct Cache(PathBuf);
+pub struct Cache(PathBuf);
 
 /// The contents of an entry.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Entry {
+pub struct Entry {
+    /// What the compiler said.
     pub report: Report,
+    /// Machine code.
     pub cubin: Vec<u8>,
 }
 
@@ -44,6 +46,9 @@ impl Cache {
     }
 
     /// Writes an entry atomically.
+    ///
+    /// # Errors
+    /// Says which file cannot be written, and why.
     pub fn write(&self, key: &blake3::Hash, entry: &Entry) -> Result<(), String> {
         let path = self.path(key);
         let written = fs::create_dir_all(&self.0).and_then(|()| {

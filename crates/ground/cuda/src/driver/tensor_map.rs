@@ -9,7 +9,6 @@ use cudarc::driver::sys::{
 
 use super::device::driver_version;
 use super::error::{DriverError, call};
-use crate::plan::{Element, Map, Swizzle};
 
 /// Bytes of an encoded map.
 pub const MAP_BYTES: usize = size_of::<CUtensorMap>();
@@ -17,18 +16,61 @@ pub const MAP_BYTES: usize = size_of::<CUtensorMap>();
 /// Dimensions that a map may have (CUDA driver API, cuTensorMapEncodeTiled).
 const MOST_DIMENSIONS: usize = 5;
 
+/// A tensor map over elements that lie without gaps, fetched in boxes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TensorMap<'a> {
+    /// The type of its elements.
+    pub element: Element,
+    /// Elements along each dimension, the innermost first.
+    pub sizes: &'a [u64],
+    /// Elements of a box, likewise.
+    pub boxes: &'a [u32],
+    /// How a box's rows lie in shared memory.
+    pub swizzle: Swizzle,
+}
+
+/// The element type of a tensor map; copies need only its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// A byte.
+    Byte,
+    /// Two bytes.
+    Half,
+}
+
+/// The swizzle of a box in shared memory: the order of the 16-byte pieces of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swizzle {
+    /// Not at all.
+    None,
+    /// Within the 64 bytes of a row.
+    Bytes64,
+    /// Within the 128 bytes of a row.
+    Bytes128,
+}
+
+impl Element {
+    /// Bytes of an element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Byte => 1,
+            Self::Half => 2,
+        }
+    }
+}
+
 /// Encodes a map of elements that begin at `address` without gaps; reads beyond the edges give zeros.
 ///
 /// # Errors
 /// If the driver refuses the map: addresses and rows must be multiples of 16 bytes, and a box has at most 256 elements
 /// along each dimension.
-pub fn encode(map: &Map, address: u64) -> Result<[u8; MAP_BYTES], DriverError> {
+pub fn encode(map: TensorMap<'_>, address: u64) -> Result<[u8; MAP_BYTES], DriverError> {
     driver_version()?;
     let mut encoded = CUtensorMap { opaque: [0; 16] };
     let rank = map.sizes.len().min(map.boxes.len()).min(MOST_DIMENSIONS);
     let mut strides = [0_u64; MOST_DIMENSIONS];
     let mut bytes = map.element.bytes() as u64;
-    for (stride, size) in strides.iter_mut().zip(&map.sizes) {
+    for (stride, size) in strides.iter_mut().zip(map.sizes) {
         bytes *= size;
         *stride = bytes;
     }
@@ -59,12 +101,6 @@ pub fn encode(map: &Map, address: u64) -> Result<[u8; MAP_BYTES], DriverError> {
             CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
             CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
         ))
-    }
-    .map_err(|error| {
-        error.about(format_args!(
-            "tensor map of {:?} {}, {:?} elements of {:?} at {address:#x} in boxes of {:?}",
-            map.matrix, map.group, map.sizes, map.element, map.boxes
-        ))
-    })?;
+    }?;
     Ok(bytemuck::cast(encoded.opaque))
 }

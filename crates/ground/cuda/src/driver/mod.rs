@@ -12,13 +12,13 @@ mod memory;
 mod stream;
 mod tensor_map;
 
-pub(crate) use capture::RelaxedCapture;
+pub use capture::RelaxedCapture;
 pub use context::Context;
-pub use device::{Device, UnsupportedGpu, driver_version};
+pub use device::{Device, driver_version};
 pub use error::{CallError, DriverError};
 pub use gate::{Closed, Gate};
 pub use host_memory::HostMemory;
 pub use kernel::{Dimensions, Function, FunctionAttributes, LaunchShape};
 pub use memory::{CallMemory, DeviceMemory};
 pub use stream::{Event, Graph, Stream};
-pub use tensor_map::{MAP_BYTES, encode};
+pub use tensor_map::{Element, MAP_BYTES, Swizzle, TensorMap, encode};

@@ -48,7 +48,7 @@ impl Context {
     }
 
     /// Makes this context the current one of this thread.
-    pub(crate) fn make_current(&self) -> Result<(), DriverError> {
+    pub fn make_current(&self) -> Result<(), DriverError> {
         // SAFETY: the context is retained.
         unsafe { call!(cuCtxSetCurrent(self.0.handle)) }
     }

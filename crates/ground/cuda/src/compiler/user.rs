@@ -1,10 +1,7 @@
 //! Sources that users write: one file with the headers it includes, for any architecture that the compiler knows.
 
-use super::cache::Entry;
-use super::library::{Kind, Made};
-use super::{Compiler, KernelResources, Origin, Text, rejected};
+use super::{Compiler, Entry, File, KernelResources, Origin, Ptx, Text};
 use crate::error::CompileError;
-use crate::source::File;
 
 /// A user's source with everything that determines its code.
 #[derive(Debug, Clone, Copy)]
@@ -88,19 +85,19 @@ impl Compiler {
     pub fn ptx_of_user(&self, source: &UserSource<'_>, architecture: &str) -> Result<UserPtx, CompileError> {
         let mut options = vec![format!("--gpu-architecture={architecture}")];
         options.extend_from_slice(source.options);
-        match self.nvrtc.compile(
-            Kind::Ptx,
-            source.file,
-            source.headers,
-            &options,
-            Some(source.kernel),
-        )? {
-            Made::Code { code, entry, .. } => Ok(UserPtx {
-                text: String::from_utf8_lossy(&code).trim_end_matches('\0').to_owned(),
-                entry: entry.ok_or_else(|| no_kernel(source))?,
-            }),
-            Made::Refused { log } => Err(without_kernel(rejected(source.file.name, log), source)),
-        }
+        let text = Text {
+            file: source.file,
+            headers: source.headers,
+            options,
+            kernel: Some(source.kernel),
+        };
+        let Ptx { text, entry } = self
+            .ptx(&text, source.file.name)
+            .map_err(|error| without_kernel(error, source))?;
+        Ok(UserPtx {
+            text,
+            entry: entry.ok_or_else(|| no_kernel(source))?,
+        })
     }
 }
 
