@@ -3,9 +3,9 @@
 import functools
 import os
 
-# It compiles for half a minute a shape, into the folder that `gauntlet` gives compilers, or has compiled into one that run.py passes on.
+# It compiles for up to a minute a shape, into the folder that `gauntlet` gives compilers: give it minutes of time.
 TEMPORARY = os.environ.get("TMPDIR", "/tmp")
-os.environ.setdefault("HUMMING_CACHE_DIR", os.path.join(os.environ.get("XDG_CACHE_HOME", TEMPORARY), "humming"))
+os.environ["HUMMING_CACHE_DIR"] = os.path.join(os.environ.get("XDG_CACHE_HOME", TEMPORARY), "humming")
 os.environ["HUMMING_TMP_DIR"] = os.path.join(TEMPORARY, "humming")
 
 import torch

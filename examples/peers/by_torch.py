@@ -1,9 +1,6 @@
-"""PyTorch's operators. Where there are several, the first call times them, and the quickest is kept."""
+"""PyTorch's operators."""
 
 import functools
-import math
-import statistics
-import time
 
 import torch
 from shapes import is_causal, mixture, product
@@ -12,63 +9,20 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.attention.bias import causal_lower_right
 from torch.nn.functional import scaled_dot_product_attention, silu
 
-TRIALS = 9
-SPIN_CYCLES = 2_000_000
-quickest = {}
-
-
-def best(key, calls):
-    """The result of the quickest of these calls."""
-    if key not in quickest:
-        quickest[key] = min(calls, key=lambda name: seconds(calls[name]))
-    return calls[quickest[key]]()
-
-
-def seconds(call):
-    """The median of a few calls; infinite if it refuses."""
-    clock = on_device if torch.cuda.is_available() else on_host
-    try:
-        call()
-        return statistics.median(clock(call) for _ in range(TRIALS))
-    except RuntimeError:
-        return math.inf
-
-
-def on_device(call):
-    """Behind a kernel that spins, so that launches do not wait for the host, as in `gauntlet`."""
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    torch.cuda._sleep(SPIN_CYCLES)
-    begin.record()
-    call()
-    end.record()
-    end.synchronize()
-    return begin.elapsed_time(end)
-
-
-def on_host(call):
-    begin = time.perf_counter()
-    call()
-    return time.perf_counter() - begin
-
 
 def grouped(tokens, weights, offs):
     return torch._grouped_mm(tokens, weights.transpose(-2, -1), offs=offs)
 
 
-def loop(tokens, weights, lengths):
-    """A product a group, into one result."""
-    result = torch.empty(len(tokens), weights.shape[1], device=tokens.device, dtype=tokens.dtype)
-    for group, (rows, out) in enumerate(zip(tokens.split(lengths), result.split(lengths), strict=True)):
-        torch.mm(rows, weights[group].t(), out=out)
-    return result
-
-
-def sizes(tokens, offs):
-    """bf16 weights: grouped_mm, or a product a group."""
+def loop(tokens, offs):
+    """bf16 weights, by a product a group into one result; the host knows the sizes."""
     case = product(len(offs), *tokens.shape)
     weights = bf16(len(offs), case["n"], case["k"])
-    calls = {"grouped_mm": lambda: grouped(tokens, weights, offs), "mm": lambda: loop(tokens, weights, case["lengths"])}
-    return best((len(offs), *tokens.shape), calls)
+    result = torch.empty(len(tokens), case["n"], device=tokens.device, dtype=tokens.dtype)
+    parts = zip(tokens.split(case["lengths"]), result.split(case["lengths"]), strict=True)
+    for group, (rows, out) in enumerate(parts):
+        torch.mm(rows, weights[group].t(), out=out)
+    return result
 
 
 def routed(tokens, offs):
@@ -86,25 +40,13 @@ def fp8_weights(groups, n, k):
 
 
 def fp8(tokens8, offs):
-    """fp8 weights: scaled_grouped_mm, or a scaled_mm a group."""
+    """fp8 weights, by scaled_grouped_mm."""
     case = product(len(offs), *tokens8.shape)
     weights, scales = fp8_weights(len(offs), case["n"], case["k"])
     rows = torch.ones(len(tokens8), device=tokens8.device)
-
-    def at_once():
-        return torch._scaled_grouped_mm(
-            tokens8, weights.transpose(-2, -1), rows, scales, offs=offs, out_dtype=torch.bfloat16, use_fast_accum=True
-        )
-
-    def one_by_one():
-        result = torch.empty(len(tokens8), case["n"], device=tokens8.device, dtype=torch.bfloat16)
-        parts = zip(tokens8.split(case["lengths"]), result.split(case["lengths"]), strict=True)
-        for group, (part, out) in enumerate(parts):
-            one = rows[:1, None].expand(len(part), 1).contiguous(), scales[group][None]
-            torch._scaled_mm(part, weights[group].t(), *one, out_dtype=torch.bfloat16, use_fast_accum=True, out=out)
-        return result
-
-    return best(("fp8", len(offs), *tokens8.shape), {"scaled_grouped_mm": at_once, "loop": one_by_one})
+    return torch._scaled_grouped_mm(
+        tokens8, weights.transpose(-2, -1), rows, scales, offs=offs, out_dtype=torch.bfloat16, use_fast_accum=True
+    )
 
 
 @functools.cache
@@ -112,23 +54,23 @@ def mask(queries, keys, device):
     return torch.ones(queries, keys, dtype=torch.bool, device=device).tril(keys - queries)
 
 
-def attention(query, key, value):
-    """scaled_dot_product_attention: cuDNN or FlashAttention-2; on the CPU whatever it takes."""
-    queries, keys, masked = query.shape[2], key.shape[2], is_causal(query, key)
-    named = {"enable_gqa": query.shape[1] != key.shape[1]}
-    # `is_causal` begins where queries and keys begin, which is another mask unless they are equally many.
-    of_cudnn = of_flash = {"is_causal": masked}
-    if masked and queries != keys:
-        of_cudnn, of_flash = {"attn_mask": mask(queries, keys, query.device)}, {"attn_mask": causal_lower_right(queries, keys)}
+def by_backend(backend, query, key, value, bias):
+    """`is_causal` begins where queries and keys begin, which is another mask unless they are equally many."""
+    masked = is_causal(query, key)
+    options = {"is_causal": masked} if not masked or query.shape[2] == key.shape[2] else {"attn_mask": bias(query.shape[2], key.shape[2])}
+    with sdpa_kernel(backend):
+        return scaled_dot_product_attention(query, key, value, **options, enable_gqa=query.shape[1] != key.shape[1])
 
-    def by(backend, options):
-        with sdpa_kernel(backend):
-            return scaled_dot_product_attention(query, key, value, **options, **named)
 
-    if not query.is_cuda:
-        return scaled_dot_product_attention(query, key, value, **of_cudnn, **named)
-    calls = {"cudnn": lambda: by(SDPBackend.CUDNN_ATTENTION, of_cudnn), "flash": lambda: by(SDPBackend.FLASH_ATTENTION, of_flash)}
-    return best((*query.shape, *key.shape), calls)
+def cudnn(query, key, value):
+    """cuDNN on a GPU, which is given other masks as tensors."""
+    backend = SDPBackend.CUDNN_ATTENTION if query.is_cuda else SDPBackend.MATH
+    return by_backend(backend, query, key, value, lambda *shape: mask(*shape, query.device))
+
+
+def flash(query, key, value):
+    """FlashAttention-2."""
+    return by_backend(SDPBackend.FLASH_ATTENTION, query, key, value, causal_lower_right)
 
 
 @functools.cache

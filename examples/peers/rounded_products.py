@@ -2,4 +2,4 @@
 
 from nvfp4_products import cases, generate, reference  # noqa: F401
 
-tolerance = {"rtol": 0.1, "atol": 0.5, "nrmse": 0.06, "bias": 0.01}
+tolerance = {"rtol": 0.1, "atol": 5.0, "nrmse": 0.06, "bias": 0.03}

@@ -23,22 +23,24 @@ from pathlib import Path
 FOLDER = Path(__file__).resolve().parent
 # Name, task, baseline, candidate, and a module that the baseline needs.
 COMPARISONS = [
-    ("products-torch", "products", "by_torch.py:sizes", "ours.py:sizes", "torch"),
+    ("products-loop", "products", "by_torch.py:loop", "ours.py:sizes", "torch"),
     ("routed-humming", "routed_products", "by_humming.py:routed", "ours.py:routed", "humming"),
     ("nvfp4-torch-fp8", "rounded_products", "by_torch.py:fp8", "ours.py:nvfp4_sizes", "torch"),
     ("attention-fa3", "attention", "by_fa3.py:attention", "ours.py:attention", "fa3_fwd_interface"),
     ("drawn-products-humming", "drawn_products", "by_humming.py:routed", "ours.py:routed", "humming"),
-    ("attention-torch", "attention", "by_torch.py:attention", "ours.py:attention", "torch"),
+    ("products-grouped-mm", "products", "by_torch.py:routed", "ours.py:sizes", "torch"),
+    ("attention-flash", "attention", "by_torch.py:flash", "ours.py:attention", "torch"),
+    ("attention-cudnn", "attention", "by_torch.py:cudnn", "ours.py:attention", "torch"),
     ("experts-humming", "experts", "by_humming.py:moe", "ours.py:moe", "humming"),
-    ("nvfp4-torch", "nvfp4_products", "by_torch.py:sizes", "ours.py:nvfp4_sizes", "torch"),
+    ("nvfp4-torch", "nvfp4_products", "by_torch.py:loop", "ours.py:nvfp4_sizes", "torch"),
     ("drawn-attention-fa3", "drawn_attention", "by_fa3.py:attention", "ours.py:attention", "fa3_fwd_interface"),
-    ("cpu-torch", "cpu_products", "by_torch.py:sizes", "ours.py:nvfp4_sizes", "torch"),
+    ("cpu-torch", "cpu_products", "by_torch.py:loop", "ours.py:nvfp4_sizes", "torch"),
     ("dense-humming", "dense_products", "by_humming.py:dense", "ours.py:sizes", "humming"),
     ("routed-torch", "routed_products", "by_torch.py:routed", "ours.py:routed", "torch"),
     ("experts-torch", "experts", "by_torch.py:moe", "ours.py:moe", "torch"),
-    ("dense-torch", "dense_products", "by_torch.py:sizes", "ours.py:sizes", "torch"),
+    ("dense-torch", "dense_products", "by_torch.py:loop", "ours.py:sizes", "torch"),
     ("drawn-products-torch", "drawn_products", "by_torch.py:routed", "ours.py:routed", "torch"),
-    ("drawn-attention-torch", "drawn_attention", "by_torch.py:attention", "ours.py:attention", "torch"),
+    ("drawn-attention-cudnn", "drawn_attention", "by_torch.py:cudnn", "ours.py:attention", "torch"),
 ]
 ON_CPU = "cpu-"  # what such names begin with is compared where PyTorch sees no GPU
 PACKAGES = ("torch", "humming-kernels", "nvidia-cudnn-cu13")
@@ -66,8 +68,7 @@ def versions():
 
 def compared(task, baseline, candidate, budget, on_cpu):
     """The record of `gauntlet compare`, or what it said in place of one."""
-    # A folder with what humming has compiled may be named by HUMMING_CACHE_DIR.
-    environment = {**os.environ, "GAUNTLET_WORKER_ENVIRONMENT": "HUMMING_*", **({"CUDA_VISIBLE_DEVICES": ""} if on_cpu else {})}
+    environment = {**os.environ, **({"CUDA_VISIBLE_DEVICES": ""} if on_cpu else {})}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "result.json"
         command = [sys.executable, "-m", "gauntlet", "compare", baseline, candidate, "--task", f"{task}.py", "--budget", f"{budget:.0f}s"]

@@ -16,11 +16,11 @@ MODULES = {file.stem for file in FOLDER.glob("*.py")}
 PAIRS = [
     (task, kernel)
     for task, kernels in {
-        "products": ("ours:sizes", "ours:routed", "by_torch:sizes", "by_torch:routed"),
+        "products": ("ours:sizes", "ours:routed", "by_torch:loop", "by_torch:routed"),
         "routed_products": ("ours:routed", "by_torch:routed"),
-        "dense_products": ("ours:sizes", "by_torch:sizes"),
-        "nvfp4_products": ("ours:nvfp4_sizes", "by_torch:sizes"),
-        "attention": ("ours:attention", "by_torch:attention"),
+        "dense_products": ("ours:sizes", "by_torch:loop"),
+        "nvfp4_products": ("ours:nvfp4_sizes", "by_torch:loop"),
+        "attention": ("ours:attention", "by_torch:cudnn"),
         "experts": ("ours:moe", "by_torch:moe"),
     }.items()
     for kernel in kernels
