@@ -15,13 +15,12 @@ from failures import Refused
 class Kernel:
     """The user's function or class, and how it takes the arguments."""
 
-    def __init__(self, text, task, solution=None):
-        place, _, self.name = text.rpartition(":")
-        self.file = place if place.endswith(".py") else None
+    def __init__(self, place, name, task, solution=None):
+        self.name = name
         if solution:
             # The sources of a solution import each other from the folder that holds all of them.
             sys.path.insert(0, solution[0])
-        self.module = _imported(place, self.file, task.call == "single")
+        self.module = _imported(place, task.call == "single")
         self.function = self._found()
         if task.call == "model":
             self.function = self._model(task)
@@ -137,10 +136,11 @@ def _place(function, module):
     return f"{code.co_filename}:{code.co_firstlineno}" if code else module.__file__
 
 
-def _imported(place, file, is_submission):
-    if file is None:
+def _imported(place, is_submission):
+    """The module at a place: a file by its absolute path, or a module by its name."""
+    if not os.path.isabs(place):
         return importlib.import_module(place)
-    path = os.path.abspath(file)
+    path = place
     folder = os.path.dirname(path)
     own_modules.add(folder)
     # Processes that the kernel starts import its modules from there; in this one, `own_modules` decides.

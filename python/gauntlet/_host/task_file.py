@@ -211,7 +211,7 @@ class FileTask(Task):
                 "add `def reference(…)`, or compare with a baseline that is a Python function (`file.py:function`), "
                 "which then stands in for it",
             )
-        file, _, name = baseline.rpartition(":")
+        file, name = baseline
         if not os.path.isfile(file):
             raise TaskFault(f"there is no file {file}", "check the path of the baseline; it is written as FILE:FUNCTION")
         folder = os.path.dirname(os.path.abspath(file))
@@ -222,7 +222,7 @@ class FileTask(Task):
         if not callable(function):
             raise TaskFault(f"{file} has no function `{name}`", "name a function of the file", os.path.abspath(file), 1)
         self.notes.append(
-            f"{os.path.basename(self.path)} has no `reference`: the baseline {baseline} is the reference, so that an "
+            f"{os.path.basename(self.path)} has no `reference`: the baseline {file}:{name} is the reference, so that an "
             "error which both kernels share is not found"
         )
         return function

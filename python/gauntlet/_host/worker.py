@@ -78,8 +78,8 @@ GATE = 600e-6
 class Worker:
     """Answers requests."""
 
-    def __init__(self, loop, opened, text, solution=None, pipes=None):
-        self.loop, self.opened, self.text, self.solution = loop, opened, text, solution
+    def __init__(self, loop, opened, place, name, solution=None, pipes=None):
+        self.loop, self.opened, self.place, self.name, self.solution = loop, opened, place, name, solution
         self.default_device = "cuda" if opened == "cuda" else "cpu"
         self.task = self.kernel = self.pool = None
         self.copies, self.pipes = [], pipes
@@ -109,7 +109,7 @@ class Worker:
         return {
             "answer": "description",
             "protocol": PROTOCOL,
-            "worker": f"python {self.text}",
+            "worker": f"python {self.place}:{self.name}",
             "device": "host" if self.default_device == "cpu" else self.default_device,
             "details": details,
             "memory": ctypes.addressof(_PROBE),
@@ -161,13 +161,13 @@ class Worker:
 
     def _imported(self, task):
         try:
-            return Kernel(self.text, task, self.solution)
+            return Kernel(self.place, self.name, task, self.solution)
         except (Refused, Broken):
             raise
         except BaseException as error:
             if is_out_of_memory(error):
                 raise Broken(f"out of memory: {told(error)}") from None
-            raise Refused(f"the kernel cannot be imported: {told(error, self.text.rpartition(':')[0])}") from None
+            raise Refused(f"the kernel cannot be imported: {told(error, self.place)}") from None
 
     def load(self, inputs, copies):
         self._built()
@@ -407,11 +407,11 @@ CALLS = ("describe", "build", "load", "prepare", "run", "time", "step", "activit
 
 
 def main():
-    loop, opened, text, *solution = sys.argv[1:]
+    loop, opened, place, name, *solution = sys.argv[1:]
     warm_allocator()
     requests, replies = private_streams()
     own_caches()
-    worker = Worker(Loop(loop), opened, text, solution or None, (requests.fileno(), replies.fileno()))
+    worker = Worker(Loop(loop), opened, place, name, solution or None, (requests.fileno(), replies.fileno()))
     sys.argv[1:] = []
     call = None
     while call != "stop" and (line := requests.readline()):

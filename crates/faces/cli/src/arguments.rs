@@ -29,7 +29,7 @@ use clap_complete::Shell;
 use gauntlet_judge::{ExecutorKind, HostCost};
 use jiff::SignedDuration;
 
-/// A lab that optimises GPU kernels by evidence.
+/// Judges kernels for GPUs and CPUs: is yours right, and is it faster? The answer is a verdict with its evidence.
 #[derive(Debug, Parser)]
 #[command(name = "gauntlet", version = env!("GAUNTLET_VERSION"), arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -40,39 +40,42 @@ pub struct Arguments {
 
 const EXAMPLES: &str = "\
 Examples:
-  gauntlet run examples/shark-tank              play a tournament on this machine
-  gauntlet run examples/shark-tank/replay.toml  play the recorded one
-  gauntlet compare baseline 'stages = 2'          is one schedule faster than another?
-  gauntlet check my-round.toml                  everything but the measuring
-  gauntlet doctor                               what is here, and what is missing
+  gauntlet compare softmax.py:slow softmax.py:fast --task softmax.py   is the second one faster?
+  gauntlet check softmax.cu:softmax --task softmax.py                  is it right? nothing is measured
+  gauntlet judge ./libsoftmax.so:softmax --task softmax.py             by all gates, against the task's own kernel
+  gauntlet compare builtin 'stages = 2'                                the same for a built-in kernel
+  gauntlet run examples/shark-tank                                     a tournament of proposed changes
+  gauntlet doctor                                                      what is here, and what is missing
 
 Exit codes:
   0    done; what was required is shown by evidence
   1    not met: evidence speaks against what --require or --require-goals asks for, or
-       `bench`, `check`, `compile`, `schedules`, `selftest` or `ledger verify` found a fault
+       `compare`, `judge`, `check`, `compile`, `schedules`,
+       `selftest` or `ledger verify` found a fault
   2    bad input, or a place that was named and cannot be written
   3    something broke: a full disk, a driver, a worker, the ledger
-  4    undecided: no evidence either way; `run` and `bench` with --require: inconclusive,
-       aborted, blocked, void, only predicted, or nothing to compare; `bench`: blocked or
-       void; `check`: a pitch that is blocked or aborted; `calibrate`: the machine is busy
+  4    undecided: no evidence either way; `compare`, `judge` and `run` with --require:
+       inconclusive, aborted, blocked, void, only predicted, or nothing to compare; `compare`
+       and `judge`: blocked or void; `check`: a pitch that is blocked or aborted;
+       `calibrate`: the machine is busy
   130  interrupted; the message says what is kept";
 
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Play a round or a tournament: rank, examine, measure, judge.
-    Run(Run),
-    /// Compare two kernels, once.
+    /// Compare two kernels: are both right, and which is faster?
     #[command(visible_alias = "bench")]
     Compare(Compare),
+    /// Examine without measuring: a kernel, a suite under many schedules, or a round's pitches.
+    Check(Check),
     /// Examine a kernel by all gates, against the task's own baseline or another.
     Judge(Judge),
+    /// Play a round or a tournament: rank, examine, measure, judge.
+    Run(Run),
     /// Show a result again: a run of the ledger, or what `--json` wrote.
     Report(Report),
     /// Find the fastest schedule of each problem of a suite.
     Tune(Tune),
-    /// Examine without measuring: a round's pitches, or a suite under many schedules.
-    Check(Check),
     /// Compile every shipped CUDA kernel and hold it against its budgets; needs no GPU.
     Compile(Compile),
     /// List suites, or show one.

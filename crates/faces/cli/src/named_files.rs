@@ -5,9 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use gauntlet_judge::KernelText;
 use gauntlet_task::Suite;
-
-use crate::kernel_text;
 
 /// Endings of sources and tables. Results end in `.json`, so such a file counts only where it is named.
 const SOURCES: [&str; 11] = [
@@ -29,13 +28,13 @@ const TASK_FILES: [&str; 6] = [
 pub fn digests(
     task: &str,
     suite: &Suite,
-    kernels: &[String],
+    kernels: &[KernelText],
     device: Option<&str>,
 ) -> BTreeMap<String, String> {
     let operands = suite.correctness.iter().chain(&suite.benchmark);
     let mut waiting: Vec<PathBuf> = operands.filter_map(|case| case.data.clone()).collect();
     waiting.extend(of_task(Path::new(task)));
-    waiting.extend(kernels.iter().flat_map(|kernel| kernel_text::files(kernel)));
+    waiting.extend(kernels.iter().flat_map(KernelText::files));
     waiting.extend(device.map(PathBuf::from));
     let mut found = BTreeMap::new();
     while let Some(path) = waiting.pop() {
@@ -172,7 +171,7 @@ mod tests {
         let suite = gauntlet_families::suite("rms-norm").unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         let found = |kernel: &str| {
-            let kernels = [path(kernel) + ":norm", "builtin".to_owned()];
+            let kernels = [path(kernel) + ":norm", "builtin".to_owned()].map(|text| text.parse().unwrap());
             digests(&path("task"), &suite, &kernels, Some("h100"))
         };
         let before = found("kernels/fast.py");

@@ -1,42 +1,37 @@
 //! Parameters in the form used on the command line.
 
-use std::path::Path;
-
+use gauntlet_judge::{KernelForm, KernelText};
 use gauntlet_parameters::{Parameters, Table};
 
 use crate::error::CliError;
+use crate::kernel_text;
 
 /// Reads `builtin` (or `baseline`), a TOML file, or parameters such as `stages=2, order=dynamic`, on top of `base`. The
 /// table defines the parameters.
 pub fn read(text: &str, base: &Parameters, table: &Table) -> Result<Parameters, CliError> {
-    if ["baseline", "builtin"].contains(&text.trim()) {
-        return Ok(base.clone());
-    }
-    let path = Path::new(text);
-    let change = if path.extension().is_some_and(|ending| ending == "toml") {
-        let source = gauntlet_tournament::Source::<Parameters>::read(path, "schedule")?;
-        source.value
-    } else {
-        words(text).map_err(|message| {
-            CliError::bad_input(
-                format!("`{text}` is not a set of parameters: {message}"),
+    changed(&kernel_text::read(text)?, base, table)
+}
+
+/// The same for a text that has been read.
+pub fn changed(kernel: &KernelText, base: &Parameters, table: &Table) -> Result<Parameters, CliError> {
+    let change = match kernel.form() {
+        KernelForm::BuiltIn => return Ok(base.clone()),
+        KernelForm::Parameters(change) => change.clone(),
+        KernelForm::ParameterFile(path) => {
+            gauntlet_tournament::Source::<Parameters>::read(path, "schedule")?.value
+        }
+        _ => {
+            return Err(CliError::bad_input(
+                format!("`{kernel}` is not a set of parameters"),
                 "write them as 'stages=2, order=dynamic'; `gauntlet schedules` explains them",
-            )
-        })?
+            ));
+        }
     };
     table.check(&change).map_err(|error| {
         CliError::bad_input(
-            format!("`{text}`: {error}"),
+            format!("`{kernel}`: {error}"),
             "`gauntlet schedules --suite SUITE` explains the parameters",
         )
     })?;
     Ok(base.changed(&change))
-}
-
-/// Names with values, separated by commas or spaces.
-fn words(text: &str) -> Result<Parameters, String> {
-    if !text.contains('=') {
-        return Err("it names no parameter with a value".to_owned());
-    }
-    Parameters::parse(text)
 }

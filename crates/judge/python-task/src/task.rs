@@ -28,8 +28,8 @@ const TIMEOUT_VARIABLE: &str = "GAUNTLET_REFERENCE_TIMEOUT";
 /// How a task is opened.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The baseline as `file.py:function`: the reference of a task that has none.
-    pub baseline: Option<String>,
+    /// The file and the function of the baseline: the reference of a task that has none.
+    pub baseline: Option<(PathBuf, String)>,
     /// Names of the benchmark cases that are wanted; all if there are none. The others are not generated.
     pub cases: Vec<String>,
     /// Whether the cases are only listed: no inputs are drawn and no reference is computed, so that tensors are not known.
@@ -66,7 +66,10 @@ struct Shared {
 pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
     let description = describe(path)?;
     // The reference process starts in a folder of its own.
-    let baseline = options.baseline.as_deref().map(absolute);
+    let baseline = options.baseline.as_ref().map(|(file, function)| {
+        let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        (file.display().to_string(), function)
+    });
     let request = json!({
         "call": "open", "kind": description.kind, "description": description.said, "baseline": baseline,
     });
@@ -132,12 +135,6 @@ fn work(table: &WorkTable, tensors: &CaseTensors) -> Result<Work, String> {
 }
 
 /// `FILE:FUNCTION` with an absolute path.
-fn absolute(kernel: &str) -> String {
-    let (file, function) = kernel.rsplit_once(':').unwrap_or((kernel, ""));
-    let path = std::path::absolute(file).unwrap_or_else(|_| file.into());
-    format!("{}:{function}", path.display())
-}
-
 fn timeout() -> Result<Duration, TaskError> {
     let Some(text) = std::env::var_os(TIMEOUT_VARIABLE) else {
         return Ok(TIMEOUT);

@@ -79,7 +79,7 @@ pub struct Judge {
 /// What `compare` and `judge` share.
 #[derive(Debug, Args)]
 pub struct Contest {
-    /// The task, by name or file (see `gauntlet suites`); group-gemm if both kernels are built-in ones.
+    /// The task, by name or file (see `gauntlet suites`); group-gemm if both are built-in kernels and no file is named.
     #[arg(long, visible_alias = "suite")]
     pub task: Option<String>,
     /// Only these of its benchmark cases.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_judge::ledger::{Ledger, RunStart};
-use gauntlet_judge::{Fault, Journal, Sweep, SweepReport, sweep};
+use gauntlet_judge::{Fault, Journal, KernelText, Sweep, SweepReport, sweep};
 use gauntlet_kernels_cpu::SimdPath;
 use gauntlet_parameters::{Parameters, did_you_mean, pairwise};
 use gauntlet_report::{Detail, Rendered};
@@ -59,10 +59,14 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
         kernels: Vec::new(),
     };
     for target in &arguments.targets {
-        if let Some(report) = native::check(target, arguments)? {
-            checked.suites.push(report);
-            checked.kernels.push(Some(target.clone()));
-            continue;
+        match target.parse::<KernelText>() {
+            Ok(kernel) if kernel.is_users() => {
+                checked.suites.push(native::check(&kernel, arguments)?);
+                checked.kernels.push(Some(target.clone()));
+                continue;
+            }
+            Err(error) if error.is_of_a_kernel() => return Err(error.into()),
+            _ => {}
         }
         let path = Path::new(target);
         let is_suite = gauntlet_families::suite_names().contains(&target.as_str()) || is_suite_file(path);

@@ -10,6 +10,7 @@ use crate::commands::contest::{Contest, Found};
 use crate::commands::{more, samples};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::kernel_text;
 use crate::progress::Progress;
 
 /// Compares two kernels on this machine's CPU or GPU, or the measurements of another program.
@@ -21,7 +22,11 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
     let Some(candidate) = arguments.candidate.as_ref().filter(|_| !arguments.samples) else {
         return samples::compare(arguments);
     };
-    let contest = Contest::of(&arguments.contest, [&arguments.baseline, candidate])?;
+    let texts = [
+        kernel_text::read(&arguments.baseline)?,
+        kernel_text::read(candidate)?,
+    ];
+    let contest = Contest::of(&arguments.contest, texts)?;
     let _hold = contest.hold()?;
     let progress = Progress::new();
     let found = Found {

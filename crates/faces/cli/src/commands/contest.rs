@@ -8,8 +8,8 @@ use gauntlet_device::Device;
 use gauntlet_judge::gates::{Examination, Faster};
 use gauntlet_judge::session::resume;
 use gauntlet_judge::{
-    Candidate, Comparison, Executor, Finding, Measurement, Metrics, Observations, Observer, Setting, Verdict,
-    measure_more, measure_observed,
+    Candidate, Comparison, Executor, FileKernel, FileKind, Finding, KernelText, Measurement, Metrics,
+    Observations, Observer, Setting, Verdict, measure_more, measure_observed,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::Options;
@@ -39,7 +39,7 @@ pub struct Contest<'a> {
     notes: Vec<String>,
     /// The baseline and the candidate.
     pub arms: [Candidate; 2],
-    pub texts: [String; 2],
+    pub texts: [KernelText; 2],
     pub setting: Setting,
     pub executor: Executor,
     measured: MeasuredExecutor,
@@ -80,29 +80,29 @@ impl Found {
 
 impl<'a> Contest<'a> {
     /// Reads the kernels and finds the place where they are measured.
-    pub fn of(arguments: &'a arguments::Contest, texts: [&str; 2]) -> Result<Self, CliError> {
+    pub fn of(arguments: &'a arguments::Contest, texts: [KernelText; 2]) -> Result<Self, CliError> {
         arguments.files.check()?;
-        let task = task_of(arguments, &texts)?;
-        let suite = chosen_for(task, &arguments.cases, kernel_text::python_function(texts[0]))?;
+        let task = task_of(arguments, &texts.each_ref())?;
+        let suite = chosen_for(task, &arguments.cases, texts[0].in_file(FileKind::Python))?;
         let table = suite.parameters();
         let measured = match arguments.measured.executor {
             Some(executor) => executor,
-            None if texts.iter().any(|text| kernel_text::is_cuda(text)) => MeasuredExecutor::Cuda,
+            None if texts.iter().any(|text| text.in_file(FileKind::Cuda).is_some()) => MeasuredExecutor::Cuda,
             None => home(&suite),
         };
         let tensors = tensors(&suite, measured);
         let read = |name, text, base: &Parameters| kernel_text::candidate(name, text, base, &table, tensors);
-        let baseline = read("baseline", texts[0], &Parameters::new())?;
+        let baseline = read("baseline", &texts[0], &Parameters::new())?;
         let base = if baseline.command.is_some() {
             Parameters::new()
         } else {
             baseline.schedule.clone()
         };
-        let candidate = read("candidate", texts[1], &base)?;
+        let candidate = read("candidate", &texts[1], &base)?;
         let arms = [baseline, candidate];
-        let notes = of_solutions(&suite, &texts)?;
+        let notes = of_solutions(&suite, &texts.each_ref())?;
         let place = place(arguments, measured, &arms)?;
-        for (arm, text) in arms.iter().zip(texts) {
+        for (arm, text) in arms.iter().zip(&texts) {
             allowed(arm, text, &suite, &place.device)?;
         }
         let usual = Measurement::default();
@@ -116,7 +116,6 @@ impl<'a> Contest<'a> {
             open_ended: arguments.pairs.is_none(),
             ..usual
         };
-        let texts = texts.map(str::to_owned);
         let device = arguments.measured.device.clone();
         let conditions = Conditions {
             files: named_files::digests(task, &suite, &texts, device.as_deref()),
@@ -212,7 +211,7 @@ impl<'a> Contest<'a> {
     }
 
     fn report(&self, found: Found) -> ComparisonReport {
-        let [baseline_name, candidate_name] = kernel_text::short_names(&self.texts[0], &self.texts[1]);
+        let [baseline_name, candidate_name] = KernelText::short_names(self.texts.each_ref());
         let batches = found.observations.as_ref().and_then(more::batches);
         // Without times nothing was claimed that a remark could weaken.
         let remarks = found.comparison.iter().flat_map(|_| self.suite.remarks());
@@ -242,12 +241,12 @@ impl<'a> Contest<'a> {
         let (arm, text) = (&self.arms[index], &self.texts[index]);
         let described = match (&arm.dispatch, &arm.command) {
             (Some(_), _) => dispatched(arm, text, &self.suite, &self.setting.device),
-            (None, Some(_)) => text.clone(),
+            (None, Some(_)) => text.to_string(),
             (None, None) => self.setting.parameters.describe(&arm.schedule),
         };
         let is_built_in = arm.dispatch.is_none() && arm.command.is_none();
         KernelReport {
-            text: text.clone(),
+            text: text.to_string(),
             name,
             described,
             parameters: (is_built_in || !arm.schedule.is_empty()).then(|| arm.schedule.clone()),
@@ -259,7 +258,7 @@ impl<'a> Contest<'a> {
 
 /// What of solutions among the kernels is not honoured. A solution names the definition that it solves, which must be
 /// the task.
-pub fn of_solutions(suite: &Suite, texts: &[&str]) -> Result<Vec<String>, CliError> {
+pub fn of_solutions(suite: &Suite, texts: &[&KernelText]) -> Result<Vec<String>, CliError> {
     let mut notes = Vec::new();
     for text in texts {
         let Some(solution) = kernel_text::solution(text)? else {
@@ -344,9 +343,9 @@ pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>) ->
 /// The task of built-in kernels if none is named.
 const USUAL_TASK: &str = "group-gemm";
 
-/// The task by name or file. A kernel of the user's computes what only the user knows.
-pub fn task_of<'a>(arguments: &'a arguments::Contest, texts: &[&str]) -> Result<&'a str, CliError> {
-    let users = texts.iter().find(|text| kernel_text::is_users(text));
+/// The task by name or file. What a kernel of the user's computes, or what parameters in a file are for, only the user knows.
+pub fn task_of<'a>(arguments: &'a arguments::Contest, texts: &[&KernelText]) -> Result<&'a str, CliError> {
+    let users = texts.iter().find(|text| text.names_a_place());
     match (&arguments.task, users) {
         (Some(task), _) => Ok(task),
         (None, Some(text)) => Err(kernel_text::no_task(text)),
@@ -360,9 +359,9 @@ pub fn chosen(name: &str, cases: &[String]) -> Result<Suite, CliError> {
 }
 
 /// The same, for a comparison with a baseline that is a Python function: it stands in for a reference that a task lacks.
-fn chosen_for(name: &str, cases: &[String], baseline: Option<&str>) -> Result<Suite, CliError> {
+fn chosen_for(name: &str, cases: &[String], baseline: Option<&FileKernel>) -> Result<Suite, CliError> {
     let options = Options {
-        baseline: baseline.map(str::to_owned),
+        baseline: baseline.map(|kernel| (kernel.file.clone(), kernel.function.clone())),
         cases: cases.to_vec(),
         ..Options::default()
     };
@@ -384,8 +383,8 @@ fn chosen_for(name: &str, cases: &[String], baseline: Option<&str>) -> Result<Su
 }
 
 /// The entry of a dispatch table for each case, and its evidence.
-fn dispatched(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> String {
-    let mut said = text.to_owned();
+fn dispatched(arm: &Candidate, text: &KernelText, suite: &Suite, device: &Device) -> String {
+    let mut said = text.to_string();
     for case in &suite.benchmark {
         let (schedule, why) = arm.choice_for(&case.sizes, device);
         let schedule = case.sizes.task().parameters().describe(schedule);
@@ -394,7 +393,7 @@ fn dispatched(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> St
     said
 }
 
-fn allowed(arm: &Candidate, text: &str, suite: &Suite, device: &Device) -> Result<(), CliError> {
+fn allowed(arm: &Candidate, text: &KernelText, suite: &Suite, device: &Device) -> Result<(), CliError> {
     if arm.command.is_some() {
         return Ok(());
     }

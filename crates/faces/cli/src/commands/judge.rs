@@ -9,13 +9,17 @@ use crate::arguments::Judge;
 use crate::commands::contest::{Contest, Found, own_baseline, task_of};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
+use crate::kernel_text;
 use crate::progress::Progress;
 
 /// Examines a kernel by all gates.
 pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
-    let task = task_of(&arguments.contest, &[&arguments.candidate])?;
-    let baseline = arguments.baseline.clone().unwrap_or_else(|| own_baseline(task));
-    let contest = Contest::of(&arguments.contest, [&baseline, &arguments.candidate])?;
+    let candidate = kernel_text::read(&arguments.candidate)?;
+    let baseline = match &arguments.baseline {
+        Some(text) => kernel_text::read(text)?,
+        None => kernel_text::read(&own_baseline(task_of(&arguments.contest, &[&candidate])?))?,
+    };
+    let contest = Contest::of(&arguments.contest, [baseline, candidate])?;
     let _hold = contest.hold()?;
     let progress = Progress::new();
     let found = judged(&contest, &progress)?;

@@ -20,6 +20,7 @@ use crate::documents::Versioned;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::kernel_text;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
@@ -64,8 +65,11 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
             "add the pairs to what it holds now",
         ));
     }
-    let texts = [&before.baseline.text, &before.candidate.text];
-    let mut contest = Contest::of(&same, texts.map(String::as_str))?;
+    let texts = [
+        kernel_text::read(&before.baseline.text)?,
+        kernel_text::read(&before.candidate.text)?,
+    ];
+    let mut contest = Contest::of(&same, texts)?;
     let changes = changes(&before, &kept.conditions, &contest);
     if !changes.is_empty() {
         return Err(CliError::bad_input(

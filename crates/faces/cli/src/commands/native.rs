@@ -1,12 +1,11 @@
-//! Kernels in files on the command line: `FILE.cu:KERNEL`, `FILE.so:FUNCTION`, and checks of these and of Python functions.
+//! Checks of users' kernels, and CUDA C++ kernels with their tables.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
 
 use gauntlet_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_device::{Arch, Device};
 use gauntlet_host_nvrtc::KernelFile;
-use gauntlet_judge::{Sweep, SweepReport, sweep};
+use gauntlet_judge::{FileKernel, FileKind, KernelForm, KernelText, Sweep, SweepReport, sweep};
 use gauntlet_parameters::{Parameters, pairwise};
 use gauntlet_task::{Case, Rules, Scope, Sizes, Suite};
 use gauntlet_worker::WorkerCommand;
@@ -20,74 +19,9 @@ use crate::kernel_text;
 use crate::progress::Progress;
 use crate::schedule_text;
 
-/// The kinds of compiled kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compiled {
-    /// A function of a shared library.
-    Library,
-    /// A CUDA C++ kernel.
-    Cuda,
-}
-
-/// A compiled kernel, named by its file and its name in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
-    /// What kind of file it is.
-    pub compiled: Compiled,
-    /// The file.
-    pub file: PathBuf,
-    /// The kernel's name in the file.
-    pub kernel: String,
-}
-
-impl Subject {
-    /// The kernel that a text names, if it names a compiled one.
-    pub fn of(text: &str) -> Option<Self> {
-        let folder = text.rfind('/').map_or(0, |at| at + 1);
-        let (file, kernel) = text[folder..].split_once(':')?;
-        let compiled = if file.ends_with(".cu") {
-            Compiled::Cuda
-        } else if file.ends_with(".so") || file.contains(".so.") || file.ends_with(".dylib") {
-            Compiled::Library
-        } else {
-            return None;
-        };
-        let kernel = kernel.trim();
-        let is_name = !kernel.is_empty() && !kernel.contains(char::is_whitespace);
-        is_name.then(|| Self {
-            compiled,
-            file: PathBuf::from(format!("{}{file}", &text[..folder])),
-            kernel: kernel.to_owned(),
-        })
-    }
-
-    /// The kernel that a text names, which must be of this kind.
-    ///
-    /// # Errors
-    /// If it names none.
-    pub fn read(text: &str, of: Compiled) -> Result<Self, CliError> {
-        let (what, example) = match of {
-            Compiled::Library => ("a function of a shared library", "./libsoftmax.so:softmax"),
-            Compiled::Cuda => ("a kernel of a CUDA C++ file", "softmax.cu:softmax_kernel"),
-        };
-        Self::of(text)
-            .filter(|found| found.compiled == of)
-            .ok_or_else(|| {
-                CliError::bad_input(
-                    format!("`{text}` does not name {what}"),
-                    format!("write the file, a colon and the name, as in {example}"),
-                )
-            })
-    }
-}
-
 /// Examines a kernel of the user's without measuring: a Python function, a solution, a shared library or a worker on this machine, a
-/// CUDA kernel in the PTX interpreter. None if the target names no such kernel.
-pub fn check(target: &str, arguments: &Check) -> Result<Option<SweepReport>, CliError> {
-    let subject = Subject::of(target);
-    if subject.is_none() && !kernel_text::is_users(target) {
-        return Ok(None);
-    }
+/// CUDA kernel in the PTX interpreter.
+pub fn check(target: &KernelText, arguments: &Check) -> Result<SweepReport, CliError> {
     let Some(task) = arguments.task.as_deref() else {
         return Err(kernel_text::no_task(target));
     };
@@ -95,12 +29,10 @@ pub fn check(target: &str, arguments: &Check) -> Result<Option<SweepReport>, Cli
     for note in contest::of_solutions(&suite, &[target])? {
         say_line(format_args!("note: {note}"));
     }
-    let checked = match subject {
+    match target.in_file(FileKind::Cuda) {
+        Some(kernel) => interpreted(kernel, suite, arguments),
         None => hosted(target, &suite, arguments),
-        Some(subject) if subject.compiled == Compiled::Library => library(&subject, &suite, arguments),
-        Some(_) => kernel(target, suite, arguments),
-    };
-    checked.map(Some)
+    }
 }
 
 /// Refuses options that mean nothing for a kernel which is called as it is, on this machine.
@@ -114,13 +46,12 @@ fn takes_no_options(what: &str, arguments: &Check) -> Result<(), CliError> {
     ))
 }
 
-/// A Python function, a solution or a worker.
-fn hosted(target: &str, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
-    let is_worker = kernel_text::is_worker(target);
-    let what = if is_worker {
-        "a worker"
-    } else {
-        "a Python function"
+/// A Python function, a solution, a shared library or a worker.
+fn hosted(target: &KernelText, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
+    let (label, what) = match target.form() {
+        KernelForm::Command(_) => ("worker", "a worker"),
+        KernelForm::File(kernel) if kernel.kind == FileKind::Library => ("library", "a shared library"),
+        _ => ("Python", "a Python function"),
     };
     takes_no_options(what, arguments)?;
     let tensors = contest::tensors(suite, contest::home(suite));
@@ -134,24 +65,11 @@ fn hosted(target: &str, suite: &Suite, arguments: &Check) -> Result<SweepReport,
         program.clone(),
         rest.iter().map(OsString::from).collect::<Vec<_>>(),
     );
-    let label = if is_worker { "worker" } else { "Python" };
     swept(suite, label, command, &|_| vec![Parameters::new()])
 }
 
-fn library(subject: &Subject, suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError> {
-    takes_no_options("a shared library", arguments)?;
-    let file = subject.file.canonicalize().map_err(|error| {
-        CliError::bad_input(
-            format!("{} cannot be read: {error}", subject.file.display()),
-            "check the path",
-        )
-    })?;
-    let command = worker("library", &file, &subject.kernel, &[])?;
-    swept(suite, "library", command, &|_| vec![Parameters::new()])
-}
-
-fn kernel(target: &str, mut suite: Suite, arguments: &Check) -> Result<SweepReport, CliError> {
-    let (subject, file) = kernel_file(target)?;
+fn interpreted(kernel: &FileKernel, mut suite: Suite, arguments: &Check) -> Result<SweepReport, CliError> {
+    let file = kernel_file(kernel)?;
     let device = gpu(arguments.device.as_deref())?;
     let given = arguments
         .schedule
@@ -177,14 +95,9 @@ fn kernel(target: &str, mut suite: Suite, arguments: &Check) -> Result<SweepRepo
     let architecture = device.arch.to_string();
     say_line(format_args!(
         "note: {} is compiled for {architecture} and runs in the PTX interpreter, not on a GPU: small cases only, no times",
-        subject.kernel
+        kernel.function
     ));
-    let command = worker(
-        "nvrtc",
-        &subject.file,
-        &subject.kernel,
-        &["--compile-for", &architecture],
-    )?;
+    let command = nvrtc_worker(kernel, &["--compile-for", &architecture])?;
     swept(
         &suite,
         &format!("interpreted, {architecture}"),
@@ -194,23 +107,14 @@ fn kernel(target: &str, mut suite: Suite, arguments: &Check) -> Result<SweepRepo
 }
 
 /// A CUDA C++ kernel with its table.
-pub fn kernel_file(text: &str) -> Result<(Subject, KernelFile), CliError> {
-    let mut subject = Subject::read(text, Compiled::Cuda)?;
-    let opened = subject
-        .file
-        .canonicalize()
-        .map_err(|error| format!("{} cannot be read: {error}", subject.file.display()))
-        .and_then(|path| {
-            subject.file = path;
-            KernelFile::open(&subject.file, &subject.kernel).map_err(|error| error.to_string())
-        });
-    match opened {
-        Ok(file) => Ok((subject, file)),
-        Err(error) => Err(CliError::bad_input(
-            error,
+pub fn kernel_file(kernel: &FileKernel) -> Result<KernelFile, CliError> {
+    kernel_text::existing(kernel)?;
+    KernelFile::open(&kernel.file, &kernel.function).map_err(|error| {
+        CliError::bad_input(
+            error.to_string(),
             "docs/guide/compiled-kernels.md describes kernels and their launch tables",
-        )),
-    }
+        )
+    })
 }
 
 /// The values of a kernel's parameters that its restrictions allow for a case.
@@ -268,44 +172,13 @@ fn swept(
     Ok(report)
 }
 
-/// This program as the worker of a compiled kernel, with the compiler's cache.
-pub fn worker(name: &str, file: &Path, kernel: &str, more: &[&str]) -> Result<WorkerCommand, CliError> {
-    let subject = format!("{}:{kernel}", file.display());
-    let arguments = ["worker", name, &subject].into_iter().chain(more.iter().copied());
-    Ok(cuda::with_caches(
-        this_program()?.worker(arguments),
-        CACHE_VARIABLE,
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn kernels_are_named_by_file_and_name() {
-        let subject =
-            |text| Subject::of(text).map(|one| (one.compiled, one.file.display().to_string(), one.kernel));
-        let found = |compiled, file: &str, kernel: &str| Some((compiled, file.to_owned(), kernel.to_owned()));
-        assert_eq!(
-            subject("a/softmax.cu:warp"),
-            found(Compiled::Cuda, "a/softmax.cu", "warp")
-        );
-        assert_eq!(
-            subject("x.cu:ns::warp"),
-            found(Compiled::Cuda, "x.cu", "ns::warp")
-        );
-        assert_eq!(
-            subject("./lib.so.1:f"),
-            found(Compiled::Library, "./lib.so.1", "f")
-        );
-        assert_eq!(subject("C:/x.so:f"), found(Compiled::Library, "C:/x.so", "f"));
-        for other in ["x.cu", "x.py:f", "x.cu:", "command: ./x.so", "gemm: tile=1"] {
-            assert_eq!(subject(other), None, "{other}");
-        }
-        let error = Subject::read("softmax.cu", Compiled::Cuda)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("`softmax.cu` does not name a kernel"), "{error}");
-    }
+/// This program as the worker of a CUDA C++ kernel, with the compiler's cache.
+pub fn nvrtc_worker(kernel: &FileKernel, more: &[&str]) -> Result<WorkerCommand, CliError> {
+    let mut words: Vec<OsString> = vec![
+        "worker".into(),
+        "nvrtc".into(),
+        kernel_text::existing(kernel)?.into(),
+    ];
+    words.extend(more.iter().map(OsString::from));
+    Ok(cuda::with_caches(this_program()?.worker(words), CACHE_VARIABLE))
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use gauntlet_device::Device;
-use gauntlet_judge::Workshop;
+use gauntlet_host_nvrtc::KernelFile;
+use gauntlet_judge::{FileKernel, FileKind, Workshop};
 use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::Schedule;
@@ -28,6 +29,7 @@ use crate::environment::timeouts;
 use crate::error::{CliError, say, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
+use crate::kernel_text;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::schedule_text;
@@ -65,7 +67,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         .chain([&arguments.output])
         .try_for_each(|path| sink::check(path))?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
-    let kernel = arguments.kernel.as_deref().map(native::kernel_file).transpose()?;
+    let kernel = arguments.kernel.as_deref().map(cuda_kernel).transpose()?;
     if kernel.is_some() && arguments.executor != TuneExecutor::Cuda {
         return Err(CliError::bad_input(
             "--kernel names a CUDA kernel, and only the cuda executor runs one",
@@ -76,8 +78,8 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     let parameters = own.clone().unwrap_or_else(|| suite.parameters());
     let baseline = schedule_text::read(&arguments.baseline, &Parameters::new(), &parameters)?;
     let (device, mut workshop, gpu) = place(arguments)?;
-    if let Some((subject, _)) = &kernel {
-        let command = native::worker("nvrtc", &subject.file, &subject.kernel, &[])?;
+    if let Some((kernel, _)) = &kernel {
+        let command = native::nvrtc_worker(kernel, &[])?;
         workshop = Some(Workshop::new(command, timeouts()?, Limits::default())?);
     }
     let points = |sizes: &Sizes| {
@@ -154,6 +156,18 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     });
     sink::both(written, delivered)?;
     Ok(Exit::Done)
+}
+
+/// A CUDA kernel and its table.
+fn cuda_kernel(text: &str) -> Result<(FileKernel, KernelFile), CliError> {
+    let kernel = kernel_text::read(text)?;
+    let kernel = kernel.in_file(FileKind::Cuda).ok_or_else(|| {
+        CliError::bad_input(
+            format!("`{text}` does not name a kernel of a CUDA C++ file"),
+            "write the file, a colon and the name, as in softmax.cu:softmax_kernel",
+        )
+    })?;
+    Ok((kernel.clone(), native::kernel_file(kernel)?))
 }
 
 /// The device to tune for, and the workers that measure, if any.

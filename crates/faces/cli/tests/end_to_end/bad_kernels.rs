@@ -179,3 +179,58 @@ fn a_check_that_would_compute_nothing_says_why() {
         ],
     );
 }
+
+/// A typing error is told as one before anything starts: nothing is measured, and no build server takes it for evidence.
+#[test]
+fn a_text_that_is_no_kernel_is_bad_input_in_every_command() {
+    let Some(place) = place() else { return };
+    for name in ["foo.cpp", "softmax.cuh"] {
+        place.write(name, "");
+    }
+    for (text, said) in [
+        (
+            "foo.cpp:f",
+            ["foo.cpp is no kernel", "compile it to a shared library"],
+        ),
+        (
+            "softmax.cuh:k",
+            ["softmax.cuh is no kernel", "name that one, as FILE.cu:KERNEL"],
+        ),
+        (
+            "kernels.pyy:fast",
+            ["finds no module kernels.pyy", "did you mean `kernels.py`?"],
+        ),
+        (
+            "kernel.py:twice",
+            ["there is no file kernel.py", "did you mean `kernels.py`?"],
+        ),
+        (
+            "libnorm.so.2:norm",
+            ["there is no file libnorm.so.2", "write a kernel as FILE:FUNCTION"],
+        ),
+    ] {
+        let commands: [&[&str]; 4] = [
+            &["compare", "kernels.py:twice", text, "--require", "no-regression"],
+            &["compare", text, "kernels.py:twice"],
+            &["judge", text],
+            &["check", text],
+        ];
+        for command in commands {
+            let ran = place.run(&[command, &["--task", "task.py"]].concat()).expect(2);
+            names(&ran, &said);
+        }
+    }
+}
+
+#[test]
+fn a_file_says_nothing_about_its_task() {
+    let place = Place::new();
+    place.write("tuned.toml", "stages = 2");
+    for text in ["softmax.py:fast", "./libx.so.1:f", "tuned.toml", "dispatch:table.toml"] {
+        for command in [["compare", "builtin", text], ["compare", text, "builtin"]] {
+            let ran = place.run(&command).expect(2);
+            let said = format!("{text}: no task says what this kernel computes");
+            names(&ran, &[&said, "name a task with --task"]);
+        }
+    }
+}

@@ -81,6 +81,41 @@ fn a_right_library_passes_and_a_wrong_one_does_not() {
 }
 
 #[test]
+fn every_command_takes_a_library_with_a_version_in_its_name() {
+    let place = Place::new();
+    if !library(&place, "crates/judge/hosts/library/tests/rms_norm.c", None) {
+        return;
+    }
+    std::fs::rename(place.path("libkernel.so"), place.path("libkernel.so.1")).unwrap();
+    let table = format!("rms_norm.{ORDER}\nwithout_weight.{ORDER}");
+    place.write("libkernel.so.toml", &table);
+    let [right, wrong] = ["./libkernel.so.1:rms_norm", "./libkernel.so.1:without_weight"];
+    place.run(&["check", right, "--task", "rms-norm"]).expect(0);
+    for arguments in [
+        &["check", wrong][..],
+        &["compare", right, wrong],
+        &["judge", wrong, "--baseline", right],
+    ] {
+        let ran = place
+            .run(&[arguments, &["--task", "rms-norm"]].concat())
+            .expect(1);
+        assert!(
+            ran.out.contains("without_weight") || ran.out.contains("incorrect"),
+            "{}",
+            ran.out
+        );
+        let ran = place.run(arguments).expect(2);
+        names(
+            &ran,
+            &[
+                "no task says what this kernel computes",
+                "name a task with --task",
+            ],
+        );
+    }
+}
+
+#[test]
 fn a_cuda_kernel_is_compiled_and_interpreted_without_a_gpu() {
     let place = Place::new();
     kernel(&place);
@@ -172,7 +207,7 @@ fn bad_input_is_named_with_its_remedy() {
         ),
         (
             &["check", "nowhere.so:f", "--task", "rms-norm"],
-            &["nowhere.so cannot be read"],
+            &["there is no file nowhere.so"],
         ),
         (
             &["tune", "--kernel", "rms_norm.cu:rms_norm", "--suite", "rms-norm"],
@@ -180,7 +215,7 @@ fn bad_input_is_named_with_its_remedy() {
         ),
         (
             &["worker", "nvrtc", "rms_norm.cu"],
-            &["`rms_norm.cu` does not name a kernel"],
+            &["`rms_norm.cu` names no function", "write rms_norm.cu:FUNCTION"],
         ),
         (
             &["worker", "library", "nowhere.so:f"],

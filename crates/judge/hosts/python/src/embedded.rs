@@ -55,11 +55,11 @@ pub enum Tensors {
     Cuda,
 }
 
-/// Becomes the worker of the kernel `FILE:FUNCTION` or `MODULE:FUNCTION`. Its files go into `folder`. Returns only if
-/// this fails.
-pub fn exec(folder: &Path, kernel: &str, tensors: Tensors) -> io::Error {
+/// Becomes the worker of a function of a module, or of a file with an absolute path. The worker's files go into `folder`.
+/// Returns only if this fails.
+pub fn exec(folder: &Path, place: &Path, function: &str, tensors: Tensors) -> io::Error {
     match write(folder) {
-        Ok(()) => interpreted(folder, tensors).arg(kernel).exec(),
+        Ok(()) => interpreted(folder, tensors).arg(place).arg(function).exec(),
         Err(error) => error,
     }
 }
@@ -74,8 +74,9 @@ pub fn exec_solution(folder: &Path, solution: &Solution, tensors: Tensors) -> io
         false => "returned",
     };
     match unpacked {
-        Ok(kernel) => interpreted(folder, tensors)
-            .arg(kernel)
+        Ok((file, function)) => interpreted(folder, tensors)
+            .arg(file)
+            .arg(function)
             .arg(root)
             .arg(style)
             .exec(),

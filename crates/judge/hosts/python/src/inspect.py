@@ -1,7 +1,7 @@
-"""Tells, without running a file, which names it binds at its top level.
+"""Tells, without running it, which names a file or a module binds at its top level.
 
-Run by ``python -I``, so that no file of the current folder or of PYTHONPATH is imported here. A worker finds numpy there
-too: the folders are looked through for it at the end, which runs nothing.
+Run by ``python -I``, so that no file of the current folder or of PYTHONPATH is imported here. A worker finds modules there
+too: once everything is imported, its folders are looked through for them, which runs nothing.
 """
 
 import ast
@@ -10,16 +10,42 @@ import json
 import os
 import site
 import sys
+from importlib.machinery import PathFinder
 
+
+def spec_of(module):
+    """How a module is imported, and the part of its name that is found; importing the packages around it would run them."""
+    first, *rest = module.split(".")
+    spec, found = importlib.util.find_spec(first), first
+    for part in rest:
+        inner = PathFinder.find_spec(f"{found}.{part}", spec and spec.submodule_search_locations)
+        if inner is None:
+            break
+        spec, found = inner, f"{found}.{part}"
+    return spec, found
+
+
+sys.path += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+if sys.prefix == sys.base_prefix and "PYTHONNOUSERSITE" not in os.environ:
+    sys.path.append(site.getusersitepackages())
 path, name = sys.argv[1:]
-found = {"version": list(sys.version_info[:2])}
+found = {"version": list(sys.version_info[:2]), "numpy": importlib.util.find_spec("numpy") is not None}
+# Packages, and modules that are not Python, may bind names in ways that no source shows.
+is_open = False
+if not os.path.isabs(path):
+    spec, whole = spec_of(path)
+    found["module"] = spec is not None
+    is_open = spec is None or whole != path or not spec.has_location or not spec.origin.endswith(".py")
+    is_open = is_open or spec.submodule_search_locations is not None
+    path = os.devnull if is_open else spec.origin
+    found["file"] = path
 try:
     with open(path, "rb") as file:
         tree = ast.parse(file.read(), path)
 except (SyntaxError, ValueError) as error:
     found["error"] = {"line": getattr(error, "lineno", None), "message": getattr(error, "msg", None) or str(error)}
     tree = ast.Module([], [])
-names, functions, is_open = set(), [], False
+names, functions = set(), []
 for node in ast.walk(tree):
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         names.add(node.name)
@@ -30,11 +56,7 @@ for node in ast.walk(tree):
     elif isinstance(node, (ast.Import, ast.ImportFrom)):
         names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
 # A file may bind names in ways that only running it shows.
-is_open = "*" in names or "__getattr__" in names or "globals" in {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
+is_open = is_open or "*" in names or "__getattr__" in names or "globals" in {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
 found["functions"] = functions
 found["bound"] = is_open or name.partition(".")[0] in names
-sys.path += filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
-if sys.prefix == sys.base_prefix and "PYTHONNOUSERSITE" not in os.environ:
-    sys.path.append(site.getusersitepackages())
-found["numpy"] = importlib.util.find_spec("numpy") is not None
 print(json.dumps(found))

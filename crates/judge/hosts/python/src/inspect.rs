@@ -17,6 +17,14 @@ pub enum KernelError {
         /// The file.
         file: PathBuf,
     },
+    /// The interpreter finds no such module.
+    #[error("{interpreter} finds no module {module}")]
+    NoModule {
+        /// The interpreter.
+        interpreter: PathBuf,
+        /// The module's name.
+        module: String,
+    },
     /// The text names no function.
     #[error("`{file}` names no function")]
     NoName {
@@ -74,6 +82,10 @@ impl KernelError {
     pub fn remedy(&self) -> String {
         match self {
             Self::NoFile { .. } => "write a kernel as FILE:FUNCTION, such as softmax.py:fast".to_owned(),
+            Self::NoModule { module, .. } => format!(
+                "install it for this interpreter, or name its file, as in {}.py:fast",
+                module.replace('.', "/")
+            ),
             Self::NoName { file, functions } | Self::NoFunction { file, functions, .. } => {
                 match functions.as_slice() {
                     [] => "define a function in it, such as `def fast(x): …`".to_owned(),
@@ -102,10 +114,19 @@ impl KernelError {
 #[derive(Debug, Deserialize)]
 struct Inspected {
     version: (u32, u32),
+    /// Whether the module is there, if one is named.
+    #[serde(default = "yes")]
+    module: bool,
+    /// The module's file.
+    file: Option<PathBuf>,
     numpy: bool,
     error: Option<SyntaxFault>,
     functions: Vec<String>,
     bound: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 #[derive(Debug, Deserialize)]
@@ -126,29 +147,44 @@ pub fn inspect(file: &Path, function: &str) -> Result<String, KernelError> {
     inspect_by(&interpreter(), file, function)
 }
 
+/// The same for a function of a module, `MODULE:FUNCTION`.
+///
+/// # Errors
+/// If the module or the function is missing, or the interpreter or numpy is missing.
+pub fn inspect_module(module: &str, function: &str) -> Result<String, KernelError> {
+    bound(&interpreter(), Path::new(module), Path::new(module), function)
+}
+
 fn inspect_by(interpreter: &Path, file: &Path, function: &str) -> Result<String, KernelError> {
-    let absolute = match std::path::absolute(file) {
-        Ok(path) if path.is_file() => path,
-        _ => return Err(KernelError::NoFile { file: file.into() }),
-    };
-    let found = run(interpreter, &absolute, function)?;
+    match std::path::absolute(file) {
+        Ok(path) if path.is_file() => bound(interpreter, file, &path, function),
+        _ => Err(KernelError::NoFile { file: file.into() }),
+    }
+}
+
+/// A place, a file's path in full or a module's name, with its function; `named` is the place as the user names it.
+fn bound(interpreter: &Path, named: &Path, place: &Path, function: &str) -> Result<String, KernelError> {
+    let found = run(interpreter, place, function)?;
     if found.version < OLDEST {
         let (interpreter, version) = (interpreter.into(), found.version);
         return Err(KernelError::Old { interpreter, version });
     }
+    if !found.module {
+        return Err(KernelError::NoModule {
+            interpreter: interpreter.into(),
+            module: named.display().to_string(),
+        });
+    }
+    let file = found.file.unwrap_or_else(|| named.into());
     if let Some(SyntaxFault { line, message }) = found.error {
-        let file = file.into();
         return Err(KernelError::Syntax { file, line, message });
     }
     let functions = found.functions;
     if function.is_empty() {
-        return Err(KernelError::NoName {
-            file: file.into(),
-            functions,
-        });
+        return Err(KernelError::NoName { file, functions });
     }
     if !found.bound {
-        let (file, name) = (file.into(), function.to_owned());
+        let name = function.to_owned();
         return Err(KernelError::NoFunction {
             file,
             name,
@@ -160,7 +196,7 @@ fn inspect_by(interpreter: &Path, file: &Path, function: &str) -> Result<String,
             interpreter: interpreter.into(),
         });
     }
-    Ok(format!("{}:{function}", absolute.display()))
+    Ok(format!("{}:{function}", place.display()))
 }
 
 fn inspecting(interpreter: &Path, file: &Path, function: &str) -> Command {
@@ -243,6 +279,58 @@ mod tests {
         assert!(said.starts_with("kernels.py:2: '(' was never closed"), "{said}");
         let said = inspect("nowhere.py".as_ref(), "f").unwrap_err().to_string();
         assert_eq!(said, "there is no file nowhere.py");
+    }
+
+    #[test]
+    fn modules_are_found_without_running_them() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("package")).unwrap();
+        for (name, text) in [
+            ("kernels.py", "raise SystemExit\ndef fast(x): pass\n"),
+            ("package/__init__.py", "raise SystemExit\n"),
+            ("package/softmax.py", "def fast(x): pass\n"),
+        ] {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let found = |module: &str, function: &str| -> Inspected {
+            let mut command = inspecting(&interpreter(), Path::new(module), function);
+            let output = command.env("PYTHONPATH", folder.path()).output().unwrap();
+            serde_json::from_slice(&output.stdout)
+                .unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr)))
+        };
+        for (module, function, is_there, is_bound) in [
+            ("kernels", "fast", true, true),
+            ("kernels", "fsat", true, false),
+            ("package.softmax", "fast", true, true),
+            ("package.softmax", "fsat", true, false),
+            // A package may bind names and modules when it is imported.
+            ("package", "fsat", true, true),
+            ("package.other", "fast", true, true),
+            ("os.path", "join", true, true),
+            ("nowhere", "fast", false, true),
+            ("nowhere.pyy", "fast", false, true),
+        ] {
+            let found = found(module, function);
+            assert_eq!(
+                (found.module, found.bound),
+                (is_there, is_bound),
+                "{module}:{function}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_module_that_is_not_there_is_named() {
+        let error = inspect_module("nowhere.kernels", "fast").unwrap_err();
+        assert!(
+            error.to_string().ends_with(" finds no module nowhere.kernels"),
+            "{error}"
+        );
+        assert!(
+            error.remedy().contains("nowhere/kernels.py:fast"),
+            "{}",
+            error.remedy()
+        );
     }
 
     /// The current folder and PYTHONPATH belong to the test's process, so that another one is started in their place.

@@ -18,6 +18,6 @@ mod interpreter;
 mod solution;
 
 pub use embedded::{Tensors, exec, exec_solution};
-pub use inspect::{KernelError, inspect};
+pub use inspect::{KernelError, inspect, inspect_module};
 pub use interpreter::{VARIABLE, interpreter};
 pub use solution::{Solution, SolutionError};

@@ -279,11 +279,11 @@ impl Solution {
         self.spec.destination_passing_style
     }
 
-    /// Writes its sources below a folder; returns the kernel as the worker takes it, `FILE:FUNCTION`.
+    /// Writes its sources below a folder; returns the file and the function of its kernel.
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn unpack(&self, folder: &Path) -> io::Result<String> {
+    pub fn unpack(&self, folder: &Path) -> io::Result<(PathBuf, String)> {
         for source in &self.sources {
             let path = folder.join(&source.path);
             if let Some(parent) = path.parent() {
@@ -293,7 +293,7 @@ impl Solution {
         }
         let entry = self
             .entry()
-            .map(|(file, function)| format!("{}:{function}", folder.join(file).display()));
+            .map(|(file, function)| (folder.join(file), function.to_owned()));
         entry.ok_or_else(|| io::Error::other("the entry point names no file and function"))
     }
 }
@@ -372,10 +372,7 @@ mod tests {
         );
         let folder = tempfile::tempdir().unwrap();
         let kernel = solution.unpack(folder.path()).unwrap();
-        assert_eq!(
-            kernel,
-            format!("{}:run", folder.path().join("pkg/main.py").display())
-        );
+        assert_eq!(kernel, (folder.path().join("pkg/main.py"), "run".to_owned()));
         assert!(folder.path().join("pkg/part.py").is_file());
         let returning = read(
             |value| value["spec"]["destination_passing_style"] = json!(false),

@@ -11,6 +11,7 @@ mod finding;
 mod heating;
 mod host;
 mod inspection;
+mod kernel_text;
 mod launching;
 mod regime;
 mod setting;
@@ -31,6 +32,7 @@ pub use finding::{CaseErrors, CaseFlaw, CaseViolation, Evidence, Finding, Outcom
 pub use heating::{HeatedCase, HeatedSide, Heating};
 pub use host::{HostCost, HostError};
 pub use inspection::{Checked, Counters, Told, Unreadable};
+pub use kernel_text::{FileKernel, FileKind, KernelForm, KernelText, KernelTextError, file_meant};
 pub use launching::Launching;
 pub use regime::Regime;
 pub use setting::{ExecutorKind, Measurement, Setting};

@@ -127,7 +127,7 @@ fn a_baseline_in_place_of_the_reference_serves_no_library() {
         ("kernels/accelerator.py", STRANGER),
     ]);
     let options = Options {
-        baseline: Some(format!("{}:slow", files.path("kernels/slow.py").display())),
+        baseline: Some((files.path("kernels/slow.py"), "slow".to_owned())),
         ..Options::default()
     };
     open(&files.path("task.py"), &options).unwrap();

@@ -269,9 +269,8 @@ fn without_a_reference_the_baseline_is_the_reference() {
     let without = SOFTMAX.replace("def reference", "def other");
     let slow = "def slow(x):\n    return x + 1\n";
     let files = Files::new(&[("softmax.py", &without), ("slow.py", slow)]);
-    let baseline = format!("{}:slow", files.path("slow.py").display());
     let options = Options {
-        baseline: Some(baseline),
+        baseline: Some((files.path("slow.py"), "slow".to_owned())),
         ..Options::default()
     };
     let suite = open(&files.path("softmax.py"), &options).unwrap();

@@ -3,16 +3,17 @@
 use gauntlet_host_library::{LibraryHost, LibraryOptions, Returns, Target};
 use gauntlet_host_native::{Argument, HostService};
 use gauntlet_host_nvrtc::{InterpretedHost, KernelError, KernelFile, NvrtcHost};
+use gauntlet_judge::{FileKernel, FileKind};
 
 use super::answer;
 use crate::arguments::Worker;
-use crate::commands::native::{Compiled, Subject};
 use crate::error::{CliError, say};
 use crate::exit::Exit;
+use crate::kernel_text;
 
 /// Serves a function of a shared library.
 pub fn library(arguments: &Worker) -> Result<Exit, CliError> {
-    let Subject { file, kernel, .. } = subject(arguments, Compiled::Library)?;
+    let kernel = kernel(arguments, FileKind::Library, "./libsoftmax.so:softmax")?;
     let list = arguments.native.arguments.as_deref().map(list).transpose()?;
     let options = LibraryOptions {
         arguments: list,
@@ -20,7 +21,7 @@ pub fn library(arguments: &Worker) -> Result<Exit, CliError> {
         returns: arguments.native.returns_int.then_some(Returns::Int),
         ordinal: arguments.cuda.ordinal,
     };
-    match LibraryHost::open(&file, &kernel, &options) {
+    match LibraryHost::open(&kernel.file, &kernel.function, &options) {
         Ok(host) => answer(&mut HostService::new(host)),
         Err(error) => {
             say(&format!("{error}\n"));
@@ -31,17 +32,18 @@ pub fn library(arguments: &Worker) -> Result<Exit, CliError> {
 
 /// Serves a CUDA C++ kernel: on a GPU, or without one for an architecture.
 pub fn nvrtc(arguments: &Worker) -> Result<Exit, CliError> {
-    let Subject { file, kernel, .. } = subject(arguments, Compiled::Cuda)?;
-    let served = KernelFile::open(&file, &kernel).and_then(|file| match arguments.cuda.compile_for {
-        Some(architecture) => {
-            let host = InterpretedHost::new(file, &architecture.to_string())?;
-            Ok(answer(&mut HostService::new(host)))
-        }
-        None => {
-            let host = NvrtcHost::new(file, arguments.cuda.ordinal)?;
-            Ok(answer(&mut HostService::new(host)))
-        }
-    });
+    let kernel = kernel(arguments, FileKind::Cuda, "softmax.cu:softmax_kernel")?;
+    let served =
+        KernelFile::open(&kernel.file, &kernel.function).and_then(|file| match arguments.cuda.compile_for {
+            Some(architecture) => {
+                let host = InterpretedHost::new(file, &architecture.to_string())?;
+                Ok(answer(&mut HostService::new(host)))
+            }
+            None => {
+                let host = NvrtcHost::new(file, arguments.cuda.ordinal)?;
+                Ok(answer(&mut HostService::new(host)))
+            }
+        });
     // The coordinator repeats what a worker says before it ends.
     served.unwrap_or_else(|error| {
         say(&format!("{error}\n"));
@@ -52,9 +54,15 @@ pub fn nvrtc(arguments: &Worker) -> Result<Exit, CliError> {
     })
 }
 
-fn subject(arguments: &Worker, of: Compiled) -> Result<Subject, CliError> {
-    let text = arguments.subject.as_deref().unwrap_or_default();
-    Subject::read(text, of)
+/// The kernel that this worker is to serve, which must be in a file of this kind.
+fn kernel(arguments: &Worker, kind: FileKind, example: &str) -> Result<FileKernel, CliError> {
+    let text = kernel_text::read(arguments.subject.as_deref().unwrap_or_default())?;
+    text.in_file(kind).cloned().ok_or_else(|| {
+        CliError::bad_input(
+            format!("this worker does not serve `{text}`"),
+            format!("write the file, a colon and the name, as in {example}"),
+        )
+    })
 }
 
 /// The arguments of a function, separated by commas outside of brackets.

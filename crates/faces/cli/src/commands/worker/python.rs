@@ -1,14 +1,14 @@
 //! The worker of a Python kernel.
 
 use std::env;
-use std::path::Path;
 
 use gauntlet_host_python::{Solution, Tensors, VARIABLE, exec, exec_solution, interpreter};
+use gauntlet_judge::{FileKernel, FileKind, KernelForm};
 
 use crate::arguments::WorkerTensors;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::kernel_text::SOLUTION;
+use crate::kernel_text;
 
 /// The folder of the worker's own files, in its working directory.
 const FOLDER: &str = "gauntlet-host";
@@ -23,13 +23,29 @@ pub fn serve(kernel: &str, tensors: WorkerTensors) -> Result<Exit, CliError> {
         WorkerTensors::Cuda => Tensors::Cuda,
     };
     let folder = here.join(FOLDER);
-    let error = match kernel.ends_with(SOLUTION) {
-        true => {
-            let solution = Solution::read(Path::new(kernel))
+    let kernel = kernel_text::read(kernel)?;
+    let error = match kernel.form() {
+        KernelForm::Solution(file) => {
+            let solution = Solution::read(file)
                 .map_err(|error| CliError::bad_input(error.to_string(), error.remedy()))?;
             exec_solution(&folder, &solution, tensors)
         }
-        false => exec(&folder, kernel, tensors),
+        KernelForm::Module { module, function } => exec(&folder, module.as_ref(), function, tensors),
+        KernelForm::File(FileKernel {
+            kind: FileKind::Python,
+            file,
+            function,
+            ..
+        }) => {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            exec(&folder, &file, function, tensors)
+        }
+        _ => {
+            return Err(CliError::bad_input(
+                format!("this worker does not serve `{kernel}`"),
+                "name a Python function or a solution",
+            ));
+        }
     };
     Err(CliError::bad_input(
         format!(
