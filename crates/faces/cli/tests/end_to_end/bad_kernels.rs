@@ -226,7 +226,12 @@ fn a_text_that_is_no_kernel_is_bad_input_in_every_command() {
 fn a_file_says_nothing_about_its_task() {
     let place = Place::new();
     place.write("tuned.toml", "stages = 2");
-    for text in ["softmax.py:fast", "./libx.so.1:f", "tuned.toml", "dispatch:table.toml"] {
+    for text in [
+        "softmax.py:fast",
+        "./libx.so.1:f",
+        "tuned.toml",
+        "dispatch:table.toml",
+    ] {
         for command in [["compare", "builtin", text], ["compare", text, "builtin"]] {
             let ran = place.run(&command).expect(2);
             let said = format!("{text}: no task says what this kernel computes");

@@ -96,14 +96,7 @@ fn every_command_takes_a_library_with_a_version_in_its_name() {
         &["compare", right, wrong],
         &["judge", wrong, "--baseline", right],
     ] {
-        let ran = place
-            .run(&[arguments, &["--task", "rms-norm"]].concat())
-            .expect(1);
-        assert!(
-            ran.out.contains("without_weight") || ran.out.contains("incorrect"),
-            "{}",
-            ran.out
-        );
+        place.run(&[arguments, &["--task", "rms-norm"]].concat()).expect(1);
         let ran = place.run(arguments).expect(2);
         names(
             &ran,
@@ -170,7 +163,7 @@ fn bad_input_is_named_with_its_remedy() {
         ),
         (
             &["check", "nowhere.cu:rms_norm", "--task", "rms-norm"],
-            &["nowhere.cu cannot be read"],
+            &["there is no file nowhere.cu"],
         ),
         (
             &["check", "rms_norm.cu:rms_nrom", "--task", "rms-norm"],

@@ -63,8 +63,8 @@ fn other_texts_are_modules_workers_tables_and_parameters() {
         ("kernels.softmax:fast", module("kernels.softmax", "fast")),
         ("kernels:Fused.forward", module("kernels", "Fused.forward")),
         (
-            "command: python3 'my worker.py' --fast",
-            command(&["python3", "my worker.py", "--fast"]),
+            "command: python3 'my worker.py' -v",
+            command(&["python3", "my worker.py", "-v"]),
         ),
         ("command: ./x.so:f", command(&["./x.so:f"])),
         ("dispatch:table.py", KernelForm::Dispatch("table.py".into())),
@@ -154,8 +154,8 @@ fn files_of_kernels_are_known() {
         assert_eq!(of(text), [named]);
     }
     assert_eq!(
-        of("command: python3 'my worker.py' --fast"),
-        ["python3", "my worker.py", "--fast"]
+        of("command: python3 'my worker.py' -v"),
+        ["python3", "my worker.py", "-v"]
     );
 }
 
