@@ -96,7 +96,9 @@ fn every_command_takes_a_library_with_a_version_in_its_name() {
         &["compare", right, wrong],
         &["judge", wrong, "--baseline", right],
     ] {
-        place.run(&[arguments, &["--task", "rms-norm"]].concat()).expect(1);
+        place
+            .run(&[arguments, &["--task", "rms-norm"]].concat())
+            .expect(1);
         let ran = place.run(arguments).expect(2);
         names(
             &ran,
