@@ -1,6 +1,8 @@
 //! What each target reads in every test run: its examples, inputs that once failed, and examples that are changed at random, the same
 //! ones each time. A parser that panics fails the test; the input is printed.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;

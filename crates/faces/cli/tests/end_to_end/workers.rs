@@ -215,7 +215,8 @@ fn built(worker: &[&str], parameters: &str) -> Option<Value> {
         return None;
     }
     let answer = ran.out.lines().nth(1);
-    Some(serde_json::from_str(answer.unwrap_or_else(|| panic!("no answer: {}", ran.err))).unwrap())
+    assert!(answer.is_some(), "no answer: {}", ran.err);
+    Some(serde_json::from_str(answer?).unwrap())
 }
 
 #[test]
