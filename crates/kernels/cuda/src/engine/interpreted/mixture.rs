@@ -25,7 +25,7 @@ pub(super) struct Read {
 
 impl Read {
     pub(super) fn new(compiler: &Compiler, variant: plan::Variant) -> Self {
-        let ptx = variant.ptx(&compiler, Arch::Sm90a).unwrap();
+        let ptx = variant.ptx(compiler, Arch::Sm90a).unwrap();
         Self {
             kernel: Kernel::read(&ptx, variant.source.entry()).unwrap(),
             variant,
