@@ -93,7 +93,7 @@ const OTHERS: [(&str, &[&str]); 8] = [
     ),
     ("crates/judge/foreign-measurements/", &["--benchmark"]),
     ("crates/judge/judge/src/runner/instruments/", &["--"]),
-    ("crates/kernels/cuda/src/compiler/", &["--"]),
+    ("crates/ground/cuda/src/compiler/", &["--"]),
     (
         "crates/judge/hosts/nvrtc/src/",
         &["--define-macro", "--std", "--include-path"],
