@@ -3,8 +3,8 @@
 use std::fmt;
 
 use gauntlet_device::{Calibration, Device};
+use gauntlet_judge::ComparisonReport;
 use gauntlet_judge::ledger::Entry;
-use gauntlet_report::ComparisonReport;
 use gauntlet_task::Suite;
 use gauntlet_tournament::TournamentReport;
 use gauntlet_tournament::forecast::Forecasters;

@@ -1,6 +1,6 @@
 //! A single comparison, for users who only want to know which of two is faster.
 
-use gauntlet_judge::{Comparison, Finding, Verdict};
+use gauntlet_judge::{Comparison, ComparisonReport, Finding, KernelReport, Verdict};
 use gauntlet_stats::{Criteria, Interval, median, percent, percent_interval};
 
 use crate::activity::activity_lines;
@@ -9,7 +9,6 @@ use crate::duration::duration;
 use crate::finding::finding;
 use crate::outline::{criteria as criteria_line, processes, side_name};
 use crate::plain::plainly;
-use crate::result::{ComparisonReport, KernelReport};
 use crate::table::{columns, table};
 use crate::text::{bold, paint, paragraph, usable};
 use crate::tone::Tone;

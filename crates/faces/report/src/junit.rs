@@ -7,14 +7,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use gauntlet_judge::{Comparison, Finding, Outcome, Verdict};
+use gauntlet_judge::{Comparison, ComparisonReport, Finding, Outcome, Verdict};
 use gauntlet_tournament::{RoundReport, TournamentReport};
 use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 use thiserror::Error;
 
 use crate::outline::{Floor, cases, side_name};
 use crate::plain::plainly;
-use crate::result::ComparisonReport;
 
 /// The XML could not be written.
 #[derive(Debug, Error)]

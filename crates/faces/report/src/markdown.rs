@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_judge::{Comparison, Finding, Outcome, Verdict};
+use gauntlet_judge::{Comparison, ComparisonReport, Finding, Outcome, Verdict};
 use gauntlet_stats::percent_interval;
 use gauntlet_tournament::{Judged, RoundReport, TournamentReport};
 
@@ -10,7 +10,6 @@ use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
 use crate::outline::{adoptions, cases, criteria, ground, mark, said, setting, side_name, stop, suite};
 use crate::plain::plainly;
-use crate::result::ComparisonReport;
 use crate::speedup::times;
 use crate::tone::Tone;
 

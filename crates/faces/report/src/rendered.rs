@@ -7,8 +7,8 @@ use crate::foreign::shown;
 use crate::html::{comparison_html, html};
 use crate::junit::{self, UnwritableXml};
 use crate::markdown;
-use crate::result::ComparisonReport;
 use crate::tournament::tournament;
+use gauntlet_judge::ComparisonReport;
 
 /// A result that is shown on a terminal and written to files. Texts of others in it are made visible first, for all forms
 /// alike.

@@ -42,7 +42,7 @@ pub use evidence::{
 };
 pub use gauntlet_worker::protocol::Scope;
 pub use observer::{Blind, Narrowing, Observer};
-pub use record::{Journal, RecordPlace, ledger};
+pub use record::{ComparisonReport, Conditions, Journal, Kept, KernelReport, RecordPlace, ledger};
 pub use runner::{
     CudaWorker, DeviceReading, DeviceWatch, ExaminationFailure, Executor, Fault, Operands, Readers, Sweep,
     SweepPoint, SweepReport, Thoroughness, Workers, Workshop, calibrate, copies, instruments,

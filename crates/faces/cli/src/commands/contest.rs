@@ -8,12 +8,13 @@ use gauntlet_device::Device;
 use gauntlet_judge::gates::{Examination, Faster};
 use gauntlet_judge::session::resume;
 use gauntlet_judge::{
-    Candidate, Comparison, Executor, FileKernel, FileKind, Finding, KernelText, Measurement, Metrics,
-    Observations, Observer, Setting, Verdict, measure_more, measure_observed,
+    Candidate, Comparison, ComparisonReport, Conditions, Executor, FileKernel, FileKind, Finding, Kept,
+    KernelReport, KernelText, Measurement, Metrics, Observations, Observer, Setting, Verdict, measure_more,
+    measure_observed,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::Options;
-use gauntlet_report::{ComparisonReport, Conditions, Detail, Kept, KernelReport};
+use gauntlet_report::Detail;
 use gauntlet_stats::{Arm, Criteria};
 use gauntlet_task::Suite;
 use gauntlet_tournament::digest_of;

@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gauntlet_judge::{Comparison, Observations, Regime, Scope};
-use gauntlet_report::{ComparisonReport, Conditions, Kept};
+use gauntlet_judge::{Comparison, ComparisonReport, Conditions, Kept, Observations, Regime, Scope};
 
 use crate::arguments::{
     Compare, Contest as Arguments, MOST_PAIRS, Measured, MeasuredExecutor, RegimeName, ScopeName,

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use gauntlet_judge::ComparisonReport;
 use gauntlet_judge::ledger::{Ledger, RunSummary};
-use gauntlet_report::{ComparisonReport, Detail};
+use gauntlet_report::Detail;
 use gauntlet_tournament::TournamentReport;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

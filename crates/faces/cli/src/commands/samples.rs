@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gauntlet_foreign_measurements::{Measurements, read, read_both};
-use gauntlet_judge::Verdict;
-use gauntlet_report::{ComparisonReport, Detail, KernelReport};
+use gauntlet_judge::{ComparisonReport, KernelReport, Verdict};
+use gauntlet_report::Detail;
 use gauntlet_stats::{Arm, Criteria};
 
 use crate::arguments::Compare;

@@ -1,13 +1,12 @@
 //! One comparison as a page.
 
-use gauntlet_judge::Comparison;
+use gauntlet_judge::{Comparison, ComparisonReport};
 use maud::html;
 
 use super::round::{case_by_case, gates, samples};
 use super::{badge, header, origin, page};
 use crate::outline::{criteria as criteria_line, side_name};
 use crate::plain::plainly;
-use crate::result::ComparisonReport;
 
 /// A page with the verdict, the cases, the findings and the times of each process.
 pub fn comparison_html(report: &ComparisonReport) -> String {

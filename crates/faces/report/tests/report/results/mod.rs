@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anstream::adapter::strip_str;
-use gauntlet_judge::{Outcome, Verdict};
-use gauntlet_report::{ComparisonReport, Detail, KernelReport, Rendered};
+use gauntlet_judge::{ComparisonReport, KernelReport, Outcome, Verdict};
+use gauntlet_report::{Detail, Rendered};
 use gauntlet_stats::{Arm, Block};
 use insta::assert_snapshot;
 

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gauntlet_judge::{Comparison, Finding, Measurement, Observations, Verdict};
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Criteria};
 use gauntlet_task::DispatchTable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::comparison::Observations;
+use crate::evidence::{Comparison, Finding, Measurement, Verdict};
 
 /// One comparison with all its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
