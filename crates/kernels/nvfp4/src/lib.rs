@@ -9,9 +9,10 @@
 //!
 //! let values: Vec<f32> = (0..32).map(|at| at as f32 / 8.0).collect();
 //! let tensor = Nvfp4Tensor::quantise(2, 16, &values)?;
-//! let back: Vec<f32> = tensor.dequantise();
+//! let back = tensor.dequantise_scaled();
 //! // Sixteen values share a scale, and the largest becomes 6 times it.
-//! assert!((back[31] - values[31]).abs() <= values[31] / 16.0);
+//! let largest = f64::from(values[31]);
+//! assert!((back[31] - largest).abs() <= largest / 16.0);
 //! # Ok::<(), gauntlet_nvfp4::FormatError>(())
 //! ```
 //!
