@@ -1,4 +1,4 @@
-//! CUDA from Rust, for kernels of any origin: NVIDIA's [driver](driver), its [compiler](compiler) NVRTC, and [NVML](nvml). All three are
+//! CUDA from Rust, for kernels of any origin: NVIDIA's [driver], its [compiler] NVRTC, and [NVML](nvml). All three are
 //! found and loaded at run time, so that a program that uses this crate also starts on machines without a GPU.
 //!
 //! ```
