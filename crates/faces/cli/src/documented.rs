@@ -86,7 +86,7 @@ fn commands_shown_in_the_pages_are_accepted() {
 }
 
 /// Options of other programs, and of those that Gauntlet starts itself, by the places that name them.
-const OTHERS: [(&str, &[&str]); 8] = [
+const OTHERS: [(&str, &[&str]); 9] = [
     (
         "crates/judge/foreign-measurements/",
         &["--export-json", "--jsonbin", "--message-format"],
@@ -94,6 +94,7 @@ const OTHERS: [(&str, &[&str]); 8] = [
     ("crates/judge/foreign-measurements/", &["--benchmark"]),
     ("crates/judge/judge/src/runner/instruments/", &["--"]),
     ("crates/ground/cuda/src/compiler/", &["--"]),
+    ("crates/kernels/cuda/src/compiler/", &["--"]),
     (
         "crates/judge/hosts/nvrtc/src/",
         &["--define-macro", "--std", "--include-path"],
