@@ -36,8 +36,8 @@ class Activation(NamedTuple):
         return cls(function, float(alpha), float(beta), None if limit is None else float(limit))
 
     @property
-    def is_fused(self) -> bool:
-        """Whether the products' kernels compute it."""
+    def is_plain(self) -> bool:
+        """Whether it is SwiGLU, which the products compute wherever they run."""
         return self == Activation()
 
     def of(self, gate: Any, up: Any) -> Any:

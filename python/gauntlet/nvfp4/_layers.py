@@ -121,7 +121,7 @@ def moe(
         if biases[name] is not None:
             _arrays.check(name, biases[name], FLOATS, list(weights.shape[:2]))
             arrays[name] = biases[name]
-    is_plain = function.is_fused and not arrays.keys() & biases.keys()
+    is_plain = function.is_plain and not arrays.keys() & biases.keys()
     if not is_plain and not _arrays.is_torch(hidden):
         raise TypeError("hidden: numpy arrays have the activation silu without alpha, beta, limit or bias; use PyTorch tensors")
     dtype = _arrays.dtype_argument("out_dtype", out_dtype, _arrays.dtype_name(hidden), hidden)

@@ -67,7 +67,7 @@ def moe(
         return sums if bias is None else sums + bias.float()[arrangement.experts.long()]
 
     between = None
-    is_plain = activation.is_fused and biases.gate is None and biases.up is None
+    is_plain = activation.is_plain and biases.gate is None and biases.up is None
     if hidden.is_cuda:
         if is_plain:
             on_gpu().load_mixture(hidden, gate, up, down)

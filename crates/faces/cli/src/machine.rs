@@ -105,7 +105,7 @@ struct Lock<'a> {
 }
 
 impl Lock<'_> {
-    /// Locks it; none if it cannot be locked, or somebody else holds it beyond the limit, which is told.
+    /// Locks the file. If it cannot be locked, or another program holds it for longer than the limit, prints a note and returns none.
     fn take(&self) -> Result<Option<File>, CliError> {
         let words = self.words;
         let without = |why: String| {
@@ -167,8 +167,8 @@ impl Lock<'_> {
         Ok(file)
     }
 
-    /// Locks the whole file with a POSIX lock: such locks report their holder, and workers do not inherit them. If the limit passes
-    /// first, tells who holds it, and how long this waited.
+    /// Locks the whole file with a POSIX lock: such locks report their holder, and workers do not inherit them. If another program still
+    /// holds it when the limit has passed, returns that program and how long this call waited.
     fn wait(&self, file: &File) -> io::Result<Option<(Holder, Duration)>> {
         let start = Instant::now();
         let mut told = None;

@@ -120,7 +120,7 @@ fn clear_abandoned(place: &Path) {
     }
 }
 
-/// Whether there is a lock file that nobody locks. Opening it waits for nobody, whatever it is.
+/// Whether the lock file exists and no process holds a lock on it. Opening it does not block, even if a pipe lies in its place.
 fn is_abandoned(lock: &Path) -> bool {
     let opened = OpenOptions::new()
         .read(true)

@@ -3,8 +3,8 @@
 // Every area is rows: Q, K and V as in memory, scores, weights, and results that wait to be stored. Plain rows begin
 // a multiple of 128 bytes apart, so eight lanes that read the same 16-byte piece of eight rows meet the same four
 // banks eight times. Swizzled, piece p of row r lies at p ^ (r % 8), and they meet every bank once. Rows are
-// padded to a multiple of 64 bytes; where that is none of 128, the last 64 bytes of two neighbours lie in different
-// halves of the banks, so there both take the same turn: p ^ (r / 2 % 4).
+// padded to a multiple of 64 bytes; where that is no multiple of 128, the last 64 bytes of two neighbours lie in
+// different halves of the banks, so there both take the same turn: p ^ (r / 2 % 4).
 #pragma once
 #include "attention.cuh"
 

@@ -1,4 +1,4 @@
-//! Fuzz targets: every parser of what users write, or what programs send, given bytes that nobody would.
+//! Fuzz targets: each parser of users' files, arguments and programs' messages reads random and damaged bytes.
 //!
 //! A [`Target`] reads bytes as the rest of Gauntlet reads a file, an argument or a message. Whatever they are, it must return: no
 //! panic, no endless loop, no memory without bound. `cargo test -p gauntlet-fuzz` reads the examples of each target (`seeds`), inputs that once

@@ -218,7 +218,7 @@ fn declared_beside(library: &Path, function: &str) -> Option<Signature> {
     })
 }
 
-/// A regular file of at most so many bytes.
+/// The bytes of a regular file, if it has at most `most` of them.
 fn contents(path: &Path, most: u64) -> Option<Vec<u8>> {
     let found = fs::metadata(path).ok()?;
     if !found.is_file() || found.len() > most {

@@ -60,7 +60,7 @@ fn against_the_control() -> Vec<Cheat> {
         void(
             row(
                 "leaves-children",
-                "the same, each in what it takes for a process group of its own, to be counted by nobody",
+                "the same; each child first asks for a process group of its own, so that its CPU time would not be counted",
                 || {
                     Box::new(AtBuild::new(
                         "children cannot be started",
