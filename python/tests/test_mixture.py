@@ -121,6 +121,30 @@ def test_padding_adds_nothing(device, options, places):
     assert not found[7].any() and found[4].any()
 
 
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_rows_behind_all_experts_are_not_read(options, monkeypatch):
+    """Products leave the rows of padding undefined: NaN here, where a CPU has zeros."""
+    from gauntlet.nvfp4 import _routed
+
+    def spoilt(product):
+        def spoil(*arguments, offs, **named):
+            sums = product(*arguments, offs=offs, **named).clone()
+            sums[int(offs[-1]) :] = torch.nan
+            return sums
+
+        return spoil
+
+    (hidden, ids, weights, *experts), _ = mixture(torch.float16)
+    ids[0, 1] = ids[4, 0] = -1
+    ids[7] = -1
+    activation = _routed.Activation.checked(options.get("activation", "silu"), 1.0, 0.0, None)
+    arguments = (hidden, ids, weights, *experts, None, "float32", activation)
+    expected = _routed.moe(*arguments)
+    for name in ("grouped_mm", "swiglu_grouped_mm"):
+        monkeypatch.setattr(_routed, name, spoilt(getattr(_routed, name)))
+    torch.testing.assert_close(_routed.moe(*arguments), expected)
+
+
 @pytest.mark.parametrize("wrong", [6, -2, 2**32, -(2**63)])
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
 def test_an_id_that_stands_for_no_expert_is_an_error(wrong, options):
