@@ -11,7 +11,7 @@ import sys
 
 COUNT = 3
 # The operands of a call cross from the judge to the kernel: at most so many elements of tokens or of keys.
-MOST_ELEMENTS, MOST_WEIGHTS = 1 << 23, 1 << 31
+MAX_ELEMENTS, MAX_WEIGHTS = 1 << 23, 1 << 31
 # Experts, experts of a token, hidden and intermediate size.
 MIXTURES = {
     "deepseek-v3": (256, 8, 7168, 2048), "deepseek-v2": (160, 6, 5120, 1536), "qwen3-30b": (128, 8, 2048, 768),
@@ -47,7 +47,7 @@ def products(draw):
             for expert in races[:chosen]:
                 lengths[expert] += 1
         rows = sum(lengths[:here])
-        if 0 < rows and rows * max(n, k) <= MOST_ELEMENTS and here * n * k <= MOST_WEIGHTS:
+        if 0 < rows and rows * max(n, k) <= MAX_ELEMENTS and here * n * k <= MAX_WEIGHTS:
             return {"name": f"{name}-{kind}-part-{parts}-{tokens}", "lengths": lengths[:here], "n": n, "k": k}
 
 
@@ -59,7 +59,7 @@ def attention(draw):
         batch = draw.choice([1, 2, 4, 8, 16, 32]) if kind in ("decode", "few") else 1
         keys = between(draw, 1024, 4096 if kind == "prefill" else 32768)
         queries = {"decode": 1, "few": draw.randint(3, 16), "chunk": draw.choice([128, 256, 512]), "prefill": keys}[kind]
-        if batch * kv_heads * keys * size <= 2 * MOST_ELEMENTS and batch * heads * queries * size <= MOST_ELEMENTS * 2:
+        if batch * kv_heads * keys * size <= 2 * MAX_ELEMENTS and batch * heads * queries * size <= MAX_ELEMENTS * 2:
             shape = {"batch": batch, "heads": heads, "kv_heads": kv_heads, "queries": queries, "keys": keys, "size": size}
             return {"name": f"{name}-{kind}-{batch}x{queries}x{keys}", **shape, "causal": kind != "decode"}
 

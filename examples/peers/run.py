@@ -44,7 +44,7 @@ COMPARISONS = [
 ]
 ON_CPU = "cpu-"  # what such names begin with is compared where PyTorch sees no GPU
 PACKAGES = ("torch", "humming-kernels", "nvidia-cudnn-cu13")
-LEAST_SECONDS = 75
+MIN_SECONDS = 75
 
 
 def machine(name, record):
@@ -113,7 +113,7 @@ def main():
     print("shapes drawn with seed", result["drawn-with-seed"], flush=True)
     for name, task, baseline, candidate, needed in COMPARISONS:
         left = given.seconds - (time.monotonic() - begun)
-        if given.only and name not in given.only or left < LEAST_SECONDS:
+        if given.only and name not in given.only or left < MIN_SECONDS:
             continue
         if importlib.util.find_spec(needed) is None:
             print(f"{name}: left out, {needed} is not installed", flush=True)

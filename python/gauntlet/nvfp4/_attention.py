@@ -12,7 +12,7 @@ import numpy as np
 from gauntlet import _native
 from gauntlet.nvfp4 import _arrays
 
-MOST_HEADS = 1 << 20
+MAX_HEADS = 1 << 20
 """Most sequences times heads; the native part has the same limit, and lists as long are made before it is asked."""
 
 FORMATS = ("float16", "bfloat16", "float8_e4m3fn", "int8")
@@ -99,8 +99,8 @@ def _checked(query: Any, key: Any, value: Any, scales: dict[str, Any], is_causal
     output = _arrays.dtype_argument("out_dtype", out_dtype, "float16" if dtype in SCALED else dtype, query)
     if device != "cpu":
         return _on_gpu().attention(query, key, value, arrays, scaling, is_causal, output)
-    if batch * max(heads, 1) > MOST_HEADS:
-        raise ValueError(f"query: {batch} sequences of {heads} heads are more than {MOST_HEADS} heads in all; split the problem")
+    if batch * max(heads, 1) > MAX_HEADS:
+        raise ValueError(f"query: {batch} sequences of {heads} heads are more than {MAX_HEADS} heads in all; split the problem")
     flat = _by_head(arrays, scaling, sizes)
     data = _native.attention(
         (_arrays.flat_bytes(query), flat[0]),

@@ -9,12 +9,12 @@ import torch
 
 from gauntlet.nvfp4._cuda import NAMES, current_stream, libraries
 
-MOST_SLOTS = 1 << 20
+MAX_SLOTS = 1 << 20
 """Most tokens times experts of each."""
 
-MOST_EXPERTS = 1024
-MOST_EXPERTS_A_TOKEN = 32
-MOST_VALUES = 65535
+MAX_EXPERTS = 1024
+MAX_EXPERTS_A_TOKEN = 32
+MAX_VALUES = 65535
 """Most values of a token."""
 
 _PIECE = 16
@@ -60,11 +60,11 @@ def takes(hidden: torch.Tensor, topk_ids: torch.Tensor, experts: int) -> bool:
         hidden.is_cuda
         and hidden.dtype in (torch.bfloat16, torch.float16)
         and hidden.shape[1] * hidden.element_size() % _PIECE == 0
-        and hidden.shape[1] <= MOST_VALUES
+        and hidden.shape[1] <= MAX_VALUES
         and hidden.data_ptr() % _PIECE == 0
-        and 0 < topk_ids.numel() <= MOST_SLOTS
-        and topk_ids.shape[1] <= MOST_EXPERTS_A_TOKEN
-        and experts <= MOST_EXPERTS
+        and 0 < topk_ids.numel() <= MAX_SLOTS
+        and topk_ids.shape[1] <= MAX_EXPERTS_A_TOKEN
+        and experts <= MAX_EXPERTS
         and _is_hopper(hidden.device)
     )
 

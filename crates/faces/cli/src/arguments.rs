@@ -13,7 +13,7 @@ mod tune;
 
 pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
-pub use contest::{Compare, Contest, Judge, MOST_PAIRS, RegimeName, Requirement, ScopeName};
+pub use contest::{Compare, Contest, Judge, MAX_PAIRS, RegimeName, Requirement, ScopeName};
 pub use explain::Explain;
 pub use kept::{CalibrationFile, JsonFile, LedgerFile};
 pub use ledger::{LedgerArguments, LedgerCommand};

@@ -86,7 +86,7 @@ pub fn threads(py: Python<'_>) -> PyResult<usize> {
 pub fn set_threads(py: Python<'_>, threads: &Bound<'_, PyAny>) -> PyResult<()> {
     let threads = match threads.extract::<usize>() {
         Err(error) if error.is_instance_of::<PyOverflowError>(py) => {
-            let most = EngineOptions::MOST_THREADS;
+            let most = EngineOptions::MAX_THREADS;
             return Err(error::value(format!(
                 "threads: it is {threads}; give 1 to {most}"
             )));

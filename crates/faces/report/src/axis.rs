@@ -3,7 +3,7 @@
 use gauntlet_stats::{Criteria, Interval, log_speedup, speedup_fraction};
 
 /// The least that an axis spans, in log speed-up: smaller intervals are not magnified.
-const LEAST_SPAN: f64 = 0.01;
+const MIN_SPAN: f64 = 0.01;
 
 /// The part of the span left free at each end.
 const MARGIN: f64 = 0.04;
@@ -29,8 +29,8 @@ impl Axis {
             axis.low = axis.low.min(value);
             axis.high = axis.high.max(value);
         }
-        let missing = (LEAST_SPAN - axis.span()).max(0.0) / 2.0;
-        let margin = MARGIN * axis.span().max(LEAST_SPAN);
+        let missing = (MIN_SPAN - axis.span()).max(0.0) / 2.0;
+        let margin = MARGIN * axis.span().max(MIN_SPAN);
         Self {
             low: axis.low - missing - margin,
             high: axis.high + missing + margin,

@@ -17,10 +17,10 @@ use crate::tone::Tone;
 use words::{cost, families, interval, name, percent, share, until};
 
 /// The maximum number of explanations in a table; JSON has all.
-const MOST_ROWS: usize = 16;
+const MAX_ROWS: usize = 16;
 
 /// The maximum number of measured times shown with their parts; JSON has all.
-const MOST_TIMES: usize = 12;
+const MAX_TIMES: usize = 12;
 
 /// Columns of a probability's bar.
 const BAR: usize = 10;
@@ -134,9 +134,9 @@ fn explanations(diagnosis: &Diagnosis, width: usize) -> String {
         diagnosis.explanations.len(),
         diagnosis.considered
     );
-    let shown = diagnosis.explanations.iter().take(MOST_ROWS).map(row).collect();
+    let shown = diagnosis.explanations.iter().take(MAX_ROWS).map(row).collect();
     let mut text = format!("{}\n{}", bold(title), table(&header, shown, 2, width));
-    text += &rest(diagnosis.explanations.len(), MOST_ROWS);
+    text += &rest(diagnosis.explanations.len(), MAX_ROWS);
     text
 }
 
@@ -152,7 +152,7 @@ fn parts(diagnosis: &Diagnosis, width: usize) -> String {
         .measurements
         .iter()
         .zip(&first.fits)
-        .take(MOST_TIMES)
+        .take(MAX_TIMES)
         .map(|(measurement, fit)| {
             let mut row = vec![
                 measurement.problem.to_string(),
@@ -164,7 +164,7 @@ fn parts(diagnosis: &Diagnosis, width: usize) -> String {
         });
     let title = format!("What each time is made of, by {}", name(first));
     let mut text = format!("{}\n{}", bold(title), table(&header, rows.collect(), 2, width));
-    text += &rest(diagnosis.measurements.len(), MOST_TIMES);
+    text += &rest(diagnosis.measurements.len(), MAX_TIMES);
     let host = diagnosis.host_term();
     if host != HostTerm::default() {
         let microseconds = |seconds: f64| format!("{:.1}us", seconds * 1e6);
@@ -213,7 +213,7 @@ fn gains(diagnosis: &Diagnosis, width: usize) -> String {
     let mut rows: Vec<_> = diagnosis
         .explanations
         .iter()
-        .take(MOST_ROWS)
+        .take(MAX_ROWS)
         .map(|one| row(name(one), &one.gains))
         .collect();
     rows.push(row(bold("averaged"), &diagnosis.average.gains));
@@ -244,7 +244,7 @@ fn next(diagnosis: &Diagnosis, width: usize) -> String {
         .explanations
         .iter()
         .zip(&best.predictions)
-        .take(MOST_ROWS)
+        .take(MAX_ROWS)
         .map(row);
     text += &table(&header, shown.collect(), 2, width);
     if !others.is_empty() {

@@ -100,7 +100,7 @@ const FIGURES: [(&str, Column); 4] = columns!(Whole "part"; Figures "time", "sha
 const FIGURE_COLUMNS: usize = 33;
 
 /// Longer bars are not clearer.
-const LONGEST_BAR: usize = 60;
+const MAX_BAR: usize = 60;
 
 /// One explanation in full, or several side by side.
 pub fn explained(explanations: &[Explanation], width: usize) -> String {
@@ -131,7 +131,7 @@ fn whole(explanation: &Explanation, width: usize) -> String {
 fn waterfall(explanation: &Explanation, width: usize) -> String {
     let shown = lines(&explanation.breakdown);
     let names = widest(shown.lines.iter().map(|line| line.name).chain(["prediction"]));
-    let columns = width.saturating_sub(2 + names + FIGURE_COLUMNS).min(LONGEST_BAR);
+    let columns = width.saturating_sub(2 + names + FIGURE_COLUMNS).min(MAX_BAR);
     let total = explanation.breakdown.total();
     let scale = format!("0{:>rest$}", duration(total), rest = columns.saturating_sub(1));
     let mut head = FIGURES.to_vec();

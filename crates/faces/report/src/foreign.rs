@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Letters of a line that are shown.
-const LONGEST_LINE: usize = 1000;
+const MAX_LINE: usize = 1000;
 
 /// Letters of a message of several lines that are shown.
-const LONGEST_MESSAGE: usize = 20_000;
+const MAX_MESSAGE: usize = 20_000;
 
 /// The fields of results that hold messages, which may have several lines. All other texts are names or sentences.
 const MESSAGES: [&str; 7] = [
@@ -33,7 +33,7 @@ const STYLES: [&str; 11] = ["", "0", "1", "2", "3", "4", "22", "23", "24", "39",
 
 /// A text on one line, in which every character can be seen; a very long one is cut.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    escaped(text, LONGEST_LINE, |_| false)
+    escaped(text, MAX_LINE, |_| false)
 }
 
 /// The same with its line breaks and tabulators: a message.
@@ -42,7 +42,7 @@ pub fn visible_lines(text: &str) -> Cow<'_, str> {
     if text.contains("\r\n") {
         return Cow::Owned(visible_lines(&text.replace("\r\n", "\n")).into_owned());
     }
-    escaped(text, LONGEST_MESSAGE, |letter| matches!(letter, '\n' | '\t'))
+    escaped(text, MAX_MESSAGE, |letter| matches!(letter, '\n' | '\t'))
 }
 
 /// A text that this program has laid out, with its line breaks and its styles, and nothing else that a terminal would obey.

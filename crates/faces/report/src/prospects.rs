@@ -9,7 +9,7 @@ use crate::text::{dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
 /// More rows are not helpful; JSON has all.
-const MOST_ROWS: usize = 10;
+const MAX_ROWS: usize = 10;
 
 /// The meaning of the columns.
 pub const LEGEND: [&str; 3] = [
@@ -29,12 +29,12 @@ pub fn prospects(prospects: &[Prospect], width: usize) -> String {
     let header = columns!(Words "pitch"; Whole "so far"; Figures "expected", "chance", "hours"; Whole "%/h");
     let mut text = table(
         &header,
-        prospects.iter().take(MOST_ROWS).map(row).collect(),
+        prospects.iter().take(MAX_ROWS).map(row).collect(),
         2,
         width,
     );
-    if prospects.len() > MOST_ROWS {
-        text += &dim(format!("  and {} more\n", prospects.len() - MOST_ROWS));
+    if prospects.len() > MAX_ROWS {
+        text += &dim(format!("  and {} more\n", prospects.len() - MAX_ROWS));
     }
     for line in LEGEND {
         text += &paragraph("  ", &dim(line), 4, width);

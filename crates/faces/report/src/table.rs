@@ -29,7 +29,7 @@ pub(crate) use columns;
 const GAP: u16 = 1;
 
 /// Longer cells are cut. Widths are counted in 16 bits, for all columns together.
-const LONGEST_CELL: usize = 2000;
+const MAX_CELL: usize = 2000;
 
 /// Words are not broken into pieces shorter than this.
 const SHORTEST_PIECE: usize = 6;
@@ -68,8 +68,8 @@ pub fn table(header: &[(&str, Column)], rows: Vec<Vec<String>>, indent: usize, w
 /// A cell that is no longer than the table's own arithmetic allows.
 fn fitting(text: &str) -> String {
     let text = printed(text);
-    if display_width(&text) > LONGEST_CELL {
-        fitted(&strip_str(&text).to_string(), LONGEST_CELL)
+    if display_width(&text) > MAX_CELL {
+        fitted(&strip_str(&text).to_string(), MAX_CELL)
     } else {
         text.into_owned()
     }

@@ -59,16 +59,16 @@ fn peak(threads: f64, lanes: f64, clock: f64) -> Figure<Flops> {
 
 /// Multiplications and additions a clock of the strongest existing core: AMX on int8, 16 × 16 × 64 products in 16
 /// clocks (Intel 64 and IA-32 Architectures Optimization Reference Manual, chapter on AMX).
-const MOST_A_CLOCK: f64 = 2048.0;
+const MAX_A_CLOCK: f64 = 2048.0;
 
 /// Higher than the turbo clock of any core on the market.
 const FASTEST_CLOCK: f64 = 7e9;
 
 fn ceiling(threads: f64) -> Figure<Flops> {
     Figure::new(
-        threads * MOST_A_CLOCK * FASTEST_CLOCK,
+        threads * MAX_A_CLOCK * FASTEST_CLOCK,
         format!(
-            "bound: {threads} threads × {MOST_A_CLOCK} operations a clock, AMX on int8 being the most of any core, × \
+            "bound: {threads} threads × {MAX_A_CLOCK} operations a clock, AMX on int8 being the most of any core, × \
              {:.0} GHz, which no core reaches",
             FASTEST_CLOCK / 1e9
         ),

@@ -7,14 +7,14 @@ use crate::memory::{Memory, aligned, number};
 pub(crate) const MAP_BYTES: usize = 128;
 
 /// Most dimensions of a map.
-const MOST_DIMENSIONS: usize = 5;
+const MAX_DIMENSIONS: usize = 5;
 
 /// Words of 8 bytes of an encoded map at which its parts begin: the address; bytes of an element, swizzle and rank in one word;
 /// sizes; strides; boxes.
 const PROPERTIES: usize = 1;
 const SIZES: usize = 2;
-const STRIDES: usize = SIZES + MOST_DIMENSIONS;
-const BOXES: usize = STRIDES + MOST_DIMENSIONS - 1;
+const STRIDES: usize = SIZES + MAX_DIMENSIONS;
+const BOXES: usize = STRIDES + MAX_DIMENSIONS - 1;
 
 /// How the 16-byte pieces of a box's rows are permuted in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl TensorMap {
         let rank = (properties >> 16) as usize;
         let none = || "what is taken for a tensor map is none".to_owned();
         let swizzle = SWIZZLES.get(swizzle as usize).copied().ok_or_else(none)?;
-        if !(1..=MOST_DIMENSIONS).contains(&rank) || element_bytes == 0 {
+        if !(1..=MAX_DIMENSIONS).contains(&rank) || element_bytes == 0 {
             return Err(none());
         }
         let boxes = words[BOXES..BOXES + rank].iter();

@@ -74,7 +74,7 @@ pub enum TensorFileError {
 const LENGTH_BYTES: u64 = 8;
 
 /// The longest accepted header, as in safetensors itself: a file from another program may claim any length.
-const MOST_HEADER_BYTES: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 /// An open file of tensors. Tensors are read on demand, possibly by several threads at the same time: operands may be
 /// gigabytes, and workers load them repeatedly.
@@ -117,7 +117,7 @@ impl<'a> TensorFile<'a> {
         let mut length = [0; LENGTH_BYTES as usize];
         file.read_exact_at(&mut length, 0).map_err(cannot_read)?;
         let length = u64::from_le_bytes(length);
-        if length > MOST_HEADER_BYTES {
+        if length > MAX_HEADER_BYTES {
             return Err(malformed(SafeTensorError::HeaderTooLarge));
         }
         if length > bytes - LENGTH_BYTES {

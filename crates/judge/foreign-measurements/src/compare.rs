@@ -15,7 +15,7 @@ use crate::measurements::{Benchmark, Measurements, Order};
 const SEED: u64 = 1;
 
 /// Processes a side beyond any that are measured one by one.
-const MOST_PROCESSES: usize = 10_000;
+const MAX_PROCESSES: usize = 10_000;
 
 /// Times whose ratio is within this factor of a thousand, or of a power of it, may be in different units.
 const NEAR_THOUSAND: f64 = 3.0;
@@ -59,10 +59,10 @@ pub fn compare(
              of them"
         ));
     }
-    if processes > MOST_PROCESSES {
+    if processes > MAX_PROCESSES {
         return Err(SamplesError::whole(
             &candidate.path,
-            format!("{processes} processes a side are more than {MOST_PROCESSES}"),
+            format!("{processes} processes a side are more than {MAX_PROCESSES}"),
             "calls of one process do not count as processes: say in a column `process` which process made them",
         ));
     }

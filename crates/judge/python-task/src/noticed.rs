@@ -18,7 +18,7 @@ pub(crate) const DRAWS: usize = 4;
 const SEEDS: u64 = 0x5eed;
 
 /// Bytes of results up to which they are compared within their limits, and not only bit by bit.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_BYTES: usize = 16 << 20;
 
 /// Elements that are read at once.
 const RUN: usize = 1 << 16;
@@ -55,7 +55,7 @@ enum Kept {
 impl Kept {
     fn of(output: &Output) -> Self {
         let bytes: usize = output.0.iter().map(|tensor| tensor.bytes.len()).sum();
-        if bytes <= MOST_BYTES {
+        if bytes <= MAX_BYTES {
             return Self::Whole(output.clone());
         }
         Self::Digests(output.0.iter().map(digest).collect())

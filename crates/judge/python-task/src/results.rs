@@ -7,7 +7,7 @@ use gauntlet_task::Output;
 use gauntlet_tensors::{Tensor, TensorSpec};
 
 /// Bytes of results that are kept.
-const MOST_BYTES: usize = 256 << 20;
+const MAX_BYTES: usize = 256 << 20;
 
 /// The results of the last operands, by the operands' contents.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Results {
         let bytes = |kept: &VecDeque<(blake3::Hash, Output)>| -> usize {
             kept.iter().map(|(_, output)| bytes_of(&output.0)).sum()
         };
-        while kept.len() > 1 && bytes(&kept) > MOST_BYTES {
+        while kept.len() > 1 && bytes(&kept) > MAX_BYTES {
             kept.pop_front();
         }
         Ok(output)

@@ -9,7 +9,7 @@ use crate::summary::{mean, quantile};
 use crate::{Error, Interval, Origin, Sample, student};
 
 /// With fewer resamples the tails of a 95 % interval rest on a handful of them.
-pub(crate) const LEAST_RESAMPLES: usize = 200;
+pub(crate) const MIN_RESAMPLES: usize = 200;
 
 /// How to resample; the same settings give the same result on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -151,10 +151,10 @@ impl Distribution {
 }
 
 fn check(problems: &[Sample], resampling: Resampling) -> Result<(), Error> {
-    if resampling.resamples < LEAST_RESAMPLES {
+    if resampling.resamples < MIN_RESAMPLES {
         return Err(Error::TooFewResamples {
             found: resampling.resamples,
-            least: LEAST_RESAMPLES,
+            least: MIN_RESAMPLES,
         });
     }
     let expected = problems.first().ok_or(Error::EmptySuite)?.processes();

@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::LEAST_RESAMPLES;
+use crate::bootstrap::MIN_RESAMPLES;
 use crate::{Error, LookPlan, log_speedup};
 
 /// More would take gigabytes and add no information.
-const MOST_RESAMPLES: usize = 1_000_000;
+const MAX_RESAMPLES: usize = 1_000_000;
 
 /// The criteria of a round. Speed-ups are fractions: 0.02 is 2 % faster, −0.05 is 5 % slower.
 ///
@@ -74,13 +74,13 @@ impl Criteria {
                 "must lie between -1 and 0, both excluded (-0.05 is usual)",
             );
         }
-        if self.resamples < LEAST_RESAMPLES {
+        if self.resamples < MIN_RESAMPLES {
             return Err(Error::TooFewResamples {
                 found: self.resamples,
-                least: LEAST_RESAMPLES,
+                least: MIN_RESAMPLES,
             });
         }
-        if self.resamples > MOST_RESAMPLES {
+        if self.resamples > MAX_RESAMPLES {
             return wrong("resamples", self.resamples as f64, "must be at most 1000000");
         }
         self.look_plan().map(|_| ())

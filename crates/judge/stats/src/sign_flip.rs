@@ -6,7 +6,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::{Error, Resampling};
 
 /// Up to this many processes all sign patterns are tried: 2¹³ of them.
-const MOST_ENUMERATED: usize = 13;
+const MAX_ENUMERATED: usize = 13;
 
 /// p-values of "there is no difference", from process effects as log speed-ups.
 ///
@@ -51,7 +51,7 @@ impl SignFlip {
             slower += u64::from(sum <= observed + slack);
         };
 
-        let exact = process_effects.len() <= MOST_ENUMERATED;
+        let exact = process_effects.len() <= MAX_ENUMERATED;
         let patterns = if exact {
             let patterns = 1_u64 << process_effects.len();
             for pattern in 0..patterns {

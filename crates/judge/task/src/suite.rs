@@ -39,14 +39,14 @@ pub use error::{Fault, SuiteError};
 pub use written::WrittenSizes;
 
 /// Letters of a name of a suite, a case, a round or a pitch: more than anyone reads, and less than a table can hold.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME: usize = 200;
 
 /// What is wrong with a name that is given in a file, if anything.
 pub fn fault_of_name(name: &str) -> Option<String> {
     let letters = name.chars().count();
-    (letters > LONGEST_NAME).then(|| {
+    (letters > MAX_NAME).then(|| {
         let start: String = name.chars().take(20).collect();
-        format!("the name `{start}…` has {letters} letters; a name has at most {LONGEST_NAME}")
+        format!("the name `{start}…` has {letters} letters; a name has at most {MAX_NAME}")
     })
 }
 

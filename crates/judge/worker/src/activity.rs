@@ -14,13 +14,13 @@ pub const MARK_BYTES: usize = 4112;
 const GATE: &str = "gauntlet_gate";
 
 /// How many records of a call are kept.
-const MOST_RECORDS: usize = 2000;
+const MAX_RECORDS: usize = 2000;
 
 /// Marks are kept beyond that, as many as tell that there are too many.
-const MOST_MARKS: usize = 16;
+const MAX_MARKS: usize = 16;
 
 /// How many bytes of a kernel's name are kept.
-const MOST_NAME: usize = 256;
+const MAX_NAME: usize = 256;
 
 /// An hour in nanoseconds.
 const HOUR: u64 = 3_600_000_000_000;
@@ -132,7 +132,7 @@ fn too_short() -> String {
 }
 
 fn shortened(mut name: String) -> String {
-    let most = (0..=MOST_NAME.min(name.len()))
+    let most = (0..=MAX_NAME.min(name.len()))
         .rev()
         .find(|end| name.is_char_boundary(*end));
     name.truncate(most.unwrap_or(0));
@@ -167,7 +167,7 @@ impl Collected {
             Err(fault) => self.fault = Some(fault),
             Ok(None) => {}
             Ok(Some(record)) => {
-                let most = MOST_RECORDS + if record.is_mark() { MOST_MARKS } else { 0 };
+                let most = MAX_RECORDS + if record.is_mark() { MAX_MARKS } else { 0 };
                 if self.records.len() < most {
                     self.records.push(record);
                 } else {

@@ -37,7 +37,7 @@ pub fn probe() -> u64 {
 
 /// How long to wait until all threads of a worker have stopped. A thread that waits for a device is stopped only when it
 /// wakes up.
-const MOST_WAITING: Duration = Duration::from_secs(5);
+const MAX_WAITING: Duration = Duration::from_secs(5);
 
 /// How long to look again and again without sleeping. Most threads stop within some ten microseconds.
 const AT_ONCE: Duration = Duration::from_micros(200);
@@ -213,8 +213,8 @@ impl WorkerProcess {
                 return Ok(seconds);
             }
             let waited = begun.elapsed();
-            if waited > MOST_WAITING {
-                let why = format!("a process of the worker still runs {MOST_WAITING:?} after it was stopped");
+            if waited > MAX_WAITING {
+                let why = format!("a process of the worker still runs {MAX_WAITING:?} after it was stopped");
                 return Err(self.cannot_hold(FailureKind::BadRequest, &why));
             }
             if waited < AT_ONCE {

@@ -25,13 +25,13 @@ pub struct Limits {
 }
 
 /// The lower bound: parallel compilers and Python pools start one process per processor.
-const LEAST_PROCESSES: usize = 256;
+const MIN_PROCESSES: usize = 256;
 
 /// Libraries start pools of one thread per processor, and a process may use several of these libraries.
 const THREADS_FOR_EACH_PROCESSOR: usize = 64;
 
 /// The lower bound on machines with fewer processors.
-const LEAST_THREADS: usize = 4096;
+const MIN_THREADS: usize = 4096;
 
 impl Default for Limits {
     /// By the size of this machine: four fifths of its memory, or of this container's.
@@ -39,8 +39,8 @@ impl Default for Limits {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
             memory: total_memory() / 5 * 4,
-            processes: LEAST_PROCESSES.max(4 * processors),
-            threads: LEAST_THREADS.max(THREADS_FOR_EACH_PROCESSOR * processors),
+            processes: MIN_PROCESSES.max(4 * processors),
+            threads: MIN_THREADS.max(THREADS_FOR_EACH_PROCESSOR * processors),
             folder: 16 << 30,
             file: 8 << 30,
             open_files: 4096,

@@ -109,13 +109,13 @@ mod linux {
     use super::*;
 
     /// Most pieces of one system call: `IOV_MAX` of Linux.
-    const MOST_PIECES: usize = 1024;
+    const MAX_PIECES: usize = 1024;
 
     /// Most bytes that are changed and written by one system call: few enough to stay in a processor's cache between the two.
     const CHANGED: usize = 512 << 10;
 
     /// Threads that copy at a time. One copies some 4 GB/s, and the worker waits meanwhile.
-    const MOST_THREADS: usize = 4;
+    const MAX_THREADS: usize = 4;
 
     /// Reads all pieces into `target`, one after the other.
     ///
@@ -206,13 +206,13 @@ mod linux {
         Err(io::Error::new(io::ErrorKind::InvalidInput, why))
     }
 
-    /// The pieces of each system call, at most [`MOST_PIECES`] and `most` bytes of them, and how many bytes they have. All
+    /// The pieces of each system call, at most [`MAX_PIECES`] and `most` bytes of them, and how many bytes they have. All
     /// pieces come, in their order.
     fn batches(pieces: &Pieces, most: usize) -> impl Iterator<Item = (Vec<RemoteIoVec>, usize)> {
         let mut rest = pieces.iter(most).peekable();
         iter::from_fn(move || {
             let (mut batch, mut bytes) = (Vec::new(), 0);
-            while batch.len() < MOST_PIECES
+            while batch.len() < MAX_PIECES
                 && let Some((address, len)) = rest.next_if(|(_, len)| bytes + len <= most)
             {
                 batch.push(RemoteIoVec {
@@ -229,9 +229,9 @@ mod linux {
     fn threads(pieces: &Pieces, most: usize) -> usize {
         let calls = pieces
             .count()
-            .div_ceil(MOST_PIECES)
+            .div_ceil(MAX_PIECES)
             .max(pieces.bytes().div_ceil(most));
-        MOST_THREADS.min(calls)
+        MAX_THREADS.min(calls)
     }
 
     /// Does `copy` for each batch and its part of this program's memory, several at a time.

@@ -21,12 +21,12 @@ pub const BLOCK: usize = 16;
 pub const THREADS: u32 = 256;
 
 /// Most blocks of a launch: enough to keep any device's memory busy.
-const MOST_GROUPS: usize = 4096;
+const MAX_GROUPS: usize = 4096;
 
 /// How many blocks of [`THREADS`] a launch has that opens this many blocks of [`BLOCK`] bytes. Each thread opens several if
 /// there are more.
 pub fn groups(blocks: usize) -> u32 {
-    blocks.div_ceil(THREADS as usize).min(MOST_GROUPS) as u32
+    blocks.div_ceil(THREADS as usize).min(MAX_GROUPS) as u32
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// A line longer than this is garbage, not a reply: the longest honest one, a thousand samples with phases, is
 /// under a megabyte.
-const LONGEST_LINE: usize = 16 << 20;
+const MAX_LINE: usize = 16 << 20;
 
 /// How much of the end of a worker's standard error is kept.
 const KEPT: usize = 4096;
@@ -118,8 +118,8 @@ impl Replies {
         let end = self.read[self.searched..].iter().position(|byte| *byte == b'\n');
         let Some(end) = end else {
             self.searched = self.read.len();
-            if self.searched >= LONGEST_LINE {
-                let long = format!("a line longer than {} MiB", LONGEST_LINE >> 20);
+            if self.searched >= MAX_LINE {
+                let long = format!("a line longer than {} MiB", MAX_LINE >> 20);
                 return Err(io::Error::other(long));
             }
             return Ok(None);

@@ -17,7 +17,7 @@ pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 const LOOKS_FOR_EACH_AT_FILES: u32 = 10;
 
 /// More files than this exceed the limit whatever their size: counting them takes too long.
-const MOST_FILES: usize = 100_000;
+const MAX_FILES: usize = 100_000;
 
 /// A limit that was exceeded, and the allowed amount.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,10 +93,10 @@ impl Watch {
 
     fn of_files(&self) -> Option<Excess> {
         let (files, bytes) = content(self.folders.clone());
-        if files > MOST_FILES {
+        if files > MAX_FILES {
             return Some(Excess {
-                what: format!("over {MOST_FILES} files"),
-                limit: MOST_FILES.to_string(),
+                what: format!("over {MAX_FILES} files"),
+                limit: MAX_FILES.to_string(),
             });
         }
         (bytes > self.limits.folder).then(|| Excess {
@@ -106,7 +106,7 @@ impl Watch {
     }
 }
 
-/// The number of files in some folders, and the bytes that they occupy; stops at one over [`MOST_FILES`].
+/// The number of files in some folders, and the bytes that they occupy; stops at one over [`MAX_FILES`].
 fn content(mut folders: Vec<PathBuf>) -> (usize, u64) {
     let (mut files, mut bytes) = (0, 0);
     while let Some(folder) = folders.pop() {
@@ -115,7 +115,7 @@ fn content(mut folders: Vec<PathBuf>) -> (usize, u64) {
             let Ok(found) = entry.metadata() else { continue };
             files += 1;
             bytes += 512 * found.blocks();
-            if files > MOST_FILES {
+            if files > MAX_FILES {
                 return (files, bytes);
             }
             if found.is_dir() {

@@ -37,7 +37,7 @@ impl EngineOptions {
     /// An upper limit on the threads; no machine has this many processors. Each thread needs several memory mappings. Near
     /// the system's limit a thread can get its stack but not its signal stack, and then aborts the process instead of
     /// returning an error.
-    pub const MOST_THREADS: usize = 4096;
+    pub const MAX_THREADS: usize = 4096;
 }
 
 impl Engine {
@@ -50,15 +50,15 @@ impl Engine {
         let instructions = Instructions::detect(options.simd.unwrap_or_else(SimdPath::best))?;
         let threads = match options.threads {
             Some(0) => return Err(EngineError::NoThreads),
-            Some(threads @ ..=EngineOptions::MOST_THREADS) => threads,
+            Some(threads @ ..=EngineOptions::MAX_THREADS) => threads,
             Some(threads) => {
                 return Err(EngineError::TooManyThreads {
                     threads,
-                    most: EngineOptions::MOST_THREADS,
+                    most: EngineOptions::MAX_THREADS,
                 });
             }
             None => std::thread::available_parallelism()
-                .map_or(1, |there| usize::from(there).min(EngineOptions::MOST_THREADS)),
+                .map_or(1, |there| usize::from(there).min(EngineOptions::MAX_THREADS)),
         };
         let processors = options.pinned.then(|| Processors::allowed(threads)).flatten();
         let pool = Pool::new(threads, processors.as_ref())

@@ -16,8 +16,8 @@
 #include "mixture.cuh"
 
 constexpr u32 THREADS = 1024, WARPS = THREADS / 32, ALL = ~0u;
-// MOST_BLOCK_SLOTS and MOST_EXPERTS are defined by src/plan/mixture.rs.
-static_assert(MOST_BLOCK_SLOTS <= WRONG && MOST_EXPERTS <= THREADS, "counts have 16 bits, and each expert a thread");
+// MAX_BLOCK_SLOTS and MAX_EXPERTS are defined by src/plan/mixture.rs.
+static_assert(MAX_BLOCK_SLOTS <= WRONG && MAX_EXPERTS <= THREADS, "counts have 16 bits, and each expert a thread");
 
 // The lanes with the same value as this one, of `bits` bits.
 DEVICE u32 lanes_with(u32 value, u32 bits) {
@@ -90,8 +90,8 @@ DEVICE void copy_tokens(const ArrangeParameter& parameter, const u32* places, u3
 extern "C" __global__ void __launch_bounds__(THREADS, 1) arrange(const __grid_constant__ ArrangeParameter parameter) {
     extern __shared__ __align__(16) u8 memory[];
     __shared__ u32 of_warps[WARPS];
-    u32* places = (u32*)memory;                    // [MOST_BLOCK_SLOTS]: the expert of each slot, then its row
-    u32* firsts = places + MOST_BLOCK_SLOTS;       // [experts]: the block's first row of each
+    u32* places = (u32*)memory;                    // [MAX_BLOCK_SLOTS]: the expert of each slot, then its row
+    u32* firsts = places + MAX_BLOCK_SLOTS;       // [experts]: the block's first row of each
     u32* all_counts = firsts + parameter.experts;  // [experts]
     // [warps][experts]; then the next row of each warp and expert.
     u16* counts = (u16*)(all_counts + parameter.experts);

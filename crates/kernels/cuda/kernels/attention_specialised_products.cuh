@@ -68,8 +68,8 @@ struct Softmax {
         bool large[2] = {few, few};
         if (!few) {
             raise(weights, added, 0, 2, scores, scale, table);
-            large[0] = added[0] > MOST_ADDED;
-            large[1] = added[1] > MOST_ADDED;
+            large[0] = added[0] > MAX_ADDED;
+            large[1] = added[1] > MAX_ADDED;
         }
         if (__any_sync(~0u, large[0] || large[1])) {
 #pragma unroll
@@ -119,7 +119,7 @@ private:
     // large its weights are.
     static constexpr float BEYOND_SUMS = 8.507059e37f;
     // A lane's weights of a run add up to at most this, so none exceeds the largest fp16 number.
-    static constexpr float MOST_ADDED = 65504.0f;
+    static constexpr float MAX_ADDED = 65504.0f;
 
     // Changes a row's shift, given the sum `total` of its lanes' weights of the run, so that this sum becomes less than
     // 2. This is as good as using the maximum, and the sum is already known. Returns the factor for earlier sums.
@@ -172,9 +172,9 @@ struct Unit {
     DEVICE void enter(Outputs& outputs, float scale) {
         // A scale of 0, or one negligible beside earlier ones, would make sums infinite: it is replaced by a scale
         // small enough that the added values do not count.
-        constexpr float LEAST = 1.17549435e-38f, LEAST_PART = 5.42101086e-20f;  // 2⁻¹²⁶, 2⁻⁶⁴
+        constexpr float LEAST = 1.17549435e-38f, MIN_PART = 5.42101086e-20f;  // 2⁻¹²⁶, 2⁻⁶⁴
         largest = fmaxf(largest, fabsf(scale));
-        float next = copysignf(fmaxf(fmaxf(fabsf(scale), largest * LEAST_PART), LEAST), scale);
+        float next = copysignf(fmaxf(fmaxf(fabsf(scale), largest * MIN_PART), LEAST), scale);
         if (next == unit) return;
         float factor = __fdividef(unit, next);
         unit = next;

@@ -5,7 +5,7 @@
 constexpr u32 THREADS = 256;
 
 extern "C" __global__ void __launch_bounds__(THREADS) count(const __grid_constant__ ArrangeParameter parameter) {
-    __shared__ u32 counts[MOST_EXPERTS];
+    __shared__ u32 counts[MAX_EXPERTS];
     for (u32 expert = threadIdx.x; expert < parameter.experts; expert += THREADS) counts[expert] = 0;
     grid_wait();  // an earlier launch writes the ids, and the previous call may still read what this one writes
     grid_launch_dependents();

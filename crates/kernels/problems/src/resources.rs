@@ -8,7 +8,7 @@ use crate::{
 use gauntlet_device::Arch;
 
 pub use attention::{
-    FEW_QUERIES, HeadSets, HopperAttention, MOST_SPECIALISED_STAGES, WarpGroups, by_mma_sync, head_sets,
+    FEW_QUERIES, HeadSets, HopperAttention, MAX_SPECIALISED_STAGES, WarpGroups, by_mma_sync, head_sets,
     key_warps, last_bytes, merged_bytes, most_visible, multiplied_bytes, multiplied_head,
     multiplied_value_bytes, operands_made_ready, padded_row, resident_keys, warp_groups,
 };

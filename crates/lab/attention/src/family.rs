@@ -25,7 +25,7 @@ pub const ATTENTION: &dyn Task = &AttentionFamily;
 pub struct AttentionFamily;
 
 /// Queries of a sequence up to which keys are worth splitting into many parts.
-const MOST_SPLIT_QUERIES: usize = 128;
+const MAX_SPLIT_QUERIES: usize = 128;
 
 /// The suites that come with the task.
 const SUITES: [(&str, &str); 1] = [("attention", include_str!("../suites/attention.toml"))];
@@ -167,7 +167,7 @@ impl TiledFamily for AttentionFamily {
         let splits: &[usize] = match device.arch {
             Arch::Cpu => &[1, 2],
             // Few queries have fewer tiles than a GPU has multiprocessors.
-            _ if queries <= MOST_SPLIT_QUERIES => &[1, 2, 4, 8, 16],
+            _ if queries <= MAX_SPLIT_QUERIES => &[1, 2, 4, 8, 16],
             _ => &[1, 2, 4],
         };
         let (rows, columns, stages): (&[usize], &[usize], &[usize]) = match device.arch {

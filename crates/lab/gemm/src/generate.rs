@@ -14,7 +14,7 @@ const LARGEST: u8 = 0x7E;
 const SMALLEST_SUBNORMAL: u8 = 0x01;
 
 /// The largest magnitude without a tensor scale, 6 × 448.
-const LARGEST_ELEMENT: f64 = 2688.0;
+const MAX_ELEMENT: f64 = 2688.0;
 
 /// Draws the operands of each group.
 pub fn generate(gemm: &GroupedGemm, kind: InputKind, seed: u64) -> Vec<GroupInputs> {
@@ -102,7 +102,7 @@ fn tensor_scale(kind: InputKind, form: Form, depth: usize, generator: &mut ChaCh
         // an absolute error well under the 1e-3 that the competition tolerates.
         InputKind::Wide => range(form, 16.0) / (2.93f64 * 99.0).powi(2) / depth.sqrt(),
         // A bound, not an expectation: no sum exceeds 2¹⁴.
-        InputKind::Adversarial => range(form, 16384.0) / LARGEST_ELEMENT.powi(2) / depth,
+        InputKind::Adversarial => range(form, 16384.0) / MAX_ELEMENT.powi(2) / depth,
     };
     // Not a power of two, so that omitting it or applying it twice is detected; never above the bound.
     (product.sqrt() * generator.random_range(0.5..1.0)) as f32

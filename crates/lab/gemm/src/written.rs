@@ -10,7 +10,7 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// Groups that `g` can stand for on the command line.
-const MOST_GROUPS: usize = 65536;
+const MAX_GROUPS: usize = 65536;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -99,9 +99,9 @@ fn repeat_groups(words: &mut [(String, String)], groups: &str) -> Result<(), Str
     let count = groups
         .parse()
         .ok()
-        .filter(|count| (1..=MOST_GROUPS).contains(count));
+        .filter(|count| (1..=MAX_GROUPS).contains(count));
     let count: usize = count.ok_or(format!(
-        "g = {groups}; give a number of groups up to {MOST_GROUPS}"
+        "g = {groups}; give a number of groups up to {MAX_GROUPS}"
     ))?;
     let sizes = words
         .iter_mut()

@@ -8,10 +8,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The largest mean error, as a share of the measured time, at which predictions are relied on.
-pub const MOST_MEAN_ERROR: f64 = 0.15;
+pub const MAX_MEAN_ERROR: f64 = 0.15;
 
 /// The lowest rank correlation within a shape at which predictions are relied on.
-pub const LEAST_RANK_CORRELATION: f64 = 0.8;
+pub const MIN_RANK_CORRELATION: f64 = 0.8;
 
 /// Errors of predictions on a device that the model was not fitted to.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -66,8 +66,8 @@ impl Accuracy {
     /// Whether predictions are accurate enough to decide anything: they rank well, their errors are small if known, and
     /// their choices are no worse than a constant rule.
     pub fn suffices(&self) -> bool {
-        self.rank_correlation[0] >= LEAST_RANK_CORRELATION
-            && self.mean_error.is_none_or(|error| error <= MOST_MEAN_ERROR)
+        self.rank_correlation[0] >= MIN_RANK_CORRELATION
+            && self.mean_error.is_none_or(|error| error <= MAX_MEAN_ERROR)
             && self
                 .regret_of_constant_rule
                 .is_none_or(|constant| self.regret[1] <= constant)

@@ -23,7 +23,7 @@ mod subject;
 pub mod tiles;
 mod timeline;
 
-pub use accuracy::{Accuracy, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, on_record};
+pub use accuracy::{Accuracy, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, on_record};
 pub use breakdown::{Breakdown, Part, PartTime};
 pub use count::Counts;
 pub use cpu::{CpuPhases, cpu_phases};

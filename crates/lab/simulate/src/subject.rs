@@ -36,7 +36,7 @@ pub enum NoEstimate {
     Parameter(#[from] ParameterError),
     /// A simulation would take minutes and more.
     #[error(
-        "a simulation would follow {steps} steps of each multiprocessor, and follows at most {MOST_STEPS}; predict smaller \
+        "a simulation would follow {steps} steps of each multiprocessor, and follows at most {MAX_STEPS}; predict smaller \
          sizes, or take larger tiles"
     )]
     TooLarge {
@@ -46,7 +46,7 @@ pub enum NoEstimate {
 }
 
 /// Steps of a multiprocessor that are simulated: of a tenth of a second, and far beyond calls of a second.
-const MOST_STEPS: usize = 100_000;
+const MAX_STEPS: usize = 100_000;
 
 impl<'s> Subject<'s> {
     /// These sizes under these parameters.
@@ -82,7 +82,7 @@ impl<'s> Subject<'s> {
             return Ok(());
         }
         match gpu::steps(self.problem, &self.schedule, device)? {
-            steps if steps > MOST_STEPS => Err(NoEstimate::TooLarge { steps }),
+            steps if steps > MAX_STEPS => Err(NoEstimate::TooLarge { steps }),
             _ => Ok(()),
         }
     }

@@ -14,10 +14,10 @@ use crate::pitch::{FALLBACK, Pitch};
 use crate::source::{FileError, Source};
 
 /// Upper limit on blocks and pairs of processes: a larger number is a typing error and would exhaust memory.
-const MOST_REPEATS: usize = 1000;
+const MAX_REPEATS: usize = 1000;
 
 /// Upper limit on the load before each slot: a comparison has dozens of slots, and clocks settle much sooner.
-const MOST_HEATING: SignedDuration = SignedDuration::from_secs(60);
+const MAX_HEATING: SignedDuration = SignedDuration::from_secs(60);
 
 const NO_PROGRAM: &str = "name the program and its arguments, or leave `command` out";
 
@@ -119,21 +119,21 @@ fn check_measurement(source: &Source<RoundFile>, measurement: &Measurement) -> R
             "give rising numbers of process pairs, the first at least 2, such as [4, 6, 9]",
         ));
     }
-    if looks.last().is_some_and(|last| *last > MOST_REPEATS) {
-        let message = format!("measurement.looks = {looks:?}: over {MOST_REPEATS} pairs of processes");
+    if looks.last().is_some_and(|last| *last > MAX_REPEATS) {
+        let message = format!("measurement.looks = {looks:?}: over {MAX_REPEATS} pairs of processes");
         return Err(source.error_at("looks", message, "such as [4, 6, 9]"));
     }
-    if !(1..=MOST_REPEATS).contains(blocks) {
-        let message = format!("measurement.blocks = {blocks}: must lie in 1…{MOST_REPEATS}");
+    if !(1..=MAX_REPEATS).contains(blocks) {
+        let message = format!("measurement.blocks = {blocks}: must lie in 1…{MAX_REPEATS}");
         return Err(source.error_at("blocks", message, "3 is usual"));
     }
     if *budget <= SignedDuration::ZERO {
         let message = format!("measurement.budget = {budget:#}: there is no time to measure in");
         return Err(source.error_at("budget", message, "give a positive time, such as \"120s\""));
     }
-    if *heating <= SignedDuration::ZERO || *heating > MOST_HEATING {
+    if *heating <= SignedDuration::ZERO || *heating > MAX_HEATING {
         let message =
-            format!("measurement.heating = {heating:#}: must be over 0 s and at most {MOST_HEATING:#}");
+            format!("measurement.heating = {heating:#}: must be over 0 s and at most {MAX_HEATING:#}");
         return Err(source.error_at("heating", message, "\"500ms\" is usual"));
     }
     Ok(())

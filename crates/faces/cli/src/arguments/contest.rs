@@ -170,12 +170,12 @@ fn pairs(text: &str) -> Result<usize, String> {
 }
 
 /// The most pairs that are added at once.
-pub const MOST_PAIRS: usize = 1000;
+pub const MAX_PAIRS: usize = 1000;
 
 fn more_pairs(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(pairs) if (1..=MOST_PAIRS).contains(&pairs) => Ok(pairs),
-        _ => Err(format!("give a whole number from 1 to {MOST_PAIRS}")),
+        Ok(pairs) if (1..=MAX_PAIRS).contains(&pairs) => Ok(pairs),
+        _ => Err(format!("give a whole number from 1 to {MAX_PAIRS}")),
     }
 }
 

@@ -67,21 +67,21 @@ pub struct Selftest {
 }
 
 /// Synthetic comparisons of each kind of noise: an hour or two.
-const MOST_COMPARISONS: usize = 100_000;
+const MAX_COMPARISONS: usize = 100_000;
 
 /// Real comparisons, each of a minute or so: days.
-const MOST_RUNS: usize = 10_000;
+const MAX_RUNS: usize = 10_000;
 
 fn runs(text: &str) -> Result<usize, String> {
-    within(text, 1, MOST_RUNS)
+    within(text, 1, MAX_RUNS)
 }
 
 fn comparisons(text: &str) -> Result<usize, String> {
-    within(text, 1, MOST_COMPARISONS)
+    within(text, 1, MAX_COMPARISONS)
 }
 
 fn live(text: &str) -> Result<usize, String> {
-    within(text, 0, MOST_RUNS)
+    within(text, 0, MAX_RUNS)
 }
 
 fn within(text: &str, least: usize, most: usize) -> Result<usize, String> {

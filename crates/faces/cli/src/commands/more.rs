@@ -9,7 +9,7 @@ use std::path::Path;
 use gauntlet_judge::{Comparison, ComparisonReport, Conditions, Kept, Observations, Regime, Scope};
 
 use crate::arguments::{
-    Compare, Contest as Arguments, MOST_PAIRS, Measured, MeasuredExecutor, RegimeName, ScopeName,
+    Compare, Contest as Arguments, MAX_PAIRS, Measured, MeasuredExecutor, RegimeName, ScopeName,
 };
 use crate::commands::compare::examined;
 use crate::commands::contest::Contest;
@@ -255,7 +255,7 @@ pub fn tell(report: &ComparisonReport, more: Option<&More>, json: Option<&Path>)
     let pairs = kept.observations.pairs();
     let needed = comparison.needed_pairs().filter(|needed| *needed > pairs);
     let enough = needed.unwrap_or_else(|| kept.conditions.measurement.next_look(pairs));
-    let more = (enough - pairs).min(MOST_PAIRS);
+    let more = (enough - pairs).min(MAX_PAIRS);
     sink::print(match file {
         Some(file) => format!(
             "`gauntlet compare --more {more} {}` adds pairs to this comparison.",

@@ -32,7 +32,7 @@ const PROCESSES: usize = 7;
 const VISITS: usize = 2;
 
 /// The maximum memory for operands, even if the caches are large.
-const MOST_OPERAND_BYTES: f64 = (1_u64 << 30) as f64;
+const MAX_OPERAND_BYTES: f64 = (1_u64 << 30) as f64;
 
 /// The result of `gauntlet validate`.
 #[derive(Serialize, JsonSchema)]
@@ -279,8 +279,8 @@ fn shapes(device: &Device) -> Vec<Shape> {
 fn operand_bytes(device: &Device) -> u64 {
     let cache = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
     let cache = cache.or(device.memory.l2_size.as_ref());
-    cache.map_or(MOST_OPERAND_BYTES, |cache| {
-        (2.0 * cache.get()).min(MOST_OPERAND_BYTES)
+    cache.map_or(MAX_OPERAND_BYTES, |cache| {
+        (2.0 * cache.get()).min(MAX_OPERAND_BYTES)
     }) as u64
 }
 

@@ -16,13 +16,13 @@ use crate::tone::Tone;
 const FIGURE_COLUMNS: usize = 36;
 
 /// Longer bars are not clearer.
-const LONGEST_SIDE: usize = 25;
+const MAX_SIDE: usize = 25;
 
 /// The maximum number of changed parts that are named for each of several problems.
-const MOST_NAMED: usize = 2;
+const MAX_NAMED: usize = 2;
 
 /// A part is not named if it changed by less than this share of the time before.
-const LEAST_NAMED: f64 = 0.005;
+const MIN_NAMED: f64 = 0.005;
 
 /// The same problems before and after: one with all its parts, or several with the parts that changed most.
 pub fn compared(pairs: &[(Explanation, Explanation)], width: usize) -> String {
@@ -47,7 +47,7 @@ pub fn compared(pairs: &[(Explanation, Explanation)], width: usize) -> String {
 fn parts(before: &Explanation, after: &Explanation, width: usize) -> String {
     let changes = changes(&before.breakdown, &after.breakdown);
     let names = widest(changes.iter().map(|change| change.name).chain(["prediction"]));
-    let side = (width.saturating_sub(2 + names + FIGURE_COLUMNS + 1) / 2).clamp(1, LONGEST_SIDE);
+    let side = (width.saturating_sub(2 + names + FIGURE_COLUMNS + 1) / 2).clamp(1, MAX_SIDE);
     let greatest = changes.iter().map(|change| change.difference().abs());
     let scale = greatest.fold(0.0, f64::max);
     let picture = format!("{:>side$} slower", "faster ");
@@ -104,11 +104,11 @@ fn cases(pairs: &[(Explanation, Explanation)], width: usize) -> String {
 /// The parts that differ most, each with its difference.
 fn most_changed(before: &Explanation, after: &Explanation) -> String {
     let mut changes = changes(&before.breakdown, &after.breakdown);
-    changes.retain(|change| change.difference().abs() >= LEAST_NAMED * before.seconds);
+    changes.retain(|change| change.difference().abs() >= MIN_NAMED * before.seconds);
     changes.sort_by(|one, other| other.difference().abs().total_cmp(&one.difference().abs()));
     let named: Vec<_> = changes
         .iter()
-        .take(MOST_NAMED)
+        .take(MAX_NAMED)
         .map(|change| format!("{} {}", change.name, signed(change.difference())))
         .collect();
     named.join(", ")

@@ -4,7 +4,7 @@ use gauntlet_simulate::{Breakdown, Part};
 use owo_colors::Style;
 
 /// Parts below this share of the prediction are named without a line of their own.
-const LEAST_SHARE: f64 = 0.001;
+const MIN_SHARE: f64 = 0.001;
 
 /// The roofline or a part, in the order of the sum.
 pub struct Line {
@@ -28,7 +28,7 @@ pub struct Lines {
 
 /// The roofline and the parts; each begins where the previous one ended.
 pub fn lines(breakdown: &Breakdown) -> Lines {
-    let least = breakdown.total() * LEAST_SHARE;
+    let least = breakdown.total() * MIN_SHARE;
     let mut lines = vec![Line {
         part: None,
         name: "roofline",

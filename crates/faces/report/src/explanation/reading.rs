@@ -12,13 +12,13 @@ use crate::speedup::times;
 const REACHED: f64 = 0.05;
 
 /// The maximum number of parts that are named.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// Enough parts are named if together they explain this share of the gap.
 const ENOUGH: f64 = 0.9;
 
 /// A part this small is not named beside greater ones.
-const LEAST_NAMED: f64 = 0.03;
+const MIN_NAMED: f64 = 0.03;
 
 /// The largest parts with the parameters that affect them, and the most that a faster kernel could gain, if that is
 /// known.
@@ -57,8 +57,8 @@ fn largest(explanation: &Explanation, gap: f64) -> String {
     parts.sort_by(|one, other| other.1.total_cmp(&one.1));
     let mut named = Vec::new();
     let mut explained = 0.0;
-    for (part, of_gap) in parts.into_iter().take(MOST_NAMED) {
-        if explained >= ENOUGH || of_gap < LEAST_NAMED {
+    for (part, of_gap) in parts.into_iter().take(MAX_NAMED) {
+        if explained >= ENOUGH || of_gap < MIN_NAMED {
             break;
         }
         explained += of_gap;

@@ -48,7 +48,7 @@ const HEADING: f64 = 24.0;
 const NAME_LETTERS: usize = 20;
 
 /// Processors whose tracks exceed this total are counted and not drawn.
-const MOST_TRACKS: usize = 60;
+const MAX_TRACKS: usize = 60;
 
 /// The approximate number of ticks.
 const TICKS: usize = 10;
@@ -122,8 +122,8 @@ fn shown(timeline: &Timeline) -> &[Track] {
         *end += tracks.len();
         Some(*end)
     });
-    let last = ends.take_while(|end| *end <= MOST_TRACKS).last();
-    &tracks[..last.unwrap_or(MOST_TRACKS.min(tracks.len()))]
+    let last = ends.take_while(|end| *end <= MAX_TRACKS).last();
+    &tracks[..last.unwrap_or(MAX_TRACKS.min(tracks.len()))]
 }
 
 /// Tracks that share an axis.
@@ -197,7 +197,7 @@ fn description(timeline: &Timeline) -> String {
             busy.collect::<Vec<_>>().join(", ")
         )
     });
-    let tracks: Vec<_> = tracks.take(MOST_TRACKS).collect();
+    let tracks: Vec<_> = tracks.take(MAX_TRACKS).collect();
     format!(
         "{} from start to end. {}.",
         duration(timeline.seconds),

@@ -13,7 +13,7 @@ struct Role<'t> {
 }
 
 /// Smaller shares get no line.
-const LEAST_SHARE: f64 = 0.0005;
+const MIN_SHARE: f64 = 0.0005;
 
 /// The columns of the table.
 const COLUMNS: [(&str, Column); 6] = columns!(
@@ -98,7 +98,7 @@ impl Role<'_> {
             .to_vec();
         let busy: f64 = shares.iter().map(|(_, share)| share).sum();
         shares.push(("nothing", 1.0 - busy));
-        shares.retain(|(_, share)| *share >= LEAST_SHARE);
+        shares.retain(|(_, share)| *share >= MIN_SHARE);
         shares.sort_by(|one, other| other.1.total_cmp(&one.1));
         let entries = shares
             .iter()

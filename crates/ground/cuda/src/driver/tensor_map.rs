@@ -14,7 +14,7 @@ use super::error::{DriverError, call};
 pub const MAP_BYTES: usize = size_of::<CUtensorMap>();
 
 /// Dimensions that a map may have (CUDA driver API, cuTensorMapEncodeTiled).
-const MOST_DIMENSIONS: usize = 5;
+const MAX_DIMENSIONS: usize = 5;
 
 /// A tensor map over elements that lie without gaps, fetched in boxes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,14 +67,14 @@ impl Element {
 pub fn encode(map: TensorMap<'_>, address: u64) -> Result<[u8; MAP_BYTES], DriverError> {
     driver_version()?;
     let mut encoded = CUtensorMap { opaque: [0; 16] };
-    let rank = map.sizes.len().min(map.boxes.len()).min(MOST_DIMENSIONS);
-    let mut strides = [0_u64; MOST_DIMENSIONS];
+    let rank = map.sizes.len().min(map.boxes.len()).min(MAX_DIMENSIONS);
+    let mut strides = [0_u64; MAX_DIMENSIONS];
     let mut bytes = map.element.bytes() as u64;
     for (stride, size) in strides.iter_mut().zip(map.sizes) {
         bytes *= size;
         *stride = bytes;
     }
-    let steps = [1_u32; MOST_DIMENSIONS];
+    let steps = [1_u32; MAX_DIMENSIONS];
     let element = match map.element {
         Element::Byte => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT8,
         Element::Half => CUtensorMapDataType::CU_TENSOR_MAP_DATA_TYPE_UINT16,

@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::module::Kernel;
 
 /// Most threads of a block.
-const MOST_THREADS: u32 = 1024;
+const MAX_THREADS: u32 = 1024;
 
 /// How a kernel is launched.
 #[derive(Debug, Clone, Copy)]
@@ -68,12 +68,12 @@ impl<'p> Launch<'p> {
                 "parameters of {given} bytes for a kernel that takes {taken}"
             )));
         }
-        let whole = (1..=MOST_THREADS).contains(&self.threads())
+        let whole = (1..=MAX_THREADS).contains(&self.threads())
             && self.cluster > 0
             && self.grid[0].is_multiple_of(self.cluster);
         if !whole {
             return Err(Fault::Launch(format!(
-                "{} blocks in clusters of {} with {} threads: clusters are whole, and a block has 1 to {MOST_THREADS} threads",
+                "{} blocks in clusters of {} with {} threads: clusters are whole, and a block has 1 to {MAX_THREADS} threads",
                 self.blocks(),
                 self.cluster,
                 self.threads()

@@ -4,7 +4,7 @@ use crate::fault::Problem;
 use crate::tensor_core::instruction::Group;
 
 /// Most columns of the second operand.
-const MOST_COLUMNS: u64 = 256;
+const MAX_COLUMNS: u64 = 256;
 
 /// What an instruction descriptor says of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +50,9 @@ impl Description {
         is(29, 2, "the scale factor id of A with four scales a row", 0)?;
         is(31, 1, "the depth (0 for 64)", 0)?;
         let columns = 8 * field(17, 6);
-        if columns == 0 || columns > MOST_COLUMNS || !columns.is_multiple_of(step) {
+        if columns == 0 || columns > MAX_COLUMNS || !columns.is_multiple_of(step) {
             return Err(format!(
-                "instruction descriptor {bits:#010x}: {columns} columns of B, where multiples of {step} up to {MOST_COLUMNS} are possible"
+                "instruction descriptor {bits:#010x}: {columns} columns of B, where multiples of {step} up to {MAX_COLUMNS} are possible"
             ));
         }
         Ok(Self {

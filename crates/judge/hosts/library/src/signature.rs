@@ -15,7 +15,7 @@ use gimli::{DW_AT_linkage_name, DW_AT_name, DW_AT_type, DW_TAG_formal_parameter,
 use object::{Object, ObjectSection};
 
 /// The longest library whose debug information is read, and the longest source.
-const MOST_BYTES: [u64; 2] = [1 << 30, 1 << 22];
+const MAX_BYTES: [u64; 2] = [1 << 30, 1 << 22];
 
 /// Endings of files that may declare a function.
 const DECLARING: [&str; 8] = ["h", "hh", "hpp", "c", "cc", "cpp", "cxx", "cu"];
@@ -102,7 +102,7 @@ type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// A function in the debug information of a library.
 fn debugged(library: &Path, function: &str) -> Option<Signature> {
-    let bytes = contents(library, MOST_BYTES[0])?;
+    let bytes = contents(library, MAX_BYTES[0])?;
     let object = object::File::parse(&*bytes).ok()?;
     let endian = if object.is_little_endian() {
         RunTimeEndian::Little
@@ -208,7 +208,7 @@ fn declared_beside(library: &Path, function: &str) -> Option<Signature> {
     });
     files.sort();
     files.into_iter().find_map(|file| {
-        let text = contents(&file, MOST_BYTES[1])?;
+        let text = contents(&file, MAX_BYTES[1])?;
         let (parameters, returns_int) = declared(&String::from_utf8_lossy(&text), function)?;
         Some(Signature {
             parameters,

@@ -16,10 +16,10 @@ use crate::file::KernelFile;
 use crate::launch::LaunchPlan;
 
 /// Most threads of a launch that is interpreted. The interpreter executes some million instructions a second.
-pub const MOST_THREADS: u64 = 1 << 16;
+pub const MAX_THREADS: u64 = 1 << 16;
 
 /// Most bytes of the tensors of a case that is interpreted.
-pub const MOST_BYTES: usize = 4 << 20;
+pub const MAX_BYTES: usize = 4 << 20;
 
 /// Compiles a kernel for an architecture and runs small cases in the PTX interpreter, in an order of events drawn from
 /// a seed.
@@ -138,10 +138,10 @@ impl Host for InterpretedHost {
         let threads = built.plan.blocks() * u64::from(built.plan.threads());
         let bytes =
             planned.operands.bytes() + built.case.outputs.iter().map(TensorSpec::bytes).sum::<usize>();
-        if threads > MOST_THREADS || bytes > MOST_BYTES {
+        if threads > MAX_THREADS || bytes > MAX_BYTES {
             return Err(broken(format!(
                 "{threads} threads and {bytes} bytes of tensors are too many for the PTX interpreter, which takes at most \
-                 {MOST_THREADS} and {MOST_BYTES}; use a smaller case"
+                 {MAX_THREADS} and {MAX_BYTES}; use a smaller case"
             )));
         }
         let mut samples = Vec::with_capacity(planned.copies.len());

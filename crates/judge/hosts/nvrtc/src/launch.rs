@@ -6,14 +6,14 @@ use gauntlet_task::{Expression, Scope};
 use crate::table::{KernelTable, Sides};
 
 /// Most blocks in x, and in y and z (CUDA C++ Programming Guide, "Technical Specifications per Compute Capability").
-const MOST_BLOCKS: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
+const MAX_BLOCKS: [i64; 3] = [i32::MAX as i64, 65_535, 65_535];
 
 /// Most threads of a block in x, y and z, and of all together.
-const MOST_SIDES: [i64; 3] = [1024, 1024, 64];
-const MOST_THREADS: i64 = 1024;
+const MAX_SIDES: [i64; 3] = [1024, 1024, 64];
+const MAX_THREADS: i64 = 1024;
 
 /// Most blocks of a cluster: eight on every device with clusters, sixteen where a kernel allows it.
-const MOST_CLUSTER: [i64; 3] = [16, 16, 16];
+const MAX_CLUSTER: [i64; 3] = [16, 16, 16];
 
 /// The launch of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,16 +47,16 @@ impl LaunchPlan {
             Err(error) => Err(("arguments", error.to_string())),
         });
         let arguments = arguments.collect::<Result<_, _>>()?;
-        let block = sides("block", &table.block, scope, MOST_SIDES)?;
+        let block = sides("block", &table.block, scope, MAX_SIDES)?;
         let threads: i64 = block.iter().map(|side| i64::from(*side)).product();
-        if threads > MOST_THREADS {
+        if threads > MAX_THREADS {
             let message =
-                format!("{threads} threads, and a block has at most {MOST_THREADS}; use smaller sides");
+                format!("{threads} threads, and a block has at most {MAX_THREADS}; use smaller sides");
             return Err(("block", message));
         }
-        let grid = sides("grid", &table.grid, scope, MOST_BLOCKS)?;
+        let grid = sides("grid", &table.grid, scope, MAX_BLOCKS)?;
         let cluster = match &table.cluster {
-            Some(cluster) => sides("cluster", cluster, scope, MOST_CLUSTER)?,
+            Some(cluster) => sides("cluster", cluster, scope, MAX_CLUSTER)?,
             None => [1; 3],
         };
         if let Some(axis) = (0..3).find(|axis| !grid[*axis].is_multiple_of(cluster[*axis])) {

@@ -31,6 +31,6 @@ mod table;
 pub use error::KernelError;
 pub use file::KernelFile;
 pub use gpu::NvrtcHost;
-pub use interpreted::{InterpretedHost, MOST_BYTES, MOST_THREADS};
+pub use interpreted::{InterpretedHost, MAX_BYTES, MAX_THREADS};
 pub use launch::LaunchPlan;
 pub use table::{KernelTable, ParameterTable};

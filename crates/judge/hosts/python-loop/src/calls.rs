@@ -29,7 +29,7 @@ use returned::Returned;
 const ALIGNMENT: usize = 256;
 
 /// Room in the pool beyond the tensors themselves, so that addresses change from call to call.
-const LEAST_SLACK: usize = 1 << 20;
+const MIN_SLACK: usize = 1 << 20;
 
 /// The task, and what belongs to it.
 pub struct Host {
@@ -139,7 +139,7 @@ impl Host {
         };
         let (outputs, inputs) = (most.last().copied(), most.iter().rev().skip(1).max().copied());
         let needed = outputs.unwrap_or(0) + inputs.unwrap_or(0);
-        let pool = Block::new(Some(driver), needed + (needed / 4).max(LEAST_SLACK))?;
+        let pool = Block::new(Some(driver), needed + (needed / 4).max(MIN_SLACK))?;
         let Block::Device(place) = &pool else {
             return Err(Failed::Because("the pool is not on the device".to_owned()));
         };

@@ -16,7 +16,7 @@ const THREADS: c_uint = 512;
 
 /// CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT and CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR.
 const MULTIPROCESSORS: c_int = 16;
-const MOST_THREADS: c_int = 39;
+const MAX_THREADS: c_int = 39;
 
 /// PTX, as the driver takes it: the text ends with a null byte.
 const CODE: &str = concat!(include_str!("gate.ptx"), "\0");
@@ -40,7 +40,7 @@ impl Gate {
             let status = unsafe { (driver.attribute)(&raw mut value, which, device) };
             checked(status, "the size of the device cannot be read").map(|()| value)
         };
-        let blocks = attribute(MULTIPROCESSORS)? * (attribute(MOST_THREADS)? / THREADS as c_int);
+        let blocks = attribute(MULTIPROCESSORS)? * (attribute(MAX_THREADS)? / THREADS as c_int);
         let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the driver reads the text up to its null byte, and fills the variable.
         let status = unsafe { (driver.load_module)(&raw mut module, CODE.as_ptr().cast()) };

@@ -46,7 +46,7 @@ const OWED: f64 = 0.5;
 /// How many processors a side may keep busy while nothing is asked of it and the other side computes. Less is charged
 /// ([`charge`]): it takes from the other side no more than it costs. Honest workers show 0.0001 on a quiet machine and up
 /// to 0.02 on a busy one; threads that spin for a while after a call, 0.01 to 0.4.
-const MOST_IDLE: f64 = 0.5;
+const MAX_IDLE: f64 = 0.5;
 
 /// Confidence of the clock checks, shared by the suite and its cases.
 const CONFIDENCE: f64 = 0.99;
@@ -221,7 +221,7 @@ impl Conduct {
         }
         let sides = [(true, self.idle_candidate), (false, self.idle_baseline)];
         sides.into_iter().find_map(|(candidate, share)| {
-            let share = share.filter(|share| *share > MOST_IDLE)?;
+            let share = share.filter(|share| *share > MAX_IDLE)?;
             Some(Suspicion::Idle { candidate, share })
         })
     }

@@ -21,22 +21,22 @@ const FRESH_BYTES: u64 = 32 << 20;
 
 /// Whether the contents of sets of this size are kept in memory. Larger ones are read again when a result is checked.
 pub fn fits_memory(bytes: u64) -> bool {
-    bytes <= MOST_KEPT
+    bytes <= MAX_KEPT
 }
 
 /// Largest set that is kept in memory. All sets of a pair then take 128 MiB, or twice the last-level cache if that is more.
-const MOST_KEPT: u64 = 64 << 20;
+const MAX_KEPT: u64 = 64 << 20;
 
 /// At least two, so that each of two loads brings new values.
-const LEAST_SETS: usize = 2;
-const MOST_SETS: usize = 64;
+const MIN_SETS: usize = 2;
+const MAX_SETS: usize = 64;
 
 /// How many sets of fresh operands a pair gets: where possible as many as leave a cache of this size in rotation, so that
 /// no set is copied. The work of a call that is done while a set is loaded then stands out from the loading.
 pub fn sets(bytes: u64, cache: u64) -> usize {
     usize::try_from(FRESH_BYTES.max(2 * cache) / bytes.max(1))
-        .unwrap_or(MOST_SETS)
-        .clamp(LEAST_SETS, MOST_SETS)
+        .unwrap_or(MAX_SETS)
+        .clamp(MIN_SETS, MAX_SETS)
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ fn strangers_to(program: u32, on_device: &[u32], parent: impl Fn(u32) -> Option<
     let line = |id: u32| {
         let above = |id: &u32| parent(*id).filter(|parent| *parent != 0);
         // Processes may start and end meanwhile, so a line that does not end is possible.
-        std::iter::successors(Some(id), above).take(MOST_ANCESTORS)
+        std::iter::successors(Some(id), above).take(MAX_ANCESTORS)
     };
     let before: Vec<u32> = line(program).collect();
     let is_own = |id: &u32| before.contains(id) || line(*id).any(|above| above == program);
@@ -91,7 +91,7 @@ fn strangers_to(program: u32, on_device: &[u32], parent: impl Fn(u32) -> Option<
 }
 
 /// A line of ancestors is followed this far.
-const MOST_ANCESTORS: usize = 64;
+const MAX_ANCESTORS: usize = 64;
 
 /// The id of a process's parent, 0 if that is in no namespace of this program; none if the system does not show the process.
 fn parent(id: u32) -> Option<u32> {

@@ -29,7 +29,7 @@ use super::slot::Slot;
 use super::warm_up::WarmingUp;
 use crate::evidence::{Candidate, Measurement, Spent};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets, side_by_side};
-use plan::{MOST_SAMPLES, Plan, SLOT, SLOT_ON_GPU, gate_for, loads, samples_for};
+use plan::{MAX_SAMPLES, Plan, SLOT, SLOT_ON_GPU, gate_for, loads, samples_for};
 
 /// A case with the operands that a pair is given.
 pub struct Dealt<'c> {
@@ -239,9 +239,9 @@ impl<'a> Pair<'a> {
         let sides = [&self.baseline, &self.candidate];
         let keeps_results = !sides.into_iter().all(Side::is_held);
         let most = if keeps_results {
-            most_calls(&dealt.case.sizes).min(MOST_SAMPLES)
+            most_calls(&dealt.case.sizes).min(MAX_SAMPLES)
         } else {
-            MOST_SAMPLES
+            MAX_SAMPLES
         };
         // One after the other, since a worker may benchmark alternatives here. The order alternates: on an H100 the side that
         // built first in every pair was 0.8 % faster than its twin, by where its memory lay.

@@ -30,7 +30,7 @@ pub use more::{Batch, Observations};
 
 /// Sets of operands larger than this are generated one at a time: each occupies memory meanwhile, and the tensors of
 /// one set already use several threads.
-const MOST_AT_ONCE: u64 = 256 << 20;
+const MAX_AT_ONCE: u64 = 256 << 20;
 
 /// A candidate against its baseline, with the measurements so far.
 pub struct PairedComparison<'a> {
@@ -400,7 +400,7 @@ impl<'a> PairedComparison<'a> {
                 inputs: fits_memory(one.set_bytes).then_some(inputs),
             })
         };
-        if one.set_bytes > MOST_AT_ONCE {
+        if one.set_bytes > MAX_AT_ONCE {
             (0..one.sets).map(deal).collect()
         } else {
             (0..one.sets).into_par_iter().map(deal).collect()

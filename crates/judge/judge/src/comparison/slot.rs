@@ -42,7 +42,7 @@ pub struct Slot {
 
 /// A slot of calls that are clocked one by one may take this many times its planned duration, with what is done around the
 /// calls: a slot of fewer calls would be less precise.
-const MOST_AROUND: f64 = 4.0;
+const MAX_AROUND: f64 = 4.0;
 
 /// Subtracting a handshake leaves at least this share of a call.
 const LEAST: f64 = 0.1;
@@ -122,11 +122,11 @@ impl Slot {
     }
 
     /// Seconds of the measuring time for each call, for planning: the typical call, by the coordinator's clock where it clocks
-    /// each. What is done around calls counts beyond [`MOST_AROUND`].
+    /// each. What is done around calls counts beyond [`MAX_AROUND`].
     pub fn turn(&self) -> f64 {
         if self.is_stepped() {
             let whole = self.effort.exchange / self.calls() as f64;
-            typical_call(&self.seen).max(whole / MOST_AROUND)
+            typical_call(&self.seen).max(whole / MAX_AROUND)
         } else {
             self.typical
         }

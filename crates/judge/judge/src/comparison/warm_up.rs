@@ -11,7 +11,7 @@ const CALLS: usize = 48;
 const SECONDS: f64 = 0.25;
 
 /// No more seconds than this.
-const MOST_SECONDS: f64 = 1.0;
+const MAX_SECONDS: f64 = 1.0;
 
 /// Two requests agree if their typical calls differ by at most this share.
 const STEADY: f64 = 0.03;
@@ -50,7 +50,7 @@ impl WarmingUp {
         };
         let steady = (last / before - 1.0).abs() <= STEADY;
         let enough = self.calls >= CALLS || self.seconds >= SECONDS;
-        enough && steady || self.seconds >= MOST_SECONDS
+        enough && steady || self.seconds >= MAX_SECONDS
     }
 
     /// The typical call of the last request, in seconds.

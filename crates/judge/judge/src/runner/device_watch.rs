@@ -31,7 +31,7 @@ pub struct DeviceReading {
 const SLOW: Duration = Duration::from_millis(5);
 
 /// After this many slow readings the device is not read any more. A single one may be due to a busy machine.
-const MOST_SLOW: usize = 3;
+const MAX_SLOW: usize = 3;
 
 /// A watch that is read only as long as its readings are quick. The first one may be slow, since it may have to start a library.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl QuickWatch {
     }
 
     fn has_given_up(&self) -> bool {
-        self.slow.load(Ordering::Relaxed) >= MOST_SLOW
+        self.slow.load(Ordering::Relaxed) >= MAX_SLOW
     }
 
     /// Notes how long a reading took.

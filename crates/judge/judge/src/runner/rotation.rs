@@ -3,7 +3,7 @@
 use gauntlet_device::Device;
 
 /// Upper limit on the operands of one case, however large the reported last-level cache is.
-const MOST_OPERAND_BYTES: u64 = 2 << 30;
+const MAX_OPERAND_BYTES: u64 = 2 << 30;
 
 /// Size of the last-level cache in bytes; 0 if unknown, so that nothing rotates.
 pub fn last_level_cache(device: &Device) -> u64 {
@@ -15,7 +15,7 @@ pub fn last_level_cache(device: &Device) -> u64 {
 
 /// How many copies of a problem's operands exceed the last-level cache in rotation.
 pub fn copies(bytes: u64, cache: u64) -> usize {
-    let wanted = (2 * cache).min(MOST_OPERAND_BYTES).div_ceil(bytes.max(1));
+    let wanted = (2 * cache).min(MAX_OPERAND_BYTES).div_ceil(bytes.max(1));
     usize::try_from(wanted).unwrap_or(usize::MAX >> 8).max(1)
 }
 

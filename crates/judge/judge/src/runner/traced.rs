@@ -11,7 +11,7 @@ use crate::runner::rotation::{copies, last_level_cache};
 use crate::runner::workshop::Workshop;
 
 /// Size limit on a timeline's file: a million spans need a tenth of it.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The measured timeline of a call, on operands that rotate so that they are not in the cache.
 ///
@@ -43,8 +43,8 @@ pub fn traced(
         why,
     };
     let taken = workshop
-        .take(&written, MOST_BYTES)?
-        .ok_or_else(|| no_timeline(format!("there is no file of at most {MOST_BYTES} bytes")))?;
+        .take(&written, MAX_BYTES)?
+        .ok_or_else(|| no_timeline(format!("there is no file of at most {MAX_BYTES} bytes")))?;
     let text = std::fs::read(&taken).map_err(|error| no_timeline(error.to_string()))?;
     serde_json::from_slice(&text).map_err(|error| no_timeline(error.to_string()))
 }

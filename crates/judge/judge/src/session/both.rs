@@ -9,7 +9,7 @@ use crate::observer::Observer;
 use crate::runner::side_by_side;
 
 /// Most bytes of a case's inputs with which two kernels are examined at once: both take memory for several sets.
-const MOST_AT_ONCE: u64 = 256 << 20;
+const MAX_AT_ONCE: u64 = 256 << 20;
 
 /// Examines two kernels by a gate that times nothing, side by side where the machine has a processor and memory for each;
 /// most of the time goes into starting their processes. The second one is not examined if the first is known to have failed.
@@ -38,7 +38,7 @@ pub fn examine_both(
 fn fit_at_once(setting: &Setting) -> bool {
     let cases = setting.correctness_cases.iter().chain(&setting.benchmark_cases);
     let most = cases.map(|case| case.sizes.input_bytes()).max();
-    most.is_none_or(|bytes| bytes <= MOST_AT_ONCE)
+    most.is_none_or(|bytes| bytes <= MAX_AT_ONCE)
         && thread::available_parallelism().is_ok_and(|count| count.get() > 1)
 }
 

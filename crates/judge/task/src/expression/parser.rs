@@ -7,7 +7,7 @@ const DEEPEST: usize = 64;
 
 /// Numbers, names and signs beyond any expression that a person writes. It bounds the depth of what is read, which is
 /// evaluated and freed by recursion.
-const MOST_TOKENS: usize = 1000;
+const MAX_TOKENS: usize = 1000;
 
 /// The operators of each precedence, loosest first; longer ones come before their prefixes.
 const LEVELS: [&[(&str, Operator)]; 5] = [
@@ -65,9 +65,9 @@ fn tokens(text: &str) -> Result<Vec<&str>, String> {
             };
             return Err(format!("`{first}` has no meaning here{hint}"));
         };
-        if tokens.len() == MOST_TOKENS {
+        if tokens.len() == MAX_TOKENS {
             return Err(format!(
-                "it is too long: an expression has at most {MOST_TOKENS} numbers, names and signs"
+                "it is too long: an expression has at most {MAX_TOKENS} numbers, names and signs"
             ));
         }
         let (token, after) = rest.split_at(length);

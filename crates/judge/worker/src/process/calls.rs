@@ -15,12 +15,12 @@ use crate::protocol::{
 };
 
 /// Most bytes of results that a worker keeps from one request.
-const MOST_RESULT_BYTES: usize = 256 << 20;
+const MAX_RESULT_BYTES: usize = 256 << 20;
 
 /// How many calls a request may have, at least one, so that a worker can keep all of their results.
 pub fn most_calls(sizes: &Sizes) -> usize {
     let bytes: usize = sizes.outputs().iter().map(TensorSpec::bytes).sum();
-    (MOST_RESULT_BYTES / bytes.max(1)).max(1)
+    (MAX_RESULT_BYTES / bytes.max(1)).max(1)
 }
 
 impl WorkerProcess {

@@ -55,7 +55,7 @@ fn target(arch: Arch) -> Target {
 
 /// Widest tiles where a kernel has code for many widths, of both steps between them: at 256 its compilation to PTX takes six
 /// seconds.
-const MOST_SORTED_TOKENS: usize = 96;
+const MAX_SORTED_TOKENS: usize = 96;
 
 /// The kernels of a plan, read.
 struct Kernels {
@@ -321,7 +321,7 @@ fn compiler() -> Option<Compiler> {
 fn narrowed(schedule: &Schedule) -> Schedule {
     let mut narrowed = schedule.clone();
     if schedule.swap_ab && schedule.order == Order::Sorted {
-        narrowed.tile.n = schedule.tile.n.min(MOST_SORTED_TOKENS);
+        narrowed.tile.n = schedule.tile.n.min(MAX_SORTED_TOKENS);
     }
     narrowed
 }

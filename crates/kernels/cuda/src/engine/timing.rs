@@ -18,7 +18,7 @@ use gauntlet_cuda::driver::{DriverError, Event};
 
 /// Most launches that are queued behind a closed gate. The queue has room for about a thousand; filling it would block
 /// the host, which alone can open the gate.
-const MOST_BEHIND_GATE: usize = 256;
+const MAX_BEHIND_GATE: usize = 256;
 
 /// Calls in a graph, replays for the median, and uncounted replays before them: the same as for the peer measurements
 /// on the H200.
@@ -167,7 +167,7 @@ impl Kernel {
         let stream = &self.shared.stream;
         // Set-up copies from the host, which may wait for the stream, so it precedes the gate.
         let ready = self.ready(copy, output)?;
-        let few = self.resources().launches <= MOST_BEHIND_GATE;
+        let few = self.resources().launches <= MAX_BEHIND_GATE;
         let gate = self.shared.gate.as_ref().filter(|_| few);
         let closed = gate.map(|gate| gate.close(stream)).transpose()?;
         start.record(stream)?;

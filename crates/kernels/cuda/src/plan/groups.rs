@@ -5,7 +5,7 @@ use gauntlet_problems::{Form, GemmShape, GroupedGemm};
 use super::{DEPTH_STEP, Group, PlanError, ScaleLayout, Weights};
 
 /// Most tiles of a call: their table stays under 128 MiB.
-const MOST_TILES: usize = 1 << 22;
+const MAX_TILES: usize = 1 << 22;
 
 /// Where a table begins: at a multiple of a line of L2.
 const TABLE_ALIGNMENT: usize = 128;
@@ -140,7 +140,7 @@ pub(super) fn check_sizes(gemm: &GroupedGemm) -> Result<(), PlanError> {
 /// # Errors
 /// If it cannot.
 pub(super) fn check_tiles(tiles: usize) -> Result<(), PlanError> {
-    within("the number of tiles", tiles, MOST_TILES)
+    within("the number of tiles", tiles, MAX_TILES)
 }
 
 /// Whether a number is small enough.

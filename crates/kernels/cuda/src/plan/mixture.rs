@@ -10,13 +10,13 @@ use super::variant::{most_registers, output_define};
 use super::{Launch, Pass, PlanError, Source, Variant};
 
 /// Most slots (tokens times experts of a token) that are sorted.
-pub const MOST_SLOTS: usize = MOST_BLOCKS * MOST_BLOCK_SLOTS;
+pub const MAX_SLOTS: usize = MAX_BLOCKS * MAX_BLOCK_SLOTS;
 /// Most slots that every block sorts for itself, which takes one launch and not two: a step for each warp, and three more.
-pub const MOST_ALONE: usize = 4096;
+pub const MAX_ALONE: usize = 4096;
 /// Most experts that slots are sorted by: a thread for each.
-pub const MOST_EXPERTS: usize = 1024;
+pub const MAX_EXPERTS: usize = 1024;
 /// Most experts of a token. Up to here PyTorch adds them up in the order of `combine.cu`; beyond, its order depends on sizes.
-pub const MOST_EXPERTS_A_TOKEN: usize = 32;
+pub const MAX_EXPERTS_A_TOKEN: usize = 32;
 
 /// In place of the row of a slot whose expert is elsewhere, or which is padding: it adds nothing.
 pub const ROW_OF_NONE: i32 = -1;
@@ -26,9 +26,9 @@ pub const ROW_OF_WRONG: i32 = -2;
 /// Threads of the kernel that sorts.
 const SORTING_THREADS: usize = 1024;
 /// Slots that a block of it sorts at least, and at most, and most blocks: as many as a GPU has multiprocessors, about.
-const LEAST_BLOCK_SLOTS: usize = 256;
-const MOST_BLOCK_SLOTS: usize = 8192;
-const MOST_BLOCKS: usize = 128;
+const MIN_BLOCK_SLOTS: usize = 256;
+const MAX_BLOCK_SLOTS: usize = 8192;
+const MAX_BLOCKS: usize = 128;
 /// Bytes that a thread copies at a time.
 const COPIED_BYTES: usize = 16;
 /// Threads of the two others, and columns that a thread adds up.
@@ -162,13 +162,13 @@ impl MixtureShape {
         within(
             "the number of tokens times experts of each",
             self.tokens.saturating_mul(self.experts_a_token.max(1)),
-            MOST_SLOTS,
+            MAX_SLOTS,
         )?;
-        within("the number of experts", self.experts, MOST_EXPERTS)?;
+        within("the number of experts", self.experts, MAX_EXPERTS)?;
         within(
             "the number of experts of a token",
             self.experts_a_token,
-            MOST_EXPERTS_A_TOKEN,
+            MAX_EXPERTS_A_TOKEN,
         )?;
         within("the values of a token", self.hidden, u16::MAX as usize)?;
         match self.hidden.is_multiple_of(COPIED_BYTES / 2) {
@@ -186,10 +186,10 @@ impl MixtureShape {
     fn parts(&self) -> Option<(usize, usize)> {
         let slots = self.slots();
         let of_block = slots
-            .div_ceil(MOST_BLOCKS)
-            .max(LEAST_BLOCK_SLOTS)
+            .div_ceil(MAX_BLOCKS)
+            .max(MIN_BLOCK_SLOTS)
             .next_multiple_of(32);
-        (slots > MOST_ALONE).then(|| (of_block, slots.div_ceil(of_block)))
+        (slots > MAX_ALONE).then(|| (of_block, slots.div_ceil(of_block)))
     }
 
     /// Bytes of scratch memory in which blocks tell one another their counts.
@@ -229,7 +229,7 @@ impl MixtureShape {
             ],
             None => {
                 // A slot for each warp, as long as there are multiprocessors.
-                let blocks = self.slots().div_ceil(SORTING_THREADS / 32).clamp(1, MOST_BLOCKS);
+                let blocks = self.slots().div_ceil(SORTING_THREADS / 32).clamp(1, MAX_BLOCKS);
                 vec![launch(Pass::Main, blocks, &parameter)]
             }
         }
@@ -266,19 +266,19 @@ fn launch(pass: Pass, grid: usize, parameter: &impl Pod) -> Launch {
 /// The kernel that counts.
 pub fn count() -> Variant {
     let mut variant = plain(Source::Count, THREADS);
-    variant.defines.insert("MOST_EXPERTS", MOST_EXPERTS.to_string());
+    variant.defines.insert("MAX_EXPERTS", MAX_EXPERTS.to_string());
     variant
 }
 
 /// The kernel that sorts and copies.
 pub fn arrange() -> Variant {
-    let words = size_of::<u32>() * (MOST_BLOCK_SLOTS + 2 * MOST_EXPERTS);
-    let counts = size_of::<u16>() * SORTING_THREADS / 32 * MOST_EXPERTS;
+    let words = size_of::<u32>() * (MAX_BLOCK_SLOTS + 2 * MAX_EXPERTS);
+    let counts = size_of::<u16>() * SORTING_THREADS / 32 * MAX_EXPERTS;
     let mut variant = plain(Source::Arrange, SORTING_THREADS);
     variant
         .defines
-        .insert("MOST_BLOCK_SLOTS", MOST_BLOCK_SLOTS.to_string());
-    variant.defines.insert("MOST_EXPERTS", MOST_EXPERTS.to_string());
+        .insert("MAX_BLOCK_SLOTS", MAX_BLOCK_SLOTS.to_string());
+    variant.defines.insert("MAX_EXPERTS", MAX_EXPERTS.to_string());
     Variant {
         shared_bytes: (words + counts) as u32,
         ..variant

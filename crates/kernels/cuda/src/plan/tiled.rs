@@ -10,7 +10,7 @@ use super::variant::{most_registers, output_define};
 use super::{Addresses, Launch, Map, Memory, Pass, PlanError, ScaleLayout, Source, Variant, Weights};
 
 /// Deepest K: the bytes of a tile's rows are counted in 32 bits.
-const MOST_DEPTH: usize = 1 << 24;
+const MAX_DEPTH: usize = 1 << 24;
 
 /// The tiles of a problem and how blocks share them out.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl Tiled {
     pub fn new(gemm: &GroupedGemm, schedule: &Schedule, processors: u32) -> Result<Self, PlanError> {
         check_sizes(gemm)?;
         for (index, shape) in gemm.groups.iter().enumerate() {
-            within(format!("K of group {index}"), depth(shape.k), MOST_DEPTH)?;
+            within(format!("K of group {index}"), depth(shape.k), MAX_DEPTH)?;
         }
         check_parts(gemm, schedule)?;
         let count = tiles::count(gemm, schedule);

@@ -8,7 +8,7 @@ const BOX_COLUMNS: u32 = 64;
 /// few boxes.
 const HEIGHTS: u32 = 6;
 /// Tokens of the lowest box.
-const LEAST_ROWS: u32 = 8;
+const MIN_ROWS: u32 = 8;
 
 /// The tokens of all groups, one after another: 16-bit floats `[rows, columns]` without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -31,7 +31,7 @@ impl TokenMatrix {
             offset: 0,
             element: Element::Half,
             sizes: vec![self.columns, self.rows],
-            boxes: vec![BOX_COLUMNS, LEAST_ROWS << height],
+            boxes: vec![BOX_COLUMNS, MIN_ROWS << height],
             swizzle: Swizzle::Bytes128,
         };
         (0..HEIGHTS).map(map).collect()

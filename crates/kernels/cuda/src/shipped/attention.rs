@@ -22,13 +22,13 @@ pub(super) fn shipped() -> Vec<Shipped> {
 }
 
 /// Bytes of shared memory of an L4's block (CUDA C++ Programming Guide, technical specifications).
-const SMALLEST_BLOCK: usize = 99 << 10;
+const MIN_BLOCK: usize = 99 << 10;
 
 /// Those for an architecture before Hopper: the steps of the staircase that fit an L4, tiles that it has room for, and
 /// products of e4m3 where the architecture has them.
 pub(super) fn before_hopper(arch: Arch) -> Vec<Shipped> {
     let mut shipped = unified();
-    shipped.retain(|one| block_bytes(&one.schedule, &one.problem, arch) <= SMALLEST_BLOCK);
+    shipped.retain(|one| block_bytes(&one.schedule, &one.problem, arch) <= MIN_BLOCK);
     let fused = |queries: usize, keys: usize, stages: usize| Schedule {
         tile: Tile::from([queries, keys, 64]),
         stages,

@@ -18,7 +18,7 @@ const RAW_STAGES: usize = 3;
 const SPECIALISED_BARRIERS: usize = 1024;
 const RESIDENT_BARRIERS: usize = 64;
 /// Least bytes of a block of the resident kernel: with as many, it has its multiprocessor alone.
-const RESIDENT_LEAST: usize = 114 << 10;
+const MIN_RESIDENT: usize = 114 << 10;
 /// Bytes of a row's largest score and sum of weights.
 const STATISTICS: usize = 8;
 /// Bytes of the same values for a thread of the specialised kernel. A thread has two rows, each shared with three other
@@ -176,7 +176,7 @@ pub struct WarpGroups {
 }
 
 /// Most stages of the specialised kernel: a word has a bit for each stage of K and of V, and one for tiles.
-pub const MOST_SPECIALISED_STAGES: usize = 15;
+pub const MAX_SPECIALISED_STAGES: usize = 15;
 
 /// The warp groups of a tile: a group for 64 queries, or, where four have the registers, two for the same 64. Four find
 /// more to do at a time than two.
@@ -305,7 +305,7 @@ fn resident_bytes(schedule: &Schedule, attention: &Attention) -> usize {
     let partial = attention.head_size * if is_half { HALF } else { SUM } + STATISTICS;
     let merged = RESIDENT_GROUPS * GROUP_QUERIES * partial;
     let needed = schedule.tile.m * row + 2 * keys * row + made_ready + merged + RESIDENT_BARRIERS;
-    needed.max(RESIDENT_LEAST)
+    needed.max(MIN_RESIDENT)
 }
 
 /// Bytes of a block's scores and weights in shared memory, and of what sums of earlier steps are multiplied by. Weights

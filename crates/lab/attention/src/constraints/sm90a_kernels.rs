@@ -1,7 +1,7 @@
 //! sm_90a: what attention's kernels with roles take, and which parts of keys each of the three has. Which one computes is up
 //! to roles and queries of a tile.
 
-use gauntlet_problems::resources::{HopperAttention, MOST_SPECIALISED_STAGES, resident_keys, warp_groups};
+use gauntlet_problems::resources::{HopperAttention, MAX_SPECIALISED_STAGES, resident_keys, warp_groups};
 use gauntlet_problems::{Arithmetic, Cluster, Epilogue, Order};
 use gauntlet_tiled_family::constraints::{
     ARITHMETIC, CLUSTER, EPILOGUE, ORDER, ROLES, Rule, SPLIT_K, STAGES, TILE_M, TILE_N,
@@ -82,8 +82,8 @@ fn stages(situation: &Situation) -> Option<String> {
     let schedule = situation.schedule;
     match kernel(situation) {
         HopperAttention::Unified => None,
-        HopperAttention::Specialised if schedule.stages > MOST_SPECIALISED_STAGES => Some(format!(
-            "a word has bits for {MOST_SPECIALISED_STAGES} stages of K and of V, and one for tiles; {MOST_SPECIALISED_STAGES} are the most"
+        HopperAttention::Specialised if schedule.stages > MAX_SPECIALISED_STAGES => Some(format!(
+            "a word has bits for {MAX_SPECIALISED_STAGES} stages of K and of V, and one for tiles; {MAX_SPECIALISED_STAGES} are the most"
         )),
         HopperAttention::Specialised => (schedule.stages < 2).then(|| {
             "the next step's scores begin before this step's values are done with; it takes 2".to_owned()

@@ -19,13 +19,13 @@ const RINGS: &str =
 const UNIFIED_ROWS: usize = 128;
 const NARROW_ROWS: usize = 32;
 /// Most tokens of a tile of the unified kernel.
-const MOST_TOKENS: usize = 128;
+const MAX_TOKENS: usize = 128;
 /// Values of the depth that are copied at a time.
 const CHUNK: usize = 128;
 /// Most warps of a block of the narrow kernel, each of which takes a chunk of a step.
-const MOST_WARPS: usize = 16;
+const MAX_WARPS: usize = 16;
 /// Most parts of a split tile.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 
 pub(super) const RULES: &[Rule<GemmFamily>] = rules! {
     [SWAP_AB], "the CUDA kernels: the one with tokens as rows multiplies by wgmma, which sm_90a alone has", swap;
@@ -83,20 +83,16 @@ fn rows(situation: &Situation) -> Option<String> {
 
 fn columns(situation: &Situation) -> Option<String> {
     let n = situation.schedule.tile.n;
-    (n == 0 || !n.is_multiple_of(8) || n > MOST_TOKENS).then(|| {
-        format!(
-            "{} takes 8 to {MOST_TOKENS} tokens in steps of 8",
-            name(situation)
-        )
-    })
+    (n == 0 || !n.is_multiple_of(8) || n > MAX_TOKENS)
+        .then(|| format!("{} takes 8 to {MAX_TOKENS} tokens in steps of 8", name(situation)))
 }
 
 fn depth(situation: &Situation) -> Option<String> {
     let k = situation.schedule.tile.k;
     if is_narrow(situation.schedule) {
-        let allowed = k.is_multiple_of(CHUNK) && (CHUNK..=MOST_WARPS * CHUNK).contains(&k);
+        let allowed = k.is_multiple_of(CHUNK) && (CHUNK..=MAX_WARPS * CHUNK).contains(&k);
         return (!allowed).then(|| {
-            format!("a step of the narrow kernel is {CHUNK} deep for each of its warps, which are at most {MOST_WARPS}")
+            format!("a step of the narrow kernel is {CHUNK} deep for each of its warps, which are at most {MAX_WARPS}")
         });
     }
     (k != CHUNK).then(|| format!("a stage of the unified kernel is {CHUNK} values deep"))
@@ -126,5 +122,5 @@ fn parts(situation: &Situation) -> Option<String> {
     if is_narrow(situation.schedule) {
         return (split > 1).then(|| "blocks of the narrow kernel do not split the depth".to_owned());
     }
-    (split > MOST_PARTS).then(|| format!("the unified kernel splits a tile into at most {MOST_PARTS} parts"))
+    (split > MAX_PARTS).then(|| format!("the unified kernel splits a tile into at most {MAX_PARTS} parts"))
 }

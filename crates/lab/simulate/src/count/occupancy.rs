@@ -14,7 +14,7 @@ const RESERVED: usize = 1024;
 
 /// The fewest columns of tensor memory that a block can allocate; allocations are powers of two (PTX ISA,
 /// `tcgen05.alloc`).
-const FEWEST_COLUMNS: usize = 32;
+const MIN_COLUMNS: usize = 32;
 
 /// The resources of a block, and how many blocks fit on a multiprocessor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -83,7 +83,7 @@ impl Occupancy {
         let shared_memory = block_bytes(schedule, problem.operation(), arch);
         let tensor_memory = if blackwell {
             tensor_memory_columns(schedule, problem.operation())
-                .max(FEWEST_COLUMNS)
+                .max(MIN_COLUMNS)
                 .next_power_of_two()
         } else {
             0

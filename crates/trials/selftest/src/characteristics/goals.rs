@@ -10,10 +10,10 @@ use super::share::Share;
 use super::tally::Tally;
 
 /// The largest share of false adoptions, and of false regressions, when there is no difference.
-const MOST_FALSE: f64 = 0.01;
+const MAX_FALSE: f64 = 0.01;
 
 /// The least share of comparisons in which a difference of 5 % is found within the default plan.
-const LEAST_FOUND: f64 = 0.95;
+const MIN_FOUND: f64 = 0.95;
 
 /// From this number of comparisons on, the observed share decides; the goals do not apply to fewer.
 const ENOUGH_SYNTHETIC: Enough = Enough {
@@ -93,7 +93,7 @@ impl Goal {
 /// The goals on synthetic machines: false adoptions, false regressions, and the power for a 5 % gain and a 5 %
 /// slow-down.
 pub fn of_synthetic(cells: &[Cell]) -> Vec<Goal> {
-    of_cells(cells, MOST_FALSE, &ENOUGH_SYNTHETIC)
+    of_cells(cells, MAX_FALSE, &ENOUGH_SYNTHETIC)
 }
 
 /// The goals on this machine; here, no false adoption is acceptable.
@@ -125,11 +125,11 @@ fn of_cells(cells: &[Cell], most_adopted: f64, enough: &Enough) -> Vec<Goal> {
                     enough.same,
                 );
                 let what = "the same is called a regression";
-                add(what, Bound::AtMost(MOST_FALSE), *false_regression, enough.same);
+                add(what, Bound::AtMost(MAX_FALSE), *false_regression, enough.same);
             }
             effect @ (Effect::SLOWER | Effect::FASTER) => {
                 let what = format!("{effect} is found");
-                add(&what, Bound::AtLeast(LEAST_FOUND), *found, enough.different);
+                add(&what, Bound::AtLeast(MIN_FOUND), *found, enough.different);
             }
             _ => {}
         }

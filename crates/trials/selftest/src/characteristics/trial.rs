@@ -17,7 +17,7 @@ pub const CALL: f64 = 3.6e-3;
 
 /// Seconds of calls collected in a slot, and the most calls in one, as in the lab's comparison.
 const SLOT: f64 = 0.02;
-const MOST_CALLS: usize = 4096;
+const MAX_CALLS: usize = 4096;
 
 /// Warm-up calls of each side, and the number of the baseline's last ones that determine how many calls fill a slot.
 const WARM_UP: usize = 3;
@@ -203,7 +203,7 @@ impl Pair {
         Self {
             baseline,
             candidate,
-            calls: ((SLOT / call).ceil() as usize).clamp(1, MOST_CALLS),
+            calls: ((SLOT / call).ceil() as usize).clamp(1, MAX_CALLS),
         }
     }
 

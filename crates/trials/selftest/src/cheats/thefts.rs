@@ -102,7 +102,7 @@ impl Trick for StealsMemory {
 }
 
 /// The size of the largest mapping that is searched, in bytes.
-const LARGEST_MAPPING: u64 = 64 << 20;
+const MAX_MAPPING: u64 = 64 << 20;
 
 /// The numbers in a process's writable memory.
 struct Memory(Vec<Vec<f64>>);
@@ -112,7 +112,7 @@ impl Memory {
         let memory = File::open(format!("/proc/{process}/mem"))?;
         let maps = std::io::BufReader::new(File::open(format!("/proc/{process}/maps"))?);
         let mappings = maps.lines().map_while(Result::ok).filter_map(|line| {
-            let (start, end) = writable(&line).filter(|(start, end)| end - start <= LARGEST_MAPPING)?;
+            let (start, end) = writable(&line).filter(|(start, end)| end - start <= MAX_MAPPING)?;
             let mut bytes = vec![0; (end - start) as usize];
             // Unreadable memory, such as a guard page, is skipped.
             memory.read_exact_at(&mut bytes, start).ok()?;

@@ -128,11 +128,11 @@ pub struct GrowingHeap(Vec<Vec<u8>>);
 
 /// What a call keeps, and the most that is kept.
 const KEPT: usize = 64 << 10;
-const MOST_KEPT: usize = 256 << 20;
+const MAX_KEPT: usize = 256 << 20;
 
 impl Trick for GrowingHeap {
     fn compute(&mut self, work: &mut Work, copy: usize, _call: Call) -> Result<(), Failure> {
-        if self.0.len() < MOST_KEPT / KEPT {
+        if self.0.len() < MAX_KEPT / KEPT {
             self.0.push(vec![1; KEPT]);
         }
         work.compute(copy)

@@ -11,7 +11,7 @@ use gauntlet_worker::WorkerError;
 const CALLS: usize = 64;
 
 /// Runs of each side at least, however long they take.
-const LEAST_RUNS: usize = 2;
+const MIN_RUNS: usize = 2;
 
 /// The runs of one side.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -44,7 +44,7 @@ pub fn collect(
     };
     let (_, operands) = Operands::write(workshop, case, case.inputs, rand::random())?;
     let start = Instant::now();
-    while start.elapsed() < time || sides.candidate.runs.len() < LEAST_RUNS {
+    while start.elapsed() < time || sides.candidate.runs.len() < MIN_RUNS {
         run(
             workshop,
             case,

@@ -145,18 +145,18 @@ fn allowed(name: &str, problem: &Sizes, schedule: &Parameters, device: &Device) 
 }
 
 /// A limit on the total steps of all tiles, so that a dozen simulations take under a minute on a few processors.
-const MOST_STEPS: usize = 20_000_000;
+const MAX_STEPS: usize = 20_000_000;
 
 /// Refuses problems whose simulation would take too long.
 fn bounded(name: &str, subject: &Subject, device: &Device) -> Result<(), CliError> {
     let counts = Counts::of(subject.problem(), subject.schedule(), device.arch, 1);
     let steps = counts.tiles.saturating_mul(counts.steps);
-    if steps <= MOST_STEPS {
+    if steps <= MAX_STEPS {
         return Ok(());
     }
     Err(CliError::bad_input(
         format!(
-            "{name} is too large to be simulated: {} tiles of up to {} steps, and {MOST_STEPS} steps are the most",
+            "{name} is too large to be simulated: {} tiles of up to {} steps, and {MAX_STEPS} steps are the most",
             counts.tiles, counts.steps
         ),
         "take a larger tile, or smaller sizes: what is so large goes on as it began",

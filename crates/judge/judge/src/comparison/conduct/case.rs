@@ -25,7 +25,7 @@ const ANSWER_ON_GPU: f64 = 5e-6;
 /// A candidate's report of its host's time around calls is believed up to this factor of the baseline's. On a quiet machine an
 /// honest kernel on arrays of 1.2 MB that leaves other data in the caches than its baseline was seen to leave out 6.7 % of
 /// its calls by this time.
-const MOST_BETWEEN: f64 = 2.0;
+const MAX_BETWEEN: f64 = 2.0;
 
 /// Which calls show what a side remembers, and by which clock.
 #[derive(Debug, Clone, Copy)]
@@ -324,7 +324,7 @@ impl CaseConduct {
                 let slack = if on_gpu { ANSWER_ON_GPU } else { 0.0 };
                 return beyond.signum() * (beyond.abs() - slack).max(0.0) / candidate.typical;
             }
-            let between = candidate.between.min(MOST_BETWEEN * baseline.between);
+            let between = candidate.between.min(MAX_BETWEEN * baseline.between);
             (left_out(candidate, between) - left_out(baseline, baseline.between)) / candidate.sum
         };
         self.unaccounted = baseline.iter().zip(&candidate).map(unaccounted).collect();

@@ -20,7 +20,7 @@ use crate::evidence::{HeatedCase, HeatedSide, Suspicion};
 
 /// The least that a side has to do in the load, over what it does in its slots. The same requests in the same minute
 /// differ by a few percent; a side that rests for less than a quarter of the load stays almost as hot.
-const LEAST_DILIGENCE: f64 = 0.75;
+const MIN_DILIGENCE: f64 = 0.75;
 
 impl CaseConduct {
     /// Notes the load before each of the slots, both in the order taken.
@@ -160,7 +160,7 @@ pub fn rests(cases: &[Vec<CaseConduct>]) -> Option<Suspicion> {
             .iter()
             .map(|both| both[arm.index()].diligence)
             .reduce(f64::min)?;
-        (least < LEAST_DILIGENCE).then_some(Suspicion::Rests {
+        (least < MIN_DILIGENCE).then_some(Suspicion::Rests {
             candidate: arm == Arm::Candidate,
             share: least,
         })

@@ -21,12 +21,12 @@ pub const SLOT: f64 = 20e-3;
 pub const SLOT_ON_GPU: f64 = 8e-3;
 
 /// Most calls in one slot; their times travel as text, a microsecond or two each.
-pub const MOST_SAMPLES: usize = 4096;
+pub const MAX_SAMPLES: usize = 4096;
 
 /// The faster side fills a slot unless the slower side would then take this many slot durations. Both sides make the
 /// same number of calls, so that message times are comparable. With only a few calls of a much faster side between
 /// messages, its times could not be checked.
-const MOST_SLOTS: f64 = 8.0;
+const MAX_SLOTS: f64 = 8.0;
 
 /// What the requests of a case have in common.
 pub struct Plan {
@@ -63,8 +63,8 @@ impl Plan {
 
 /// How many calls a slot of that many seconds has, given the seconds of a call of each side.
 pub fn samples_for([one, other]: [f64; 2], slot: f64) -> usize {
-    let call = one.min(other).max(one.max(other) / MOST_SLOTS);
-    ((slot / call.max(1e-9)).ceil() as usize).clamp(1, MOST_SAMPLES)
+    let call = one.min(other).max(one.max(other) / MAX_SLOTS);
+    ((slot / call.max(1e-9)).ceil() as usize).clamp(1, MAX_SAMPLES)
 }
 
 /// A gate is lengthened if a host took this share of it to launch a call.
@@ -75,16 +75,16 @@ const NEARLY_LATE: f64 = 0.8;
 const GATE_OVER_HOST: f64 = 2.0;
 
 /// No gate is closed for longer: a gate delays each call.
-const MOST_GATE: f64 = 10e-3;
+const MAX_GATE: f64 = 10e-3;
 
 /// For how many seconds the gates of both sides are closed before each call, given the longest time in seconds that a host took to
 /// launch a call behind a gate of [`GATE`]. Launching that outlasts the gate is part of the time of the call. If not even the
 /// longest gate would do, it stays as it is.
 pub fn gate_for(host: f64) -> f64 {
-    if !(NEARLY_LATE * GATE..=MOST_GATE).contains(&host) {
+    if !(NEARLY_LATE * GATE..=MAX_GATE).contains(&host) {
         return GATE;
     }
-    (GATE_OVER_HOST * host).min(MOST_GATE)
+    (GATE_OVER_HOST * host).min(MAX_GATE)
 }
 
 /// The fresh sets of each load, and its blocks: two loads if there are enough of both.
@@ -104,7 +104,7 @@ mod tests {
     fn a_slot_holds_as_many_calls_as_fill_it() {
         assert_eq!(samples_for([1.0; 2], SLOT), 1);
         assert_eq!(samples_for([1e-3; 2], SLOT), 20);
-        assert_eq!(samples_for([0.0; 2], SLOT), MOST_SAMPLES);
+        assert_eq!(samples_for([0.0; 2], SLOT), MAX_SAMPLES);
         assert_eq!(samples_for([1e-3, 5e-4], SLOT), 40);
         assert_eq!(samples_for([1e-4, 1e-3], SLOT), 160, "no more than eight slots");
     }

@@ -20,7 +20,7 @@ use crate::comparison::slot::Slot;
 use crate::runner::ExaminationFailure;
 
 /// Most lone calls on new values in a load.
-const MOST_LONE: usize = 6;
+const MAX_LONE: usize = 6;
 
 /// Whole calls of a request, enough for a lower quartile: a call takes one to two milliseconds with the copies around it.
 const WHOLE_CALLS: usize = 12;
@@ -54,7 +54,7 @@ impl Pair<'_> {
         // A single set goes to either.
         let lone = match sets.len() {
             1 => usize::from(rng().random::<bool>()),
-            fresh => (fresh / 2).min(MOST_LONE),
+            fresh => (fresh / 2).min(MAX_LONE),
         };
         sets.truncate(lone);
         let known = vec![0; sets.len()];

@@ -121,7 +121,7 @@ fn summary(line: &str) -> Option<(usize, usize)> {
 }
 
 /// The lines of the first report that give the fault and its place: they are indented, and host backtraces follow.
-const MOST_LINES: usize = 5;
+const MAX_LINES: usize = 5;
 
 fn first_report(lines: &[&str]) -> String {
     let is_head = |line: &&&str| {
@@ -138,7 +138,7 @@ fn first_report(lines: &[&str]) -> String {
         .take_while(|line| !line.starts_with("Saved host backtrace") && !line.starts_with("Host Frame"));
     std::iter::once(lines[begin].trim())
         .chain(details)
-        .take(MOST_LINES)
+        .take(MAX_LINES)
         .collect::<Vec<_>>()
         .join(" ")
 }

@@ -16,8 +16,8 @@ use super::{BLOCK_BYTES, Operand, Panels, loops};
 use crate::simd::SimdPath;
 
 /// The most lanes, and the most rows of a register block, of any instruction set.
-const MOST_LANES: usize = 16;
-const MOST_ROWS: usize = 4;
+const MAX_LANES: usize = 16;
+const MAX_ROWS: usize = 4;
 
 /// Packs chunks to a target; the last argument is the distance between chunks in words, of all rows of the panel.
 type Pack = unsafe fn(Codes, *mut f32, usize);
@@ -59,15 +59,15 @@ impl<'t> Row<'t> {
 
 /// The last blocks of a row, padded to a whole chunk of any instruction set.
 struct Rest {
-    packed: [u8; MOST_LANES * BLOCK_BYTES],
-    scales: [u8; MOST_LANES],
+    packed: [u8; MAX_LANES * BLOCK_BYTES],
+    scales: [u8; MAX_LANES],
 }
 
 impl Rest {
     fn of(packed: &[u8], scales: &[u8]) -> Self {
         let mut rest = Self {
-            packed: [0; MOST_LANES * BLOCK_BYTES],
-            scales: [0; MOST_LANES],
+            packed: [0; MAX_LANES * BLOCK_BYTES],
+            scales: [0; MAX_LANES],
         };
         rest.packed[..packed.len()].copy_from_slice(packed);
         rest.scales[..scales.len()].copy_from_slice(scales);
@@ -310,8 +310,8 @@ impl Dots {
         let (target, past) = (sums.as_mut_ptr(), &panel[blocks / self.lanes * chunk..]);
         for first in (0..count).step_by(self.rows) {
             let block = self.rows.min(count - first);
-            let mut whole = [Codes::NONE; MOST_ROWS];
-            let mut rests = [const { None }; MOST_ROWS];
+            let mut whole = [Codes::NONE; MAX_ROWS];
+            let mut rests = [const { None }; MAX_ROWS];
             for row in 0..block {
                 let codes = Row::of(rows.tensor, rows.rows.start + first + row, &rows.columns);
                 (whole[row], rests[row]) = self.cut(codes, ahead);

@@ -18,7 +18,7 @@ use super::kernel::{Block, Codes, Sums, totals};
 use crate::simd::LANES;
 
 /// The most values of a chunk of any instruction set.
-const MOST_VALUES: usize = LANES / 2 * BLOCK;
+const MAX_VALUES: usize = LANES / 2 * BLOCK;
 
 /// Vectors of one instruction set, a 32-bit lane for each block of 16 values.
 ///
@@ -202,7 +202,7 @@ impl Layout {
     pub(super) fn pack(&self, elements: Elements<'_>, target: &mut [f32], stride: usize) {
         let chunk = self.order.len() * BLOCK;
         let mut targets = target.chunks_mut(stride.max(1));
-        let mut words = [0; MOST_VALUES];
+        let mut words = [0; MAX_VALUES];
         for start in (0..elements.count()).step_by(chunk) {
             let part = elements.part(start, chunk);
             if self.paired {
@@ -242,7 +242,7 @@ impl<'t> Elements<'t> {
     }
 
     /// The elements as f32, then zeros.
-    fn singles(&self, words: &mut [u32; MOST_VALUES]) {
+    fn singles(&self, words: &mut [u32; MAX_VALUES]) {
         let (own, rest) = words.split_at_mut(self.count());
         rest.fill(0);
         match self.format {
@@ -257,7 +257,7 @@ impl<'t> Elements<'t> {
                 }
             }
             OutputFormat::F16 => {
-                let mut halves = [f16::ZERO; MOST_VALUES];
+                let mut halves = [f16::ZERO; MAX_VALUES];
                 for (half, bytes) in halves.iter_mut().zip(self.bytes.as_chunks().0) {
                     *half = f16::from_le_bytes(*bytes);
                 }
@@ -268,7 +268,7 @@ impl<'t> Elements<'t> {
     }
 
     /// Pairs of neighbouring bf16 as words, the first in the lower half, then zeros.
-    fn pairs(&self, words: &mut [u32; MOST_VALUES]) {
+    fn pairs(&self, words: &mut [u32; MAX_VALUES]) {
         debug_assert_eq!(self.format, OutputFormat::Bf16);
         let (own, rest) = words.split_at_mut(self.count() / 2);
         rest.fill(0);

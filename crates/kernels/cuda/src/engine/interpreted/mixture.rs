@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use super::*;
 use crate::plan::fixture::collect;
 use crate::plan::mixture::{
-    self, ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MOST_ALONE, MOST_EXPERTS, MOST_SLOTS,
+    self, ArrangeBuffers, CombineBuffers, ExpertMap, IndexWidth, MAX_ALONE, MAX_EXPERTS, MAX_SLOTS,
     MixtureShape,
 };
 
@@ -228,13 +228,13 @@ fn many_slots_are_sorted_by_several_blocks() {
     let Some(compiler) = compiler() else { return };
     let kernels = arranging(&compiler);
     let mut generator = ChaCha8Rng::seed_from_u64(12);
-    for (experts, tokens) in [(MOST_EXPERTS, MOST_ALONE / 8 + 1), (EXPERTS, MOST_ALONE / 8 + 45)] {
+    for (experts, tokens) in [(MAX_EXPERTS, MAX_ALONE / 8 + 1), (EXPERTS, MAX_ALONE / 8 + 45)] {
         let mut case = Case::new(tokens, 8, |_| drawn(&mut generator, experts));
         (case.shape.experts, case.shape.hidden) = (experts, 8);
         assert!(case.shape.count_bytes() > 0);
         case.check(&kernels, experts as u64);
     }
-    let mut one = Case::new(MOST_ALONE / 4 + 9, 4, |_| 0);
+    let mut one = Case::new(MAX_ALONE / 4 + 9, 4, |_| 0);
     one.shape.hidden = 8;
     one.check(&kernels, 4);
 }
@@ -245,11 +245,11 @@ fn the_largest_arrangement_by_every_block_fits() {
     let Some(compiler) = compiler() else { return };
     let kernels = arranging(&compiler);
     let mut generator = ChaCha8Rng::seed_from_u64(14);
-    let mut case = Case::new(MOST_ALONE / 32, 32, |_| drawn(&mut generator, EXPERTS));
+    let mut case = Case::new(MAX_ALONE / 32, 32, |_| drawn(&mut generator, EXPERTS));
     case.shape.hidden = 8;
     assert_eq!(case.shape.count_bytes(), 0);
     let shape = MixtureShape {
-        tokens: MOST_SLOTS / 32,
+        tokens: MAX_SLOTS / 32,
         ..case.shape
     };
     assert_eq!(shape.check(), Ok(()));
@@ -262,7 +262,7 @@ fn sizes_beyond_the_kernels_are_refused() {
     let refused = |shape: MixtureShape| shape.check().unwrap_err().to_string();
     assert!(
         refused(MixtureShape {
-            tokens: MOST_SLOTS / 4 + 1,
+            tokens: MAX_SLOTS / 4 + 1,
             ..shape
         })
         .starts_with("the number of tokens times experts of each is 1048580")

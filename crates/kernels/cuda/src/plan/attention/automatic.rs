@@ -28,10 +28,10 @@ const STAGES: [usize; 3] = [4, 3, 2];
 pub(super) const PART_STEPS: usize = 2;
 /// Parts at most, of tiles of 16 queries and of larger ones: the block that arrives last merges them, which takes longer with more
 /// parts and with more rows.
-pub(super) const MOST_PARTS: [usize; 2] = [32, 8];
+pub(super) const MAX_PARTS: [usize; 2] = [32, 8];
 /// Keys of a step of tiles of 16 queries on Hopper, and parts of their keys at most.
 const DECODED_KEYS: usize = 128;
-const MOST_DECODED_PARTS: usize = 33;
+const MAX_DECODED_PARTS: usize = 33;
 /// Steps of a part of the specialised kernel at least: where heads are packed, which has few queries, and else, where there is more to
 /// merge.
 const SPECIALISED_PART_STEPS: [usize; 2] = [2, 8];
@@ -104,7 +104,7 @@ fn few_queries(attention: &Attention, target: Target, most: usize) -> Option<Sch
     {
         return Some(decoding);
     }
-    let most_parts = MOST_PARTS[usize::from(size > FEW_QUERIES)];
+    let most_parts = MAX_PARTS[usize::from(size > FEW_QUERIES)];
     schedule.split_k = parts(attention, target, tiles, STEP_KEYS * PART_STEPS).min(most_parts);
     Some(schedule)
 }
@@ -129,7 +129,7 @@ fn decoding(attention: &Attention, target: Target, tiles: usize) -> Option<Sched
     // Whatever registers they take, two blocks of four warps fit a multiprocessor.
     let blocks = target.blocks_with(bytes).clamp(1, 2) * target.processors as usize;
     let longest = attention.sequences.iter().map(|lengths| lengths.keys).max()?;
-    let wanted = (blocks / tiles.max(1)).clamp(1, MOST_DECODED_PARTS);
+    let wanted = (blocks / tiles.max(1)).clamp(1, MAX_DECODED_PARTS);
     schedule.split_k = wanted;
     (longest >= wanted * DECODED_KEYS).then_some(schedule)
 }

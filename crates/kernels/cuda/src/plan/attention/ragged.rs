@@ -5,7 +5,7 @@ use bytemuck::{Pod, Zeroable};
 use gauntlet_problems::resources::FEW_QUERIES;
 use gauntlet_problems::{Attention, AttentionFormat, OutputFormat, Scaling, Schedule, Sequence};
 
-use super::automatic::{MOST_PARTS, PART_STEPS, STEP_KEYS, roomy};
+use super::automatic::{MAX_PARTS, PART_STEPS, STEP_KEYS, roomy};
 use super::check_heads;
 use super::unified::UnifiedPlan;
 use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Target, Variant, Weights};
@@ -162,7 +162,7 @@ impl RaggedPlan {
         let most_parts = (shape.most_keys / (STEP_KEYS * PART_STEPS)).max(1);
         let parts = (target.processors as usize / tiles.max(1)).clamp(1, most_parts);
         let mut schedule = roomy(&longest, target, size);
-        schedule.split_k = parts.min(MOST_PARTS[usize::from(size > FEW_QUERIES)]);
+        schedule.split_k = parts.min(MAX_PARTS[usize::from(size > FEW_QUERIES)]);
         let mut unified = UnifiedPlan::new(&longest, &schedule, target)?;
         let defines = &mut unified.variant.defines;
         defines.extend([("RAGGED", "1".to_owned()), ("PACKED", "1".to_owned())]);

@@ -3,7 +3,7 @@
 
 use crate::plan::error::require;
 use gauntlet_device::Arch;
-use gauntlet_problems::resources::{HeadSets, MOST_SPECIALISED_STAGES, WarpGroups, head_sets, warp_groups};
+use gauntlet_problems::resources::{HeadSets, MAX_SPECIALISED_STAGES, WarpGroups, head_sets, warp_groups};
 use gauntlet_problems::{Arithmetic, Epilogue, Order, Schedule, Scores, Values};
 use gauntlet_problems::{Attention, AttentionFormat};
 
@@ -244,12 +244,12 @@ fn check_words(attention: &Attention, schedule: &Schedule) -> Result<(), PlanErr
             "choose 2 or more",
         ));
     }
-    if schedule.stages > MOST_SPECIALISED_STAGES {
+    if schedule.stages > MAX_SPECIALISED_STAGES {
         return Err(PlanError::word(
             "stages",
             schedule.stages,
-            format!("a word has bits for {MOST_SPECIALISED_STAGES} stages of K and of V, and one for tiles"),
-            format!("choose 2 to {MOST_SPECIALISED_STAGES}"),
+            format!("a word has bits for {MAX_SPECIALISED_STAGES} stages of K and of V, and one for tiles"),
+            format!("choose 2 to {MAX_SPECIALISED_STAGES}"),
         ));
     }
     let why = "the specialised kernel is built so";

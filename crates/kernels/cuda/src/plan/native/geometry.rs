@@ -15,9 +15,9 @@ use crate::plan::{PlanError, Source, Target, Variant, tiled};
 /// `.cta_group::2`, where also 128 would be possible (PTX ISA, shapes of `.kind::mxf4nvf4`).
 const ROWS: usize = 128;
 /// Most columns that it multiplies (same source).
-const MOST_COLUMNS: usize = 256;
+const MAX_COLUMNS: usize = 256;
 /// Fewest columns that a block can take (PTX ISA, tcgen05.alloc).
-const FEWEST_TENSOR_COLUMNS: usize = 32;
+const MIN_TENSOR_COLUMNS: usize = 32;
 /// Where a tile of columns may begin within a block of 128 rows of scales. A column of tensor memory holds the scales of 32 rows;
 /// CUTLASS begins at pairs of them, so the kernel does too.
 const COLUMN_STEP: usize = 64;
@@ -91,7 +91,7 @@ impl Geometry {
             blocks: schedule.cluster.m,
             matrices: matrices(gemm),
             tile_sums,
-            tensor_columns: needed.next_power_of_two().max(FEWEST_TENSOR_COLUMNS),
+            tensor_columns: needed.next_power_of_two().max(MIN_TENSOR_COLUMNS),
             shared_bytes,
         })
     }
@@ -229,12 +229,12 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
 /// Tiles of columns begin where the scales of a pair of 32 rows do, unless there is one tile in each group.
 fn check_columns(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError> {
     let (n, step) = (schedule.tile.n, 8 * schedule.cluster.m);
-    if n == 0 || !n.is_multiple_of(step) || n > MOST_COLUMNS {
+    if n == 0 || !n.is_multiple_of(step) || n > MAX_COLUMNS {
         return Err(PlanError::word(
             "tile.n",
             n,
-            format!("tcgen05.mma multiplies {step} to {MOST_COLUMNS} columns, in steps of {step}"),
-            format!("choose {}", n.next_multiple_of(step).clamp(step, MOST_COLUMNS)),
+            format!("tcgen05.mma multiplies {step} to {MAX_COLUMNS} columns, in steps of {step}"),
+            format!("choose {}", n.next_multiple_of(step).clamp(step, MAX_COLUMNS)),
         ));
     }
     let sizes = gemm.groups.iter().map(|shape| match schedule.swap_ab {

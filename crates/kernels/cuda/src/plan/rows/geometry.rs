@@ -10,9 +10,9 @@ use crate::plan::{PlanError, Source, Variant, tiled};
 const WARP_GROUP_ROWS: usize = 64;
 const WARP_GROUP_THREADS: usize = 128;
 /// Most rows of a tile: four warp groups multiply, and a fifth may load.
-const MOST_ROWS: usize = 256;
+const MAX_ROWS: usize = 256;
 /// Most columns of a product: the N of `wgmma.m64nNk16` (PTX ISA).
-const MOST_COLUMNS: usize = 256;
+const MAX_COLUMNS: usize = 256;
 /// Bytes of shared memory a block may have at compute capability 9.0: 227 KiB (CUDA C++ Programming Guide, technical
 /// specifications).
 const SHARED_BYTES: usize = 232_448;
@@ -116,7 +116,7 @@ fn shared_bytes(gemm: &GroupedGemm, schedule: &Schedule, matrices: usize) -> usi
 /// compiles without a spill and without serialised products, for each order, epilogue and number of parts.
 fn most_columns(schedule: &Schedule) -> usize {
     match (schedule.roles, schedule.tile.m, schedule.tile.k) {
-        (_, 64 | 128, 128) => MOST_COLUMNS,
+        (_, 64 | 128, 128) => MAX_COLUMNS,
         (_, 64 | 128, _) => 128,
         (_, 192, 128) => 128,
         (Roles::Specialised, 192, _) => 64,
@@ -129,7 +129,7 @@ fn most_columns(schedule: &Schedule) -> usize {
 fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
     let Tile { m, k, .. } = schedule.tile;
     let (cluster, alone) = (schedule.cluster, Cluster { m: 1, n: 1 });
-    if m == 0 || !m.is_multiple_of(WARP_GROUP_ROWS) || m > MOST_ROWS {
+    if m == 0 || !m.is_multiple_of(WARP_GROUP_ROWS) || m > MAX_ROWS {
         return Err(PlanError::word(
             "tile.m",
             m,
@@ -137,7 +137,7 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
             format!(
                 "choose {}",
                 m.next_multiple_of(WARP_GROUP_ROWS)
-                    .clamp(WARP_GROUP_ROWS, MOST_ROWS)
+                    .clamp(WARP_GROUP_ROWS, MAX_ROWS)
             ),
         ));
     }

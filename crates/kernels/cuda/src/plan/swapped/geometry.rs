@@ -16,9 +16,9 @@ pub(super) const ROWS: usize = 128;
 /// Warp groups of the swapped kernel that multiply.
 pub(super) const CONSUMERS: usize = 2;
 /// Most tokens of a tile of the swapped kernel: the N of `wgmma.m64nNk16` (PTX ISA).
-const MOST_WIDTH: usize = 256;
+const MAX_WIDTH: usize = 256;
 /// Most tokens of a tile of the unified kernel: a thread then has 128 sums.
-const MOST_UNIFIED_WIDTH: usize = 128;
+const MAX_UNIFIED_WIDTH: usize = 128;
 /// Two warp groups multiply, the warps of a third load: only whole groups can hand registers to others.
 const THREADS: usize = (CONSUMERS + 1) * 128;
 /// Threads of a block of the unified kernel.
@@ -39,7 +39,7 @@ const BYTES_BESIDE_RING: usize = SCALE_SLOTS * SCALE_BYTES + BARRIER_BYTES;
 /// the compiler's time here, and cost up to 7 % more.
 const FINE: usize = 64;
 /// Most parts of a split tile.
-const MOST_PARTS: usize = 64;
+const MAX_PARTS: usize = 64;
 
 /// The sizes of a block's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -233,8 +233,8 @@ fn check_packing(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanErro
 fn check_tile(schedule: &Schedule, dual: bool) -> Result<(), PlanError> {
     let (rows, width) = (if dual { ROWS / 2 } else { ROWS }, schedule.tile.n);
     let (most, unit) = match schedule.roles {
-        Roles::Unified => (MOST_UNIFIED_WIDTH, "mma.sync"),
-        Roles::Specialised => (MOST_WIDTH, "wgmma"),
+        Roles::Unified => (MAX_UNIFIED_WIDTH, "mma.sync"),
+        Roles::Specialised => (MAX_WIDTH, "wgmma"),
     };
     require! {
         "tile.m": schedule.tile.m, rows,
@@ -270,12 +270,12 @@ fn check_words(schedule: &Schedule) -> Result<(), PlanError> {
             "choose sorted",
         ));
     }
-    if !(1..=MOST_PARTS).contains(&schedule.split_k) {
+    if !(1..=MAX_PARTS).contains(&schedule.split_k) {
         return Err(PlanError::word(
             "split-k",
             schedule.split_k,
-            format!("the last part of a tile adds up all of them; {MOST_PARTS} are the most"),
-            format!("choose 1 to {MOST_PARTS}"),
+            format!("the last part of a tile adds up all of them; {MAX_PARTS} are the most"),
+            format!("choose 1 to {MAX_PARTS}"),
         ));
     }
     Ok(())

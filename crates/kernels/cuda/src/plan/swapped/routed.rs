@@ -21,12 +21,12 @@ use crate::plan::{
 };
 
 /// Most groups: those that a block of `kernels/tokens.cu` has room for.
-const MOST_GROUPS: usize = 4096;
+const MAX_GROUPS: usize = 4096;
 /// Tiles that a worker may have beyond an equal share of them: a span of equal work may have more tiles if they are narrow, and is
 /// not taken if it has more than this.
 const MORE_TILES: usize = 16;
 /// The units of costs: the work of a call stays below 2³¹ of them, and a tile takes hundreds at least.
-const MOST_WORK: f64 = (1_u32 << 30) as f64;
+const MAX_WORK: f64 = (1_u32 << 30) as f64;
 const NANOSECONDS: f64 = 8.0;
 
 /// A layer for the swapped kernel, planned on the device in each call.
@@ -136,7 +136,7 @@ impl RoutedPlan {
             ));
         }
         within("the number of tokens", rows, i32::MAX as usize)?;
-        within("the number of groups", layer.groups.len(), MOST_GROUPS)?;
+        within("the number of groups", layer.groups.len(), MAX_GROUPS)?;
         check_sizes(layer)?;
         let geometry = Geometry::new(layer, schedule, target)?;
         let mut variant = geometry.variant(layer, schedule, target);
@@ -235,7 +235,7 @@ fn costs(geometry: &Geometry, chunks: usize, tiles: usize) -> Vec<Cost> {
         false => geometry.width,
     };
     let most_work = costs.whole(columns(1), chunks) * tiles as f64;
-    let unit = NANOSECONDS.max(most_work / MOST_WORK);
+    let unit = NANOSECONDS.max(most_work / MAX_WORK);
     let of = |eighths: usize| {
         let columns = columns(eighths);
         Cost {

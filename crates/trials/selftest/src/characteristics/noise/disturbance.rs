@@ -36,7 +36,7 @@ const MODE: f64 = 0.015;
 /// Share of calls that are interrupted.
 const OUTLIERS: f64 = 0.03;
 /// The least that an interruption adds, as a fraction of the call.
-const OUTLIER_LEAST: f64 = 0.05;
+const MIN_OUTLIER: f64 = 0.05;
 /// Pareto exponent of the added time: it has a mean, but no variance.
 const OUTLIER_EXPONENT: f64 = 1.5;
 
@@ -135,7 +135,7 @@ impl Disturbance {
             Self::Outliers if generator.random_bool(OUTLIERS) => {
                 // A Pareto variate by the inverse distribution function; 1 − u, because u may be 0.
                 let tail: f64 = 1.0 - generator.random::<f64>();
-                (OUTLIER_LEAST * tail.powf(-1.0 / OUTLIER_EXPONENT)).ln_1p()
+                (MIN_OUTLIER * tail.powf(-1.0 / OUTLIER_EXPONENT)).ln_1p()
             }
             Self::Outliers => 0.0,
             Self::Correlated { level, at } => {
@@ -186,7 +186,7 @@ pub fn parameters() -> [(&'static str, Vec<f64>); 16] {
         ("drifting.hunting-period", range(HUNTING_PERIOD)),
         ("bimodal.mode", vec![MODE]),
         ("heavy-tailed.outliers", vec![OUTLIERS]),
-        ("heavy-tailed.least", vec![OUTLIER_LEAST]),
+        ("heavy-tailed.least", vec![MIN_OUTLIER]),
         ("heavy-tailed.exponent", vec![OUTLIER_EXPONENT]),
         ("autocorrelated.level", vec![CORRELATED]),
         ("autocorrelated.memory", vec![MEMORY]),

@@ -12,7 +12,7 @@ const UNITS: [(&str, f64); 6] = [
 ];
 
 /// Longer times are refused as implausible for a kernel call.
-const MOST_SECONDS: f64 = 86_400.0;
+const MAX_SECONDS: f64 = 86_400.0;
 
 /// The seconds of a unit.
 pub fn unit(name: &str) -> Option<f64> {
@@ -40,7 +40,7 @@ pub fn time(text: &str, column: Option<f64>) -> Result<f64, String> {
         }
     };
     let seconds = positive(number, text)? * unit;
-    if !(f64::MIN_POSITIVE..=MOST_SECONDS).contains(&seconds) {
+    if !(f64::MIN_POSITIVE..=MAX_SECONDS).contains(&seconds) {
         return Err(format!(
             "`{text}` is no time of a call, which takes a day at most; check the number and its unit"
         ));

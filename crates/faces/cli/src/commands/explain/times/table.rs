@@ -37,7 +37,7 @@ pub struct VariantRows {
 const TASK: &str = "grouped-gemm";
 
 /// More groups than this are most likely a typing error.
-const MOST_GROUPS: usize = 1 << 16;
+const MAX_GROUPS: usize = 1 << 16;
 
 /// A description of the table's format.
 const REMEDY: &str = "the columns are g, m, n, k and time, and, where there are any, variant, form and spread; \
@@ -235,11 +235,11 @@ impl Columns {
         let count = match self.g.map(|index| &record[index]) {
             Some(text) if !text.is_empty() => {
                 match cell::sizes(text).map_err(|message| (Some("g"), message))?[..] {
-                    [count] if (1..=MOST_GROUPS).contains(&count) => count,
+                    [count] if (1..=MAX_GROUPS).contains(&count) => count,
                     _ => {
                         return Err((
                             Some("g"),
-                            format!("`{text}` is no number of groups; give one from 1 to {MOST_GROUPS}"),
+                            format!("`{text}` is no number of groups; give one from 1 to {MAX_GROUPS}"),
                         ));
                     }
                 }

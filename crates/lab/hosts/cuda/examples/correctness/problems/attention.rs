@@ -18,7 +18,7 @@ const FORMATS: [(AttentionFormat, Scaling, OutputFormat); 8] = [
 ];
 
 /// The most floating-point operations of a random problem: few enough for the oracle to compute all of it.
-const MOST_FLOPS: u64 = 1_000_000_000;
+const MAX_FLOPS: u64 = 1_000_000_000;
 
 /// The random problem with this index in a run; formats, head sizes and masks alternate.
 pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Operation, OutputFormat) {
@@ -43,7 +43,7 @@ pub(super) fn draw(index: usize, generator: &mut ChaCha8Rng) -> (Operation, Outp
             scaling,
             output,
         });
-        if problem.flops() <= MOST_FLOPS {
+        if problem.flops() <= MAX_FLOPS {
             return (problem, output);
         }
     }

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use super::OUTPUTS;
 
 /// The most floating-point operations of a random problem: few enough for the oracle to compute all of it.
-const MOST_FLOPS: u64 = 4_000_000_000;
+const MAX_FLOPS: u64 = 4_000_000_000;
 
 /// Formats of tokens; NVFP4 twice, because it has the most kernels.
 const TOKENS: [TokenFormat; 4] = [
@@ -47,7 +47,7 @@ fn sizes(form: Form, output: OutputFormat, generator: &mut ChaCha8Rng) -> Groupe
             output,
             tokens: Default::default(),
         };
-        if Operation::GroupedGemm(gemm.clone()).flops() <= MOST_FLOPS {
+        if Operation::GroupedGemm(gemm.clone()).flops() <= MAX_FLOPS {
             return gemm;
         }
     }

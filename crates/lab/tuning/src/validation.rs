@@ -13,7 +13,7 @@ use gauntlet_device::{Arch, Device, Gpu, Pipeline};
 use gauntlet_families::operations::problem;
 use gauntlet_problems::Schedule;
 use gauntlet_simulate::{
-    HostTerm, LEAST_RANK_CORRELATION, MOST_MEAN_ERROR, MissingFigure, Problem, cpu_phases, simulate,
+    HostTerm, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, MissingFigure, Problem, cpu_phases, simulate,
 };
 use gauntlet_stats::{Fit, Predicted, median};
 use jiff::Timestamp;
@@ -66,12 +66,12 @@ pub const GOALS: [Goal; 3] = [
     Goal {
         name: "mean error at most 15 %",
         figure: |accuracy| accuracy.mean_error,
-        bound: Bound::AtMost(MOST_MEAN_ERROR),
+        bound: Bound::AtMost(MAX_MEAN_ERROR),
     },
     Goal {
         name: "rank correlation in a shape at least 0.8",
         figure: |accuracy| accuracy.rank_correlation,
-        bound: Bound::AtLeast(LEAST_RANK_CORRELATION),
+        bound: Bound::AtLeast(MIN_RANK_CORRELATION),
     },
     Goal {
         name: "regret of the best of eight at most 3 %",

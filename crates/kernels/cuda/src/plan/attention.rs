@@ -29,10 +29,10 @@ use super::{
     PlanError, Source, Target,
 };
 
-/// Head sizes that the kernels with roles take; the unified one takes multiples of [`HEAD_STEP`] up to [`MOST_HEAD`].
+/// Head sizes that the kernels with roles take; the unified one takes multiples of [`HEAD_STEP`] up to [`MAX_HEAD`].
 const HEAD_SIZES: [usize; 2] = [64, 128];
 const HEAD_STEP: usize = 16;
-const MOST_HEAD: usize = 256;
+const MAX_HEAD: usize = 256;
 
 /// Most bytes of shared memory of a block of compute capability 9.0 (CUDA C++ Programming Guide, technical
 /// specifications).
@@ -120,7 +120,7 @@ fn check_split(schedule: &Schedule) -> Result<(), PlanError> {
 
 /// Heads that no kernel here takes are refused by name.
 fn check_heads(size: usize) -> Result<(), PlanError> {
-    if size == 0 || size > MOST_HEAD || !size.is_multiple_of(HEAD_STEP) {
+    if size == 0 || size > MAX_HEAD || !size.is_multiple_of(HEAD_STEP) {
         return Err(PlanError::HeadSize { size });
     }
     Ok(())

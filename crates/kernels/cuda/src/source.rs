@@ -18,7 +18,7 @@ macro_rules! file {
     ($name:literal) => {
         File {
             name: $name,
-            text: include_str!(concat!("../../kernels/", $name)),
+            text: include_str!(concat!("../kernels/", $name)),
         }
     };
 }

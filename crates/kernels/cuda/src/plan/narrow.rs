@@ -23,7 +23,7 @@ use super::{
 const ROWS: usize = 32;
 const WARP_THREADS: usize = 32;
 /// Most warps of a block.
-const MOST_WARPS: usize = 16;
+const MAX_WARPS: usize = 16;
 /// Values of the depth that a warp takes of a step: 64 bytes of a row.
 const CHUNK: usize = 128;
 /// Bytes of a chunk of a row, scales included.
@@ -240,8 +240,8 @@ fn check_words(gemm: &GroupedGemm, schedule: &Schedule) -> Result<(), PlanError>
             "choose 8 or 16",
         ));
     }
-    if tile.k == 0 || tile.k > MOST_WARPS * CHUNK || !tile.k.is_multiple_of(CHUNK) {
-        let possible = tile.k.next_multiple_of(CHUNK).clamp(CHUNK, MOST_WARPS * CHUNK);
+    if tile.k == 0 || tile.k > MAX_WARPS * CHUNK || !tile.k.is_multiple_of(CHUNK) {
+        let possible = tile.k.next_multiple_of(CHUNK).clamp(CHUNK, MAX_WARPS * CHUNK);
         return Err(PlanError::word(
             "tile.k",
             tile.k,
