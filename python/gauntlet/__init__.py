@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gauntlet import nvfp4 as nvfp4
     from gauntlet._errors import BadInput, Broken, GauntletError, NotShown, Regression
-    from gauntlet._judge import compare, evaluate, judge
+    from gauntlet._judge import add_pairs, compare, evaluate, judge
     from gauntlet._task import Task
     from gauntlet._verdict import CaseResult, Interval, Sample, Stats, Verdict
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 # Each name's module is imported when the name is used: the command starts without the judge in Python.
 _MODULES = {
     **dict.fromkeys(("BadInput", "Broken", "GauntletError", "NotShown", "Regression"), "_errors"),
-    **dict.fromkeys(("compare", "evaluate", "judge"), "_judge"),
+    **dict.fromkeys(("add_pairs", "compare", "evaluate", "judge"), "_judge"),
     "Task": "_task",
     **dict.fromkeys(("CaseResult", "Interval", "Sample", "Stats", "Verdict"), "_verdict"),
 }
@@ -47,6 +47,7 @@ __all__ = [
     "Task",
     "Verdict",
     "__version__",
+    "add_pairs",
     "compare",
     "evaluate",
     "judge",

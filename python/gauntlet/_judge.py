@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
@@ -12,12 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gauntlet import _functions, _program, _verdict
+from gauntlet import _functions, _native, _program, _verdict
 from gauntlet._errors import GauntletError, kind
 from gauntlet._task import Cases, Function, Task, parameters_of
 from gauntlet._verdict import Verdict
 
 Kernel = Callable[..., Any] | str | os.PathLike[str]
+Progress = bool | Callable[[str], None] | None
 
 
 def compare(
@@ -30,13 +32,15 @@ def compare(
     task: Task | str | os.PathLike[str] | None = None,
     tolerance: Any = None,
     constant: Sequence[str] = (),
+    case: str | Sequence[str] = (),
     budget: str = "45s",
+    pairs: int | None = None,
     device: str | None = None,
     warm: bool = False,
     regime: str = "isolated",
     scope: str = "device",
     activity: bool = False,
-    progress: bool | None = None,
+    progress: Progress = None,
 ) -> Verdict:
     """Compares two kernels: are both right, and which is faster?
 
@@ -54,7 +58,9 @@ def compare(
             constant.
         tolerance: As in `Task`.
         constant: As in `Task`.
+        case: The name of a timed case of the task, or several: only these are timed.
         budget: Time for the comparison, such as ``"30s"`` or ``"5m"``.
+        pairs: At most this many pairs of processes, at least 6; as many as the time allows if it is left out.
         device: A GPU's name, such as ``"h100"``; this machine's processor if it is left out.
         warm: Whether inputs may stay in the caches between calls.
         regime: ``"isolated"`` times short requests with pauses between them; ``"sustained"`` puts each kernel under load
@@ -62,7 +68,8 @@ def compare(
         scope: How calls on a GPU are clocked: ``"device"`` on the device alone, as in a captured graph; ``"call"`` from the
             call of the function until its results are there, with what the host does.
         activity: Whether what a GPU does in calls is traced after the last pair; the report shows it.
-        progress: Whether progress is shown on standard error; by default at a terminal and in a notebook.
+        progress: Whether progress is shown on standard error; by default at a terminal. Or a function, which is called with
+            each event as a line of text.
 
     Returns:
         The verdict.
@@ -76,13 +83,10 @@ def compare(
     task = _task(task, baseline, inputs, reference, cases, tolerance, constant)
     with tempfile.TemporaryDirectory(prefix="gauntlet-") as temporary:
         folder = Path(temporary)
-        kernels = [_text(folder, "baseline", baseline), _text(folder, "candidate", candidate)]
-        arguments = ["compare", *kernels, "--task", _task_text(folder, task), "--budget", _time(budget)]
-        arguments += [*_device(device), *(["--warm"] if warm else [])]
-        arguments += ["--regime", _one_of("regime", regime, "isolated", "sustained")]
-        arguments += ["--scope", _one_of("scope", scope, "device", "call")]
-        arguments += ["--activity"] if activity else []
-        return _run(folder, arguments, progress, _names(baseline, candidate))
+        kernels = (_text(folder, "baseline", baseline), _text(folder, "candidate", candidate))
+        options = _options(folder, task, case, budget, pairs, device, warm, regime, scope, activity)
+        names = _names(baseline, candidate)
+        return _answer(_native.compare, kernels, options, folder=folder, progress=progress, names=names)
 
 
 def judge(
@@ -90,9 +94,15 @@ def judge(
     task: Task | str | os.PathLike[str],
     *,
     baseline: Kernel | None = None,
+    case: str | Sequence[str] = (),
     budget: str = "45s",
+    pairs: int | None = None,
     device: str | None = None,
-    progress: bool | None = None,
+    warm: bool = False,
+    regime: str = "isolated",
+    scope: str = "device",
+    activity: bool = False,
+    progress: Progress = None,
 ) -> Verdict:
     """Sends a kernel through all gates, and compares it with a baseline.
 
@@ -100,8 +110,14 @@ def judge(
         candidate: As in `compare`.
         task: A `Task`, or a path or name as ``--task`` takes it.
         baseline: Another kernel; the task's own baseline or its reference if it is left out.
+        case: As in `compare`, and so are the others.
         budget: As in `compare`.
+        pairs: As in `compare`.
         device: As in `compare`.
+        warm: As in `compare`.
+        regime: As in `compare`.
+        scope: As in `compare`.
+        activity: As in `compare`.
         progress: As in `compare`.
 
     Returns:
@@ -112,12 +128,30 @@ def judge(
     """
     with tempfile.TemporaryDirectory(prefix="gauntlet-") as temporary:
         folder = Path(temporary)
-        arguments = ["judge", _text(folder, "candidate", candidate), "--task", _task_text(folder, task)]
-        if baseline is not None:
-            arguments += ["--baseline", _text(folder, "baseline", baseline)]
-        arguments += ["--budget", _time(budget), *_device(device)]
+        text = None if baseline is None else _text(folder, "baseline", baseline)
+        kernels = (text, _text(folder, "candidate", candidate))
+        options = _options(folder, task, case, budget, pairs, device, warm, regime, scope, activity)
         names = _names("the reference" if baseline is None else baseline, candidate)
-        return _run(folder, arguments, progress, names)
+        return _answer(_native.judge, kernels, options, folder=folder, progress=progress, names=names)
+
+
+def add_pairs(result: str | os.PathLike[str], pairs: int, *, progress: Progress = None) -> Verdict:
+    """Adds pairs of processes to an undecided comparison, as ``gauntlet compare --more`` does.
+
+    Args:
+        result: The file that ``--json`` of ``gauntlet compare`` or ``judge`` wrote; it is brought up to date. Kernels, task and
+            machine must be the same.
+        pairs: How many pairs, at least; the comparison goes on to the next look of its plan.
+        progress: As in `compare`.
+
+    Returns:
+        The verdict over all pairs.
+
+    Raises:
+        As `compare`.
+    """
+    file = Path(result)
+    return _answer(_native.add_pairs, file, pairs, folder=file, progress=progress, names=None)
 
 
 def evaluate(
@@ -225,10 +259,57 @@ def _needed(function: Function) -> list[str]:
     return [parameter.name for parameter in needed]
 
 
-def _run(folder: Path, arguments: Sequence[str], progress: bool | None, names: tuple[str, str]) -> Verdict:
-    """Runs the command on what was written into a folder, and reads its result."""
-    record = _program.run(arguments, folder / "result.json", progress=_shows_progress(progress))
-    return _verdict.read({**record, "reason": _program.in_python(record["reason"], folder)}, *names)
+def _options(
+    folder: Path,
+    task: Task | str | os.PathLike[str],
+    case: str | Sequence[str],
+    budget: str,
+    pairs: int | None,
+    device: str | None,
+    warm: bool,
+    regime: str,
+    scope: str,
+    activity: bool,
+) -> dict[str, Any]:
+    """How two kernels are measured, as the extension takes it."""
+    if device is not None and not isinstance(device, str):
+        raise TypeError(f"device: it is {kind(device)}; give a GPU's name, such as 'h100'")
+    if pairs is not None and (not isinstance(pairs, int) or pairs < 0):
+        raise TypeError(f"pairs: it is {pairs!r}; give a whole number from 6 to 1000")
+    return {
+        "task": _task_text(folder, task),
+        "cases": [case] if isinstance(case, str) else list(case),
+        "device": device,
+        "budget": _time(budget),
+        "pairs": pairs,
+        "warm": bool(warm),
+        "regime": _one_of("regime", regime, "isolated", "sustained"),
+        "scope": _one_of("scope", scope, "device", "call"),
+        "activity": bool(activity),
+    }
+
+
+def _answer(
+    question: Callable[..., str], *arguments: object, folder: Path, progress: Progress, names: tuple[str, str] | None
+) -> Verdict:
+    """The judge's answer as a verdict."""
+    tell = progress if callable(progress) else _line() if _shows_progress(progress) else None
+    record = _program.ask(question, *arguments, folder=folder, tell=tell)
+    if tell is not progress and tell is not None:
+        tell("")
+    own = names or (record["baseline"]["name"], record["candidate"]["name"])
+    return _verdict.read({**record, "reason": _program.in_python(record["reason"], folder)}, *own)
+
+
+def _line() -> Callable[[str], None]:
+    """Shows each event in place of the one before, on one line of standard error."""
+    width = shutil.get_terminal_size().columns - 1
+
+    def tell(text: str) -> None:
+        sys.stderr.write(f"\r{_native.visible(text)[:width]:<{width}}" if text else f"\r{'':<{width}}\r")
+        sys.stderr.flush()
+
+    return tell
 
 
 def _time(budget: str) -> str:
@@ -269,16 +350,10 @@ def _names(baseline: Kernel, candidate: Kernel) -> tuple[str, str]:
     return (labels[0], labels[1]) if labels[0] != labels[1] else ("baseline", "candidate")
 
 
-def _device(device: str | None) -> list[str]:
-    if device is not None and not isinstance(device, str):
-        raise TypeError(f"device: it is {kind(device)}; give a GPU's name, such as 'h100'")
-    return [] if device is None else ["--executor", "cuda", "--device", device]
-
-
-def _shows_progress(progress: bool | None) -> bool:
+def _shows_progress(progress: Progress) -> bool:
     if progress is not None:
-        return progress
+        return bool(progress)
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-__all__ = ["GauntletError", "compare", "evaluate", "judge"]
+__all__ = ["GauntletError", "add_pairs", "compare", "evaluate", "judge"]

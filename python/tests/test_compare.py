@@ -5,6 +5,7 @@ import json
 import math
 import os
 import runpy
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -63,7 +64,6 @@ def test_a_script_without_a_guard_starts_no_comparison_inside_a_comparison(tmp_p
     path = os.pathsep.join([str(KERNELS.parent), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment, timeout=600, check=False)
-    # The command breaks its messages into lines, with a bar before each.
     told = " ".join(done.stderr.replace("│", " ").split())
     assert done.returncode != 0 and 'put the call under `if __name__ == "__main__":`' in told, told
 
@@ -123,8 +123,45 @@ def test_messages_name_the_caller_s_own_places():
 
 
 def test_options_of_the_command_are_said_as_arguments():
-    told = _program.in_python("  × give more time with --budget\n  │ /tmp/g/inputs/task.py:3: wrong\n", Path("/tmp/g"))
+    told = _program.in_python("give more time with --budget\n/tmp/g/inputs/task.py:3: wrong\n", Path("/tmp/g"))
     assert told == "give more time with `budget`\nthe task: wrong"
+
+
+def test_progress_is_told_to_a_function():
+    told = []
+    compare(softmax.plain, softmax.wrong, reference=softmax.plain, progress=told.append)
+    assert any("right" in line for line in told), told
+
+
+def test_cases_and_pairs_are_chosen():
+    with pytest.raises(gauntlet.BadInput, match="no benchmark case `huge`"):
+        compare(softmax.plain, softmax.slow, case="huge")
+    with pytest.raises(gauntlet.BadInput, match="pairs: it is `3`; give a whole number from 6 to 1000"):
+        compare(softmax.plain, softmax.slow, pairs=3)
+
+
+def children():
+    """The processes of this one."""
+    files = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return {child for file in files for child in file.read_text().split()}
+
+
+def test_an_interrupt_ends_the_workers():
+    before = children()
+
+    def interrupt(text):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(softmax.plain, softmax.slow, budget="10m", progress=interrupt)
+    assert children() <= before
+    # Nothing of the interrupt is left over for the next comparison.
+    assert compare(softmax.plain, softmax.wrong, reference=softmax.plain).verdict == "incorrect"
+
+
+def test_pairs_are_added_to_a_result_of_the_command_only(tmp_path):
+    with pytest.raises(gauntlet.BadInput, match="nothing.json"):
+        gauntlet.add_pairs(tmp_path / "nothing.json", 6)
 
 
 def test_a_program_of_an_agent_gets_a_score(tmp_path):

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::TournamentError;
 use crate::pitch::Pitch;
 use crate::round::Round;
+use gauntlet_gates::compare_predicted;
 use gauntlet_judge::Candidate;
-use gauntlet_judge::compare_predicted;
 
 /// An order of the pitched changes, as the model predicts it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

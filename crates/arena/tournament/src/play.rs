@@ -11,11 +11,12 @@ mod wave;
 
 use std::collections::BTreeMap;
 
+use gauntlet_gates::{Predictions, predict};
 use gauntlet_judge::gates::{Examination, Gate};
 use gauntlet_judge::ledger::RecordKind;
 use gauntlet_judge::session::examine;
 use gauntlet_judge::{
-    Candidate, Executor, ExecutorKind, Finding, Journal, Proposal, RecordPlace, Verdict, Workers, predict,
+    Candidate, Executor, ExecutorKind, Finding, Journal, Proposal, RecordPlace, Verdict, Workers,
 };
 use gauntlet_worker::{Limits, Timeouts};
 use serde_json::json;
@@ -234,7 +235,7 @@ impl Player<'_> {
     fn executor(&self) -> Result<Executor, TournamentError> {
         Ok(match (self.round.file().executor, &self.round.record) {
             (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
-            (ExecutorKind::Model, _) => Executor::Predicted,
+            (ExecutorKind::Model, _) => Executor::Predicted(&Predictions),
             (kind, _) => {
                 let Settings {
                     workers,
@@ -265,8 +266,8 @@ impl Player<'_> {
         Panel::new(&round.file().judge).rank(&dossiers)
     }
 
-    /// Examines gate after gate until one stops the candidate or is pending. Findings that the ledger already holds are
-    /// reused. Returns the pending gate, if there is one.
+    /// Examines gate after gate until one stops the candidate or lacks pairs of processes. Findings that the ledger already
+    /// holds are reused. Returns the gate that lacks pairs, if there is one.
     fn pass_gates<'g>(
         &self,
         examination: &mut Examination,
@@ -275,10 +276,9 @@ impl Player<'_> {
         for gate in gates.filter(|gate| self.settings.measure || !gate.measures()) {
             let finding = match self.known(examination, gate) {
                 Some(known) => known,
+                None if examination.lacks_pairs_for(gate) => return Ok(Some(gate)),
                 None => {
-                    let Some(finding) = examine(gate, examination)? else {
-                        return Ok(Some(gate));
-                    };
+                    let finding = examine(gate, examination)?;
                     let place = self.place_of(examination, gate);
                     self.journal.write(RecordKind::Finding, place, &finding)?;
                     finding

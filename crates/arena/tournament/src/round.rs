@@ -280,7 +280,7 @@ impl Round {
         Candidate {
             command: self.command(&pitch.command).or(changed.command),
             dispatch: self.dispatch(&pitch.dispatch).or(changed.dispatch),
-            recorded_loop: pitch.recorded_loop,
+            recorded_loop: pitch.recorded_loop.map(|recorded| recorded.name().to_owned()),
             ..changed
         }
     }
@@ -332,7 +332,6 @@ impl Round {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_barrier_proofs::recorded::RecordedLoop;
     use gauntlet_device::Device;
     use gauntlet_parameters::Value;
 
@@ -346,7 +345,7 @@ mod tests {
         let own = Some(vec![PathBuf::from("worker")]);
         let baseline = Candidate {
             command: own.clone(),
-            recorded_loop: Some(RecordedLoop::ALL[0]),
+            recorded_loop: Some("barrier-removed".to_owned()),
             ..Candidate::new("baseline", Parameters::new())
         };
         let mut pitch = pitch("two stages");
@@ -355,11 +354,11 @@ mod tests {
             (pitched.name.as_str(), pitched.schedule.get("stages")),
             ("two stages", Some(&Value::Number(2)))
         );
-        assert_eq!((&pitched.command, pitched.recorded_loop), (&own, None));
+        assert_eq!((&pitched.command, &pitched.recorded_loop), (&own, &None));
         pitch.command = Some(vec![PathBuf::from("other")]);
         assert_eq!(round.pitched(&pitch, &baseline).command, pitch.command);
         let fallback = baseline.changed("fallback", pitch.fallback.schedule.as_ref().unwrap());
-        assert_eq!((&fallback.command, fallback.recorded_loop), (&own, None));
+        assert_eq!((&fallback.command, &fallback.recorded_loop), (&own, &None));
         assert_eq!(fallback.schedule.get("stages"), Some(&Value::Number(1)));
     }
 }

@@ -269,7 +269,7 @@ fn keeps_the_rules(round: &Round) {
         assert_eq!(pitch.after.is_some(), pitch.regardless, "{}", pitch.name);
         let step = Candidate {
             dispatch: round.dispatch(&pitch.dispatch),
-            recorded_loop: pitch.recorded_loop,
+            recorded_loop: pitch.recorded_loop.map(|recorded| recorded.name().to_owned()),
             ..Candidate::new(&pitch.name, below.changed(&pitch.schedule))
         };
         let same = Candidate {

@@ -13,7 +13,9 @@ mod tune;
 
 pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
-pub use contest::{Compare, Contest, Judge, MAX_PAIRS, RegimeName, Requirement, ScopeName};
+pub use contest::{
+    Compare, Contest, Judge, MAX_PAIRS, RegimeName, Requirement, ScopeName, Setup, more_pairs, pairs,
+};
 pub use explain::Explain;
 pub use kept::{CalibrationFile, JsonFile, LedgerFile};
 pub use ledger::{LedgerArguments, LedgerCommand};
@@ -289,7 +291,7 @@ pub struct Doctor {
     pub json: JsonFile,
 }
 
-fn positive_time(text: &str) -> Result<SignedDuration, String> {
+pub fn positive_time(text: &str) -> Result<SignedDuration, String> {
     match text.parse() {
         Ok(time) if time > SignedDuration::ZERO => Ok(time),
         Ok(_) => Err("there is no time to measure in; give a time such as 120s or 5m".to_owned()),

@@ -80,6 +80,26 @@ impl CliError {
         }
     }
 
+    /// Whether the input is wrong, as opposed to the place or the program.
+    pub fn is_of_input(&self) -> bool {
+        self.exit == Exit::BadInput
+    }
+
+    /// The message with place and remedy, without marks and colours.
+    pub fn text(self) -> String {
+        let shown = self.shown();
+        let mut text = shown.message;
+        if let Some((source, span)) = shown.place.as_deref() {
+            let before = source.inner().get(..span.offset()).unwrap_or_default();
+            let line = before.matches('\n').count() + 1;
+            text = format!("{}, line {line}: {text}", source.name());
+        }
+        match shown.remedy {
+            Some(remedy) => format!("{text}\n  help: {remedy}"),
+            None => text,
+        }
+    }
+
     /// Prints it on standard error and returns the exit code.
     pub fn tell(self) -> Exit {
         let shown = self.shown();
@@ -250,7 +270,9 @@ impl From<TuningError> for CliError {
     fn from(error: TuningError) -> Self {
         match error {
             TuningError::Judge(error) => error.into(),
-            TuningError::NoBaseline { .. } | TuningError::ShortBudget { .. } => Self::of_input(error),
+            TuningError::NoBaseline { .. } | TuningError::ShortBudget { .. } | TuningError::NoEstimate(_) => {
+                Self::of_input(error)
+            }
         }
     }
 }
@@ -261,7 +283,6 @@ impl From<JudgeError> for CliError {
         match error {
             // The user can correct a folder that is missing or not writable, but not a full disk.
             JudgeError::Files { ref source, .. } if is_of_the_place(source) => Self::of_input(said),
-            JudgeError::NoEstimate(_) => Self::of_input(said),
             // A task's own code failed, or a file of operands does not fit.
             JudgeError::Inputs(_) => Self::of_input(said),
             // The worker is this program, and reports that its input is wrong.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -34,6 +35,24 @@ pub fn handle() {
 }
 
 extern "C" fn nothing(_signal: i32) {}
+
+/// Whether a caller in this process wants all measurements to end.
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+
+/// Asks whatever waits for the machine to give up.
+pub fn request() {
+    REQUESTED.store(true, Ordering::Relaxed);
+}
+
+/// Withdraws the request.
+pub fn withdraw() {
+    REQUESTED.store(false, Ordering::Relaxed);
+}
+
+/// Whether whatever waits for the machine is to give up.
+pub fn is_requested() -> bool {
+    REQUESTED.load(Ordering::Relaxed)
+}
 
 /// Sets the description of what is kept if the program is interrupted from now on.
 pub fn keeps(what: String) {

@@ -12,6 +12,7 @@ mod documents;
 mod environment;
 mod error;
 mod exit;
+pub mod in_process;
 mod interrupt;
 mod kernel_text;
 mod listing;
@@ -35,7 +36,7 @@ use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
 pub use crate::commands::run::version;
-use crate::error::CliError;
+pub use crate::error::CliError;
 pub use gauntlet_report::visible_lines;
 
 /// Runs the command and returns its exit code. `arguments` begin with the name of the program.

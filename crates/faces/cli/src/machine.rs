@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 use jiff::SignedDuration;
@@ -20,6 +21,7 @@ use nix::unistd::Uid;
 use self::holder::Holder;
 use crate::arguments::MeasuredExecutor;
 use crate::error::{CliError, say_line};
+use crate::interrupt;
 
 /// The variable that limits how long a command waits for another one.
 const LIMIT: &str = "GAUNTLET_WAIT";
@@ -35,6 +37,29 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[must_use = "what is held is let go of when this is dropped"]
 pub struct Hold {
     _locks: Vec<File>,
+    /// After the files: they belong to the process as a whole, so one thread must not close what another has locked.
+    _own: MutexGuard<'static, ()>,
+}
+
+/// Which thread of this process measures on the CPU, and which on a GPU.
+static OWN: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
+
+/// Waits for the other threads of this process.
+fn own(executor: MeasuredExecutor) -> Result<MutexGuard<'static, ()>, CliError> {
+    let mutex = &OWN[usize::from(executor == MeasuredExecutor::Cuda)];
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Ok(guard),
+            Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) if interrupt::is_requested() => return Err(interrupted()),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// The caller wants no measurement any more.
+fn interrupted() -> CliError {
+    CliError::broken("interrupted while it waited for the machine")
 }
 
 impl Hold {
@@ -53,6 +78,7 @@ impl Hold {
             }
         };
         let limit = limit()?;
+        let own = own(executor)?;
         let user = Uid::effective();
         let path = |name: String| std::env::temp_dir().join(format!("gauntlet-measuring-{name}.lock"));
         // Always in this order, so that no two programs wait for each other.
@@ -73,6 +99,7 @@ impl Hold {
         let locks: Vec<Option<File>> = locks.iter().map(Lock::take).collect::<Result<_, _>>()?;
         Ok(Self {
             _locks: locks.into_iter().flatten().collect(),
+            _own: own,
         })
     }
 }
@@ -128,6 +155,7 @@ impl Lock<'_> {
                 )),
                 None => without(format!("is still held by {holder} after {waited:.0?}")),
             },
+            Err(error) if error.kind() == ErrorKind::Interrupted => Err(interrupted()),
             Err(error) => without(format!("cannot be locked ({error})")),
         }
     }
@@ -191,6 +219,9 @@ impl Lock<'_> {
             if told != Some(lock.l_pid) {
                 told = Some(lock.l_pid);
                 self.tell(&holder);
+            }
+            if interrupt::is_requested() {
+                return Err(ErrorKind::Interrupted.into());
             }
             std::thread::sleep(PAUSE);
         }

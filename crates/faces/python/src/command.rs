@@ -11,18 +11,22 @@ use crate::error;
 /// interpreter's file and the arguments with which it runs the command again, for workers.
 #[pyfunction]
 pub fn main(py: Python<'_>, arguments: Vec<OsString>, program: Vec<OsString>) -> PyResult<u8> {
-    let mut words = program.into_iter();
+    set_program(program)?;
+    error::detached(py, || Ok(gauntlet_cli::main(arguments)))
+}
+
+/// Sets the words that start this program in a process of its own, for workers: the interpreter's file and its arguments.
+pub fn set_program(words: Vec<OsString>) -> PyResult<()> {
+    let mut words = words.into_iter();
     let file = words
         .next()
         .ok_or_else(|| error::value("program: it is empty; give the interpreter's file first"))?;
-    error::detached(py, || {
-        Program {
-            file: file.into(),
-            arguments: words.collect(),
-        }
-        .set();
-        Ok(gauntlet_cli::main(arguments))
-    })
+    Program {
+        file: file.into(),
+        arguments: words.collect(),
+    }
+    .set();
+    Ok(())
 }
 
 /// A text in which every character can be seen, with its line breaks: control characters, marks of the direction of writing and

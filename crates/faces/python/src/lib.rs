@@ -12,6 +12,7 @@ mod cuda;
 mod engine;
 mod error;
 mod gemm;
+mod judge;
 mod percent;
 mod stack;
 mod tensor;
@@ -32,6 +33,8 @@ mod _native {
     use crate::engine::{set_threads, threads};
     #[pymodule_export]
     use crate::gemm::{Matrices, grouped_mm, grouped_mm_of_floats, moe};
+    #[pymodule_export]
+    use crate::judge::{Failed, Refused, add_pairs, compare, judge};
     #[pymodule_export]
     use crate::percent::{percent, signed, span};
     #[pymodule_export]

@@ -6,9 +6,9 @@ mod header;
 mod lines;
 mod reading;
 
-use gauntlet_device::Arch;
+use gauntlet_device::{Arch, Basis};
 use gauntlet_problems::{Operation, Schedule};
-use gauntlet_simulate::{Basis, Bound, Breakdown, Counts};
+use gauntlet_simulate::{Bound, Breakdown, Counts};
 use owo_colors::Style;
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -15,7 +15,9 @@
 //! # Ok::<(), gauntlet_device::DeviceError>(())
 //! ```
 
+mod accuracy;
 mod arch;
+mod basis;
 pub mod calibration;
 mod device;
 mod dimension;
@@ -26,7 +28,9 @@ mod memory;
 mod model_test;
 mod pipeline;
 
+pub use accuracy::{Accuracy, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, on_record};
 pub use arch::Arch;
+pub use basis::Basis;
 pub use calibration::{Calibration, CalibrationError};
 pub use device::{Cpu, Device, Gpu, Launch, Memory};
 pub use dimension::{

@@ -8,7 +8,6 @@ mod heating;
 mod pair;
 mod paired;
 mod placement;
-mod predicted;
 mod recorded;
 mod requests;
 mod results;
@@ -24,7 +23,6 @@ use crate::runner::{ExaminationFailure, Workshop};
 
 pub use conduct::CaseConduct;
 pub use paired::{Batch, Observations, PairedComparison};
-pub use predicted::{compare_predicted, predict, profiles};
 pub use recorded::compare_recorded;
 
 /// Measures a candidate against its baseline until a look decides or the allowed time is over; if the measurement is not

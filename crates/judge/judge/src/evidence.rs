@@ -28,7 +28,9 @@ pub use comparison::{
 };
 pub use device_use::{DeviceUse, SideUse};
 pub use error::JudgeError;
-pub use finding::{CaseErrors, CaseFlaw, CaseViolation, Evidence, Finding, Outcome, Prediction, Profile};
+pub use finding::{
+    CaseErrors, CaseViolation, Evidence, Finding, OtherEvidence, Outcome, Prediction, Profile,
+};
 pub use heating::{HeatedCase, HeatedSide, Heating};
 pub use host::{HostCost, HostError};
 pub use inspection::{Checked, Counters, Told, Unreadable};

@@ -1,15 +1,12 @@
-//! The gates, one in each file. A gate never calls another: its findings travel to the next gate in the
-//! [`Examination`].
+//! The judge's own gates, one in each file. Others can be handed to a session. A gate never calls another: its findings
+//! travel to the next gate in the [`Examination`].
 
 mod compiles;
 mod edge_cases;
 mod faster;
-mod feasible;
 mod profiled;
-mod proved;
 mod race_free;
 mod right;
-mod worth_it;
 
 use gauntlet_worker::CandidateRecord;
 
@@ -22,12 +19,9 @@ use crate::runner::{ExaminationFailure, Executor};
 
 pub use compiles::Compiles;
 pub use faster::Faster;
-pub use feasible::Feasible;
 pub use profiled::Profiled;
-pub use proved::Proved;
 pub use race_free::RaceFree;
 pub use right::Right;
-pub use worth_it::WorthIt;
 
 use edge_cases::edge_cases;
 
@@ -43,6 +37,11 @@ pub trait Gate: Sync {
     fn measures(&self) -> bool {
         false
     }
+    /// Whether the gate needs pairs of processes where candidates run. They take so long that whoever holds the clock
+    /// decides how much time each candidate gets, and puts them into [`Examination::comparison`] before the gate is asked.
+    fn needs_pairs(&self) -> bool {
+        false
+    }
     /// The verdict on a candidate whose worker fails in this gate, if no outside cause explains the failure.
     fn on_worker_failure(&self) -> Verdict {
         Verdict::Incorrect
@@ -51,29 +50,13 @@ pub trait Gate: Sync {
     ///
     /// # Errors
     /// If the examination could not be finished.
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure>;
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure>;
 }
 
 impl dyn Gate + '_ {
     /// Whether a finding comes from this gate.
     pub fn found(&self, finding: &Finding) -> bool {
         finding.gate == self.name()
-    }
-}
-
-/// A gate's answer to a request to examine a candidate.
-#[derive(Debug)]
-pub enum Answer {
-    /// The examination is finished.
-    Found(Found),
-    /// The gate needs a paired comparison. This takes so long that the caller decides how much time each candidate
-    /// gets: the caller measures one, puts it into [`Examination::comparison`], and asks again.
-    Pending,
-}
-
-impl From<Found> for Answer {
-    fn from(found: Found) -> Self {
-        Self::Found(found)
     }
 }
 
@@ -90,7 +73,7 @@ pub struct Found {
 
 impl Found {
     /// The candidate continues.
-    pub(crate) fn pass(reason: impl Into<String>, evidence: Evidence) -> Self {
+    pub fn pass(reason: impl Into<String>, evidence: Evidence) -> Self {
         Self {
             outcome: Outcome::Pass,
             reason: reason.into(),
@@ -99,7 +82,7 @@ impl Found {
     }
 
     /// The candidate continues unexamined.
-    pub(crate) fn skip(reason: impl Into<String>) -> Self {
+    pub fn skip(reason: impl Into<String>) -> Self {
         Self {
             outcome: Outcome::Skip,
             reason: reason.into(),
@@ -108,7 +91,7 @@ impl Found {
     }
 
     /// The candidate ends here.
-    pub(crate) fn stop(verdict: Verdict, reason: impl Into<String>, evidence: Evidence) -> Self {
+    pub fn stop(verdict: Verdict, reason: impl Into<String>, evidence: Evidence) -> Self {
         Self {
             outcome: Outcome::Stop(verdict),
             reason: reason.into(),
@@ -141,11 +124,36 @@ pub struct Examination<'a> {
     pub metrics: Metrics,
     /// The findings of earlier gates.
     pub findings: Vec<Finding>,
-    /// The paired comparison, once it is measured (see [`Answer::Pending`]).
+    /// The paired comparison, once it is measured (see [`Gate::needs_pairs`]).
     pub comparison: Option<Comparison>,
 }
 
 impl<'a> Examination<'a> {
+    /// A candidate before any gate.
+    pub fn new(
+        setting: &'a Setting,
+        [baseline, candidate]: [&'a Candidate; 2],
+        executor: &'a Executor,
+        observer: &'a dyn Observer,
+    ) -> Self {
+        Self {
+            setting,
+            candidate,
+            baseline,
+            proposal: None,
+            executor,
+            observer,
+            metrics: Metrics::new(),
+            findings: Vec::new(),
+            comparison: None,
+        }
+    }
+
+    /// Whether a gate cannot be asked before pairs of processes are measured.
+    pub fn lacks_pairs_for(&self, gate: &dyn Gate) -> bool {
+        gate.needs_pairs() && self.comparison.is_none() && matches!(self.executor, Executor::Live(_))
+    }
+
     /// The record of this candidate, if the executor serves records; an error for a candidate without one.
     fn recorded(&self) -> Option<Result<&'a CandidateRecord, Found>> {
         let Executor::Recorded(record) = self.executor else {
@@ -166,7 +174,7 @@ impl<'a> Examination<'a> {
 
     /// The candidate's abort rules that apply. Rules about the model's prediction apply only where predictions are
     /// relied on: elsewhere they neither stop a candidate nor leave a question open.
-    pub(crate) fn abort_rules(
+    pub fn abort_rules(
         &self,
         prediction: Option<Prediction>,
     ) -> impl Iterator<Item = &'a AbortRule> + use<'a> {

@@ -1,14 +1,15 @@
-//! Examination of one candidate: the order of the gates, the clock, the retry after a worker's death, and the verdict.
+//! The front door: two kernels on one task, taken through gates to a verdict.
 
 use std::time::{Duration, Instant};
 
+use gauntlet_stats::Arm;
 use gauntlet_worker::WorkerError;
 
-use crate::evidence::{Comparison, Evidence, Finding, JudgeError, Outcome, Verdict};
-use crate::gates::{
-    Answer, Compiles, Examination, Faster, Feasible, Found, Gate, Profiled, Proved, RaceFree, Right, WorthIt,
-};
-use crate::runner::ExaminationFailure;
+use crate::comparison::{Observations, measure_more, measure_observed};
+use crate::evidence::{Candidate, Comparison, Evidence, Finding, JudgeError, Outcome, Setting, Verdict};
+use crate::gates::{Compiles, Examination, Faster, Found, Gate, Profiled, RaceFree, Right};
+use crate::observer::{Blind, Observer};
+use crate::runner::{ExaminationFailure, Executor};
 
 mod both;
 #[cfg(test)]
@@ -16,38 +17,198 @@ mod tests;
 
 pub use both::examine_both;
 
-/// The gates in order: cheaper ones come first.
-pub const GATES: [&dyn Gate; 8] = [
-    &Feasible, &WorthIt, &Proved, &Compiles, &Right, &RaceFree, &Profiled, &Faster,
-];
+/// The judge's own gates in order: cheaper ones come first.
+pub const OWN_GATES: [&dyn Gate; 5] = [&Compiles, &Right, &RaceFree, &Profiled, &Faster];
+
+/// A baseline and a candidate under the same conditions.
+pub struct Session<'a> {
+    setting: &'a Setting,
+    executor: &'a Executor,
+    /// The baseline and the candidate.
+    arms: [&'a Candidate; 2],
+    gates: &'a [&'a dyn Gate],
+    observer: &'a dyn Observer,
+    earlier: Option<Earlier<'a>>,
+}
+
+/// A comparison that ended undecided, to which pairs are added.
+#[derive(Clone, Copy)]
+pub struct Earlier<'a> {
+    /// What was found so far.
+    pub comparison: &'a Comparison,
+    /// What was observed so far.
+    pub observations: &'a Observations,
+    /// How many pairs to add, at least.
+    pub pairs: usize,
+}
+
+/// The outcome of a session.
+#[derive(Debug)]
+pub struct Judgement {
+    /// The kernel that the verdict is about: the baseline if it was stopped.
+    pub side: Arm,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Its reason.
+    pub reason: String,
+    /// What the gates found of the candidate; empty if it was stopped before the comparison, or the baseline was.
+    pub findings: Vec<Finding>,
+    /// The times; none if a kernel was stopped before there were any.
+    pub comparison: Option<Comparison>,
+    /// What is kept so that pairs can be added; none without times.
+    pub observations: Option<Observations>,
+}
+
+impl Judgement {
+    /// The outcome for a kernel that a gate stopped before there were times; none if it was not stopped.
+    fn stopped(side: Arm, finding: Finding) -> Option<Self> {
+        Some(Self {
+            side,
+            verdict: finding.stops()?,
+            reason: finding.reason,
+            findings: Vec::new(),
+            comparison: None,
+            observations: None,
+        })
+    }
+}
+
+impl<'a> Session<'a> {
+    /// A baseline and a candidate, in this order, with the judge's own gates.
+    pub fn new(setting: &'a Setting, executor: &'a Executor, arms: [&'a Candidate; 2]) -> Self {
+        Self {
+            setting,
+            executor,
+            arms,
+            gates: &OWN_GATES,
+            observer: &Blind,
+            earlier: None,
+        }
+    }
+
+    /// With these gates, in this order, in place of the judge's own.
+    pub fn through(self, gates: &'a [&'a dyn Gate]) -> Self {
+        Self { gates, ..self }
+    }
+
+    /// With an observer, who is told what happens while it happens.
+    pub fn seen_by(self, observer: &'a dyn Observer) -> Self {
+        Self { observer, ..self }
+    }
+
+    /// With pairs added to an earlier comparison, in place of a new one.
+    pub fn adding_to(self, earlier: Option<Earlier<'a>>) -> Self {
+        Self { earlier, ..self }
+    }
+
+    /// Whether both kernels are right, because the speed of a wrong one is irrelevant, and which is faster.
+    ///
+    /// # Errors
+    /// If the judge itself fails.
+    pub fn compare(&self) -> Result<Judgement, JudgeError> {
+        let findings = examine_both(&Right, self.arms.map(|arm| self.examination(arm)))?;
+        for (side, finding) in [Arm::Baseline, Arm::Candidate].into_iter().zip(findings) {
+            if let Some(stopped) = finding.and_then(|finding| Judgement::stopped(side, finding)) {
+                return Ok(stopped);
+            }
+        }
+        self.through_gates(&[&Faster])
+    }
+
+    /// Whether the baseline is right, and what becomes of the candidate in all gates.
+    ///
+    /// # Errors
+    /// If the judge itself fails.
+    pub fn judge(&self) -> Result<Judgement, JudgeError> {
+        let finding = examine(&Right, &self.examination(self.arms[0]))?;
+        match Judgement::stopped(Arm::Baseline, finding) {
+            Some(stopped) => Ok(stopped),
+            None => self.through_gates(self.gates),
+        }
+    }
+
+    fn examination(&self, arm: &'a Candidate) -> Examination<'a> {
+        Examination::new(self.setting, [self.arms[0], arm], self.executor, self.observer)
+    }
+
+    fn through_gates(&self, gates: &[&dyn Gate]) -> Result<Judgement, JudgeError> {
+        let mut examination = self.examination(self.arms[1]);
+        let mut observations = None;
+        for gate in gates {
+            let finding = if examination.lacks_pairs_for(*gate) {
+                let start = Instant::now();
+                let (compared, seen) = self.pairs().map_or_else(
+                    |failure| (Err(failure), None),
+                    |(comparison, observations)| (Ok(comparison), Some(observations)),
+                );
+                observations = seen;
+                resume(*gate, &mut examination, compared, start.elapsed())?
+            } else {
+                examine(*gate, &examination)?
+            };
+            let stops = finding.stops().is_some();
+            examination.add(finding);
+            if stops {
+                break;
+            }
+        }
+        let (verdict, reason) = conclude(&examination.findings);
+        Ok(Judgement {
+            side: Arm::Candidate,
+            verdict,
+            reason,
+            comparison: examination.comparison,
+            findings: examination.findings,
+            observations,
+        })
+    }
+
+    /// Measures pairs of processes.
+    fn pairs(&self) -> Result<(Comparison, Observations), ExaminationFailure> {
+        let Executor::Live(workshop) = self.executor else {
+            return Err(JudgeError::NoExecutor.into());
+        };
+        match self.earlier {
+            None => {
+                let budget = self.setting.measurement.budget.unsigned_abs();
+                measure_observed(workshop, self.setting, self.arms, budget, self.observer)
+            }
+            Some(earlier) => {
+                let so_far = (earlier.comparison, earlier.observations);
+                measure_more(
+                    workshop,
+                    self.setting,
+                    self.arms,
+                    so_far,
+                    earlier.pairs,
+                    self.observer,
+                )
+            }
+        }
+    }
+}
 
 /// Runs a gate on a candidate, with progress reports and timing. If a worker dies, the gate is run once more, because a
-/// single death may be an accident of the machine; the second death ends the candidate. None if the gate needs a paired
-/// comparison first: the caller measures one and calls [`resume`].
+/// single death may be an accident of the machine; the second death ends the candidate. A gate that
+/// [lacks pairs](Examination::lacks_pairs_for) is asked by [`resume`] instead.
 ///
 /// # Errors
 /// If the judge itself fails.
-pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Option<Finding>, JudgeError> {
+pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Finding, JudgeError> {
     let start = Instant::now();
     let (observer, name) = (examination.observer, &examination.candidate.name);
     observer.gate_begins(name, gate.name());
-    let mut result = gate.examine(examination);
-    if let Err(failure) = &result
+    let mut found = gate.examine(examination);
+    if let Err(failure) = &found
         && let Some(error) = failure.death()
     {
         observer.notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
-        result = gate.examine(examination);
+        found = gate.examine(examination);
     }
-    let found = match result {
-        Ok(Answer::Pending) => return Ok(None),
-        Ok(Answer::Found(found)) => Ok(found),
-        Err(failure) => Err(failure),
-    };
-    Ok(Some(concluded(gate, examination, found, start.elapsed())?))
+    concluded(gate, examination, found, start.elapsed())
 }
 
-/// Asks a gate again after the paired comparison that it needed was measured, or failed. `took` is the time of the
-/// comparison.
+/// Asks a gate after the pairs that it needs were measured, or could not be. `took` is the time of the comparison.
 ///
 /// # Errors
 /// If the judge itself fails.
@@ -59,10 +220,7 @@ pub fn resume(
 ) -> Result<Finding, JudgeError> {
     let found = compared.and_then(|comparison| {
         examination.comparison = Some(comparison);
-        match gate.examine(examination)? {
-            Answer::Found(found) => Ok(found),
-            Answer::Pending => Ok(Found::skip("it was not measured")),
-        }
+        gate.examine(examination)
     });
     concluded(gate, examination, found, took)
 }

@@ -6,6 +6,7 @@
 //! far it is from the [`Expected`] one, and [`Rules`] whether it is correct. This crate names no task: each task has
 //! its own crate, and a table lists them.
 
+mod cached;
 mod coverage;
 mod differences;
 pub mod dispatch;
@@ -26,6 +27,7 @@ mod unwritten;
 mod violation;
 pub mod words;
 
+pub use cached::Cached;
 pub use coverage::{Coverage, FULL_AT_A_GLANCE, FULL_BELOW};
 pub use dispatch::{
     DispatchEntry, DispatchError, DispatchEvidence, DispatchTable, Match, ModelChoice, SpeedupRange,

@@ -14,7 +14,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
 use crate::program::TileProgram;
-use crate::{Coverage, ErrorMeasures, Expected, InputKind, Output, Rightness, Rules, Task, Violation};
+use crate::{
+    Cached, Coverage, ErrorMeasures, Expected, InputKind, Output, Rightness, Rules, Task, Violation,
+};
 
 /// The name of the edge sizes that are deep enough for a pipeline to wrap around.
 pub const DEEP: &str = "deep, with tails";
@@ -187,6 +189,11 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     fn bytes(&self) -> u64 {
         let tensors = [self.inputs(), self.outputs()].concat();
         tensors.iter().map(|spec| spec.bytes() as u64).sum()
+    }
+
+    /// The seconds that no call on a device can undercut, if some of its memory is in the cache; none if no bound is certain.
+    fn limit(&self, _device: &Device, _cached: Cached) -> Option<f64> {
+        None
     }
 
     /// Constraints that the parameters break on a device; if empty, the kernel can be built.

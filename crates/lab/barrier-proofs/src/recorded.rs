@@ -31,6 +31,20 @@ impl RecordedLoop {
         Self::RacesOnTheLastStep,
     ];
 
+    /// Its name in a pitch.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BarrierRemoved => "barrier-removed",
+            Self::WaitsForTheCopyJustCommitted => "waits-for-the-copy-just-committed",
+            Self::RacesOnTheLastStep => "races-on-the-last-step",
+        }
+    }
+
+    /// The loop of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.name() == name)
+    }
+
     /// The tile program of the loop.
     pub fn program(self) -> TileProgram {
         match self {

@@ -1,7 +1,8 @@
 //! Estimates of a schedule's time with an error bar, from the simulation and the errors of earlier simulations.
 
-use gauntlet_device::{Arch, Device, Figure};
+use gauntlet_device::{Arch, Basis, Device, Figure};
 use gauntlet_problems::Schedule;
+use gauntlet_task::Cached;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -40,40 +41,6 @@ pub struct Estimate {
     pub bound: Bound,
     /// The parts of the time; they add up to `seconds`.
     pub shares: Vec<Share>,
-}
-
-/// The basis of an error bar.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Basis {
-    /// Published errors of similar models: nothing was measured on the device.
-    #[default]
-    Published,
-    /// Published errors too, although the rates were measured on the device: predictions were not compared with times
-    /// there.
-    Calibrated,
-    /// Errors that were measured on the device itself.
-    Validated,
-}
-
-impl Basis {
-    /// The basis of a device's estimates.
-    pub fn of(device: &Device) -> Self {
-        match device.calibration.as_deref() {
-            None => Self::Published,
-            Some(calibration) if calibration.quality.is_none() => Self::Calibrated,
-            Some(_) => Self::Validated,
-        }
-    }
-
-    /// An explanation of the bar in a few words.
-    pub fn sentence(self) -> &'static str {
-        match self {
-            Self::Published => "not calibrated: bar from published models",
-            Self::Calibrated => "calibrated, not validated: bar from published models",
-            Self::Validated => "calibrated: bar from validation on this device",
-        }
-    }
 }
 
 /// The slower side of the roofline.
@@ -146,21 +113,13 @@ pub fn limit(problem: &Problem, device: &Device) -> Option<f64> {
     limit_of(problem, device, 0.0)
 }
 
-/// What a call may find in the last-level cache because of the call before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cached {
-    /// Only the result's memory, which is written again before the cache has evicted it: operands differ each time.
-    Results,
-    /// The result's memory and the operands.
-    Everything,
-}
-
-/// The limit for consecutive calls: it counts only the memory traffic that the last-level cache cannot save. A cache of
-/// unknown size counts as holding everything.
+/// The limit for a call that finds some of its memory in the last-level cache: it counts only the traffic that the cache
+/// cannot save. A cache of unknown size counts as holding everything.
 pub fn repeated_limit(problem: &Problem, device: &Device, cached: Cached) -> Option<f64> {
     let cache = device.memory.l2_size.as_ref();
     let cache = cache.map_or(f64::INFINITY, Figure::most);
     let kept = match cached {
+        Cached::Nothing => 0.0,
         Cached::Results => cache.min(problem.operation().output_bytes() as f64),
         Cached::Everything => cache,
     };

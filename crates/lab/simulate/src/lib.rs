@@ -1,14 +1,13 @@
 //! Predicts the time of a schedule on a device.
 //!
 //! [`count`] counts exactly. [`simulate()`] simulates a call event by event, [`break_down`] says where its time goes,
-//! and [`estimate()`] adds an error bar. [`Accuracy`] holds the recorded errors of such predictions on a device;
+//! and [`estimate()`] adds an error bar. [`Accuracy`](gauntlet_device::Accuracy) holds the recorded errors of such predictions on a device;
 //! without a record, or with a poor one, a prediction is only a hint and decides nothing.
 //!
 //! Everything about a family's kernels comes from its [`Model`]: the tile program of a schedule, the kinds of tiles, and
 //! what a step of each reads, converts and multiplies. [`gpu`] and [`cpu`] hold the terms in which models say so, and
 //! the machines that run them.
 
-mod accuracy;
 mod breakdown;
 pub mod count;
 pub mod cpu;
@@ -23,17 +22,14 @@ mod subject;
 pub mod tiles;
 mod timeline;
 
-pub use accuracy::{Accuracy, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, on_record};
 pub use breakdown::{Breakdown, Part, PartTime};
 pub use count::Counts;
 pub use cpu::{CpuPhases, cpu_phases};
-pub use estimate::{
-    Basis, Bound, Cached, Estimate, MissingFigure, Share, error_bar, estimate, limit, repeated_limit,
-};
+pub use estimate::{Bound, Estimate, MissingFigure, Share, error_bar, estimate, limit, repeated_limit};
 pub use host::HostTerm;
 pub use levers::levers;
 pub use problem::{Model, Problem};
 pub use simulate::{Simulation, break_down, simulate, timeline};
 pub use speedup::{Speedup, predicted_speedup};
-pub use subject::{NoEstimate, Subject, limit_of_sizes, predicted_speedup_of_sizes, repeated_limit_of_sizes};
+pub use subject::{NoEstimate, Subject, limit_of_sizes, predicted_speedup_of_sizes};
 pub use timeline::{Activity, Span, Timeline, Track};

@@ -1,11 +1,11 @@
 //! The predicted gain of one schedule over another.
 
-use gauntlet_device::Device;
+use gauntlet_device::{Basis, Device};
 use gauntlet_problems::Schedule;
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
-use crate::estimate::{Basis, MissingFigure, NINETY_PERCENT, ratio_deviation};
+use crate::estimate::{MissingFigure, NINETY_PERCENT, ratio_deviation};
 use crate::host::HostTerm;
 use crate::simulate::simulate;
 

@@ -3,13 +3,13 @@
 use gauntlet_device::{Arch, Device};
 use gauntlet_parameters::{ParameterError, Parameters};
 use gauntlet_problems::Schedule;
-use gauntlet_task::Sizes;
+use gauntlet_task::{Cached, Sizes};
 use thiserror::Error;
 
 use crate::gpu;
 use crate::{
-    Breakdown, Cached, Estimate, HostTerm, MissingFigure, Problem, Simulation, Speedup, Timeline, break_down,
-    error_bar, estimate, limit, predicted_speedup, repeated_limit, simulate, timeline,
+    Breakdown, Estimate, HostTerm, MissingFigure, Problem, Simulation, Speedup, Timeline, break_down,
+    error_bar, estimate, predicted_speedup, repeated_limit, simulate, timeline,
 };
 
 /// Sizes and parameters of a kernel that the model covers.
@@ -129,13 +129,8 @@ impl<'s> Subject<'s> {
     }
 }
 
-/// The time that no call can undercut: see [`limit()`]. `None` if no bound is certain, as for a task without a model.
-pub fn limit_of_sizes(sizes: &Sizes, device: &Device) -> Option<f64> {
-    limit(Problem::of(sizes)?, device)
-}
-
-/// The same for consecutive calls: see [`repeated_limit()`].
-pub fn repeated_limit_of_sizes(sizes: &Sizes, device: &Device, cached: Cached) -> Option<f64> {
+/// The time that no call can undercut: see [`repeated_limit()`]. `None` if no bound is certain, as for a task without a model.
+pub fn limit_of_sizes(sizes: &Sizes, device: &Device, cached: Cached) -> Option<f64> {
     repeated_limit(Problem::of(sizes)?, device, cached)
 }
 

@@ -7,11 +7,11 @@ use std::path::Path;
 use gauntlet_device::Device;
 use gauntlet_parameters::{ParameterError, Parameters, Space};
 use gauntlet_problems::{Inputs, Operation, Schedule, StorageError};
-use gauntlet_simulate::Problem;
+use gauntlet_simulate::{Problem, repeated_limit};
 use gauntlet_task::program::TileProgram;
 use gauntlet_task::{
-    Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Sizes, Task, TaskSizes,
-    Violation,
+    Cached, Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Sizes, Task,
+    TaskSizes, Violation,
 };
 use gauntlet_tensors::{TensorFileError, TensorSpec};
 use serde::Serialize;
@@ -224,6 +224,10 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
 
     fn bytes(&self) -> u64 {
         self.operation().bytes()
+    }
+
+    fn limit(&self, device: &Device, cached: Cached) -> Option<f64> {
+        repeated_limit(&self.problem, device, cached)
     }
 
     fn violations(&self, parameters: &Parameters, device: &Device) -> Vec<Violation> {

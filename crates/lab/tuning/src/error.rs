@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use gauntlet_judge::JudgeError;
+use gauntlet_simulate::NoEstimate;
 use thiserror::Error;
 
 /// Why nothing can be tuned.
@@ -11,6 +12,9 @@ pub enum TuningError {
     /// The judge failed.
     #[error(transparent)]
     Judge(#[from] JudgeError),
+    /// The model lacks a figure of the device, or has no kernel for the task.
+    #[error(transparent)]
+    NoEstimate(#[from] NoEstimate),
     /// The baseline of a case is invalid.
     #[error("no baseline for {case}: {rule}; give one that keeps the rule")]
     NoBaseline {

@@ -25,10 +25,10 @@ use gauntlet_task::{Case, Sizes, Suite};
 use self::budget::{Paces, RANKING_PART};
 use self::final_round::{Measuring, Verdict};
 use self::ranking::{Ranked, rank};
+use gauntlet_gates::compare_predicted;
 use gauntlet_judge::Candidate;
 use gauntlet_judge::Observer;
 use gauntlet_judge::Workshop;
-use gauntlet_judge::compare_predicted;
 use gauntlet_judge::{Measurement, Setting};
 
 pub use error::TuningError;

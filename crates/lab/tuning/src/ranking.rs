@@ -1,7 +1,6 @@
 //! The model's order of the schedules that a device accepts.
 
 use gauntlet_device::Device;
-use gauntlet_judge::JudgeError;
 use gauntlet_parameters::Parameters;
 use gauntlet_simulate::{HostTerm, NoEstimate, Subject};
 use gauntlet_task::Sizes;
@@ -75,11 +74,7 @@ pub fn rank(
                 let changes = table.changes(&Parameters::new(), &points[place]).len();
                 Ok((seconds, changes, place))
             });
-        times.extend(
-            timed
-                .collect::<Result<Vec<_>, NoEstimate>>()
-                .map_err(JudgeError::from)?,
-        );
+        times.extend(timed.collect::<Result<Vec<_>, NoEstimate>>()?);
     }
     let accepted = times.len();
     times.sort_by(|one, other| {

@@ -9,12 +9,10 @@ mod measure;
 use std::collections::BTreeMap;
 
 use gauntlet_device::calibration::Quality;
-use gauntlet_device::{Arch, Device, Gpu, Pipeline};
+use gauntlet_device::{Arch, Device, Gpu, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, Pipeline};
 use gauntlet_families::operations::problem;
 use gauntlet_problems::Schedule;
-use gauntlet_simulate::{
-    HostTerm, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, MissingFigure, Problem, cpu_phases, simulate,
-};
+use gauntlet_simulate::{HostTerm, MissingFigure, Problem, cpu_phases, simulate};
 use gauntlet_stats::{Fit, Predicted, median};
 use jiff::Timestamp;
 use schemars::JsonSchema;

@@ -133,7 +133,7 @@ fn modelled(model: Prediction) -> Belief {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_simulate::Accuracy;
+    use gauntlet_device::Accuracy;
     use proptest::prelude::*;
 
     use super::*;

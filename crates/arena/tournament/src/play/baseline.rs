@@ -1,7 +1,7 @@
 //! The baseline of a round: where it comes from, and the gates that it passes itself.
 
+use gauntlet_gates::GATES;
 use gauntlet_judge::gates::{Examination, metrics_of_profile};
-use gauntlet_judge::session::GATES;
 use gauntlet_judge::{Candidate, Executor, Finding, Metrics};
 
 use super::Player;
@@ -43,20 +43,10 @@ impl Player<'_> {
         baseline: &Candidate,
         executor: &Executor,
     ) -> Result<BaselineReport, TournamentError> {
-        let mut examination = Examination {
-            setting: &self.round.setting,
-            candidate: baseline,
-            baseline,
-            proposal: None,
-            executor,
-            observer: self.observer,
-            metrics: Metrics::new(),
-            findings: Vec::new(),
-            comparison: None,
-        };
+        let mut examination = Examination::new(&self.round.setting, [baseline; 2], executor, self.observer);
         let gates = GATES.iter().copied().filter(|gate| gate.examines_baselines());
-        // No gate that examines baselines waits for a comparison.
-        let _pending = self.pass_gates(&mut examination, gates)?;
+        // No gate that examines baselines needs pairs.
+        let _complete = self.pass_gates(&mut examination, gates)?;
         let findings = examination.findings;
         Ok(BaselineReport {
             described: self.round.setting.parameters.describe(&baseline.schedule),

@@ -8,11 +8,11 @@ use crate::claims::{claim_outcome, peer_outcomes};
 use crate::forecast::{Forecast, Scope, UntriedFallback};
 use crate::outcome::Judged;
 use crate::pitch::Pitch;
+use gauntlet_gates::predict;
 use gauntlet_judge::Candidate;
 use gauntlet_judge::ExecutorKind;
 use gauntlet_judge::Finding;
 use gauntlet_judge::Verdict;
-use gauntlet_judge::predict;
 
 impl Player<'_> {
     /// The verdict on a pitch that is not examined.

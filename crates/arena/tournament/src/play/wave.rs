@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use gauntlet_gates::GATES;
 use gauntlet_judge::gates::{Examination, Gate};
 use gauntlet_judge::ledger::RecordKind;
-use gauntlet_judge::session::{GATES, conclude, resume};
+use gauntlet_judge::session::{conclude, resume};
 use gauntlet_judge::{
     Candidate, Comparison, ExaminationFailure, Executor, Finding, Metrics, PairedComparison, RecordPlace,
     Verdict, Workshop,
@@ -149,16 +150,11 @@ impl Player<'_> {
         executor: &'x Executor,
         metrics: &Metrics,
     ) -> Examination<'x> {
+        let arms = [&underway.baseline, &underway.candidate];
         Examination {
-            setting: &self.round.setting,
-            candidate: &underway.candidate,
-            baseline: &underway.baseline,
             proposal: Some(proposal(underway.entry.pitch)),
-            executor,
-            observer: self.observer,
             metrics: metrics.clone(),
-            findings: Vec::new(),
-            comparison: None,
+            ..Examination::new(&self.round.setting, arms, executor, self.observer)
         }
     }
 

@@ -79,6 +79,20 @@ pub struct Judge {
 /// What `compare` and `judge` share.
 #[derive(Debug, Args)]
 pub struct Contest {
+    /// What both kernels are measured with, and how.
+    #[command(flatten)]
+    pub setup: Setup,
+    /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
+    #[arg(long, value_enum)]
+    pub require: Option<Requirement>,
+    /// Where results go besides the terminal.
+    #[command(flatten)]
+    pub files: ReportFiles,
+}
+
+/// What two kernels are measured with, and how.
+#[derive(Debug, Args)]
+pub struct Setup {
     /// The task, by name or file (see `gauntlet suites`); group-gemm if both are built-in kernels and no file is named.
     #[arg(long, visible_alias = "suite")]
     pub task: Option<String>,
@@ -108,12 +122,6 @@ pub struct Contest {
     /// call. Takes a process more of each side.
     #[arg(long)]
     pub activity: bool,
-    /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
-    #[arg(long, value_enum)]
-    pub require: Option<Requirement>,
-    /// Where results go besides the terminal.
-    #[command(flatten)]
-    pub files: ReportFiles,
 }
 
 /// A regime.
@@ -162,7 +170,7 @@ pub enum Requirement {
     NoRegression,
 }
 
-fn pairs(text: &str) -> Result<usize, String> {
+pub fn pairs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(pairs) if (6..=1000).contains(&pairs) => Ok(pairs),
         _ => Err("give a whole number from 6 to 1000".to_owned()),
@@ -172,7 +180,7 @@ fn pairs(text: &str) -> Result<usize, String> {
 /// The most pairs that are added at once.
 pub const MAX_PAIRS: usize = 1000;
 
-fn more_pairs(text: &str) -> Result<usize, String> {
+pub fn more_pairs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(pairs) if (1..=MAX_PAIRS).contains(&pairs) => Ok(pairs),
         _ => Err(format!("give a whole number from 1 to {MAX_PAIRS}")),

@@ -1,12 +1,7 @@
 //! `gauntlet compare`.
 
-use gauntlet_judge::gates::Right;
-use gauntlet_judge::session::examine_both;
-use gauntlet_judge::{Observer, Verdict};
-use gauntlet_stats::Arm;
-
 use crate::arguments::Compare;
-use crate::commands::contest::{Contest, Found};
+use crate::commands::contest::{Contest, deliver};
 use crate::commands::{more, samples};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -26,38 +21,11 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         kernel_text::read(&arguments.baseline)?,
         kernel_text::read(candidate)?,
     ];
-    let contest = Contest::of(&arguments.contest, texts)?;
+    arguments.contest.files.check()?;
+    let contest = Contest::of(&arguments.contest.setup, texts)?;
     let _hold = contest.hold()?;
     let progress = Progress::new();
-    let found = Found {
-        findings: Vec::new(),
-        ..examined(&contest, &progress)?
-    };
+    let report = contest.compared(&progress)?;
     drop(progress);
-    contest.conclude(found)
-}
-
-/// Examines whether both kernels are correct, because the speed of an incorrect one is irrelevant, and compares them.
-pub fn examined(contest: &Contest, observer: &dyn Observer) -> Result<Found, CliError> {
-    let examinations = contest
-        .arms
-        .each_ref()
-        .map(|arm| contest.examination(arm, observer));
-    let findings = examine_both(&Right, examinations)?;
-    for (side, finding) in [Arm::Baseline, Arm::Candidate].into_iter().zip(findings) {
-        if let Some((verdict, finding)) = finding.and_then(|finding| Some((finding.stops()?, finding))) {
-            return Ok(Found::stopped(side, verdict, finding));
-        }
-    }
-    let candidate = &contest.arms[1];
-    let mut compared = contest.examination(candidate, observer);
-    let (finding, observations) = contest.faster(&mut compared, observer)?;
-    Ok(Found {
-        side: Arm::Candidate,
-        verdict: finding.stops().unwrap_or(Verdict::Adopt),
-        reason: finding.reason.clone(),
-        findings: vec![finding],
-        comparison: compared.comparison,
-        observations,
-    })
+    deliver(&report, &arguments.contest, None)
 }

@@ -2,15 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
 
 use gauntlet_device::Device;
-use gauntlet_judge::gates::{Examination, Faster};
-use gauntlet_judge::session::resume;
+use gauntlet_gates::GATES;
 use gauntlet_judge::{
-    Candidate, Comparison, ComparisonReport, Conditions, Executor, FileKernel, FileKind, Finding, Kept,
-    KernelReport, KernelText, Measurement, Metrics, Observations, Observer, Setting, Verdict, measure_more,
-    measure_observed,
+    Candidate, ComparisonReport, Conditions, Earlier, Executor, FileKernel, FileKind, Judgement, Kept,
+    KernelReport, KernelText, Measurement, Observer, Session, Setting,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::Options;
@@ -20,9 +17,9 @@ use gauntlet_task::Suite;
 use gauntlet_tournament::digest_of;
 use gauntlet_worker::protocol::Description;
 
-use crate::arguments::{self, MeasuredExecutor, Requirement, WorkerTensors};
+use crate::arguments::{self, MeasuredExecutor, Requirement, Setup, WorkerTensors};
 use crate::commands::cuda::{Place, environment_with};
-use crate::commands::more::{self, More};
+use crate::commands::more;
 use crate::commands::run::version;
 use crate::commands::suites;
 use crate::error::CliError;
@@ -34,7 +31,6 @@ use crate::requirement::{Conclusion, soundness};
 
 /// Two kernels, and everything that they share.
 pub struct Contest<'a> {
-    pub arguments: &'a arguments::Contest,
     pub suite: Suite,
     /// What of the task and of the kernels is special, or not honoured.
     notes: Vec<String>,
@@ -48,45 +44,16 @@ pub struct Contest<'a> {
     /// What must be the same for pairs that are added later.
     pub conditions: Conditions,
     /// The comparison that pairs are added to; none if it begins.
-    pub more: Option<More<'a>>,
-}
-
-/// The outcome of a comparison.
-pub struct Found {
-    /// The side that the verdict is about.
-    pub side: Arm,
-    pub verdict: Verdict,
-    pub reason: String,
-    /// What the gates found of the candidate.
-    pub findings: Vec<Finding>,
-    /// None if a kernel was stopped before there were times.
-    pub comparison: Option<Comparison>,
-    /// What is kept for further pairs; none without times.
-    pub observations: Option<Observations>,
-}
-
-impl Found {
-    /// The outcome for a kernel that a gate stopped before there were times.
-    pub fn stopped(side: Arm, verdict: Verdict, finding: Finding) -> Self {
-        Self {
-            side,
-            verdict,
-            reason: finding.reason,
-            findings: Vec::new(),
-            comparison: None,
-            observations: None,
-        }
-    }
+    pub earlier: Option<Earlier<'a>>,
 }
 
 impl<'a> Contest<'a> {
     /// Reads the kernels and finds the place where they are measured.
-    pub fn of(arguments: &'a arguments::Contest, texts: [KernelText; 2]) -> Result<Self, CliError> {
-        arguments.files.check()?;
-        let task = task_of(arguments, &texts.each_ref())?;
-        let suite = chosen_for(task, &arguments.cases, texts[0].in_file(FileKind::Python))?;
+    pub fn of(setup: &Setup, texts: [KernelText; 2]) -> Result<Self, CliError> {
+        let task = task_of(setup, &texts.each_ref())?;
+        let suite = chosen_for(task, &setup.cases, texts[0].in_file(FileKind::Python))?;
         let table = suite.parameters();
-        let measured = match arguments.measured.executor {
+        let measured = match setup.measured.executor {
             Some(executor) => executor,
             None if texts.iter().any(|text| text.in_file(FileKind::Cuda).is_some()) => MeasuredExecutor::Cuda,
             None => home(&suite),
@@ -102,36 +69,35 @@ impl<'a> Contest<'a> {
         let candidate = read("candidate", &texts[1], &base)?;
         let arms = [baseline, candidate];
         let notes = of_solutions(&suite, &texts.each_ref())?;
-        let place = place(arguments, measured, &arms)?;
+        let place = place(setup, measured, &arms)?;
         for (arm, text) in arms.iter().zip(&texts) {
             allowed(arm, text, &suite, &place.device)?;
         }
         let usual = Measurement::default();
         let measurement = Measurement {
-            looks: arguments.pairs.map_or_else(|| usual.looks.clone(), looks),
-            budget: arguments.budget,
-            warm: arguments.warm,
-            regime: arguments.regime.into(),
-            scope: arguments.scope.into(),
-            activity: arguments.activity,
-            open_ended: arguments.pairs.is_none(),
+            looks: setup.pairs.map_or_else(|| usual.looks.clone(), looks),
+            budget: setup.budget,
+            warm: setup.warm,
+            regime: setup.regime.into(),
+            scope: setup.scope.into(),
+            activity: setup.activity,
+            open_ended: setup.pairs.is_none(),
             ..usual
         };
-        let device = arguments.measured.device.clone();
+        let device = setup.measured.device.clone();
         let conditions = Conditions {
             files: named_files::digests(task, &suite, &texts, device.as_deref()),
             program: named_files::digest_of_program(),
             cases: digest_of(&[serde_json::to_string(&suite).unwrap_or_default()]),
             task: task.to_owned(),
-            chosen: arguments.cases.clone(),
+            chosen: setup.cases.clone(),
             on_gpu: measured == MeasuredExecutor::Cuda,
             device,
             measurement: measurement.clone(),
         };
         Ok(Self {
-            arguments,
             conditions,
-            more: None,
+            earlier: None,
             setting: Setting::new(place.device, &suite, measurement, Criteria::default()),
             notes: [&suite.notes[..], &notes[..]].concat(),
             suite,
@@ -153,65 +119,29 @@ impl<'a> Contest<'a> {
         Hold::take(self.measured)
     }
 
-    /// The examination of one of the two kernels, before any gate.
-    pub fn examination<'s>(&'s self, arm: &'s Candidate, observer: &'s dyn Observer) -> Examination<'s> {
-        Examination {
-            setting: &self.setting,
-            candidate: arm,
-            baseline: &self.arms[0],
-            proposal: None,
-            executor: &self.executor,
-            observer,
-            metrics: Metrics::new(),
+    /// The session of the two kernels, through all gates.
+    pub fn session<'s>(&'s self, observer: &'s dyn Observer) -> Session<'s> {
+        Session::new(&self.setting, &self.executor, self.arms.each_ref())
+            .through(&GATES)
+            .seen_by(observer)
+            .adding_to(self.earlier)
+    }
+
+    /// What a comparison of the two says. The finding of the comparison says no more than the verdict.
+    pub fn compared(&self, observer: &dyn Observer) -> Result<ComparisonReport, CliError> {
+        Ok(self.report(Judgement {
             findings: Vec::new(),
-            comparison: None,
-        }
+            ..self.session(observer).compare()?
+        }))
     }
 
-    /// Measures both kernels in pairs of processes, and asks the last gate for its finding. As in a round, a failing
-    /// worker or implausible times lead to a verdict.
-    pub fn faster(
-        &self,
-        examination: &mut Examination,
-        observer: &dyn Observer,
-    ) -> Result<(Finding, Option<Observations>), CliError> {
-        let Executor::Live(workshop) = &self.executor else {
-            return Err(CliError::broken("nothing runs the candidates"));
-        };
-        let start = Instant::now();
-        let allowed = self.arguments.budget.unsigned_abs();
-        let arms = self.arms.each_ref();
-        let measured = match &self.more {
-            None => measure_observed(workshop, &self.setting, arms, allowed, observer),
-            Some(more) => {
-                let so_far = (more.comparison, more.observations);
-                measure_more(workshop, &self.setting, arms, so_far, more.pairs, observer)
-            }
-        };
-        let (measured, observations) = match measured {
-            Ok((comparison, observations)) => (Ok(comparison), Some(observations)),
-            Err(failure) => (Err(failure), None),
-        };
-        Ok((
-            resume(&Faster, examination, measured, start.elapsed())?,
-            observations,
-        ))
+    /// What all gates say of the candidate.
+    pub fn judged(&self, observer: &dyn Observer) -> Result<ComparisonReport, CliError> {
+        Ok(self.report(self.session(observer).judge()?))
     }
 
-    /// Writes and prints the outcome; returns the exit code.
-    pub fn conclude(&self, found: Found) -> Result<Exit, CliError> {
-        let report = self.report(found);
-        let (files, more) = (&self.arguments.files, self.more.as_ref());
-        if let Some(more) = more {
-            more.keep(&report)?;
-        }
-        files.deliver(&report, Detail::Outcome, || {
-            more::tell(&report, more, files.json.as_deref())
-        })?;
-        Ok(concluded(&report, self.arguments.require))
-    }
-
-    fn report(&self, found: Found) -> ComparisonReport {
+    /// The outcome as every face shows it.
+    pub fn report(&self, found: Judgement) -> ComparisonReport {
         let [baseline_name, candidate_name] = KernelText::short_names(self.texts.each_ref());
         let batches = found.observations.as_ref().and_then(more::batches);
         // Without times nothing was claimed that a remark could weaken.
@@ -309,19 +239,28 @@ pub fn tensors(suite: &Suite, measured: MeasuredExecutor) -> WorkerTensors {
 
 /// Where the kernels are measured. Kernels that bring their own program run on any GPU; built-in ones need the name of
 /// one that is described.
-fn place(
-    arguments: &arguments::Contest,
-    measured: MeasuredExecutor,
-    arms: &[Candidate; 2],
-) -> Result<Place, CliError> {
-    let is_unnamed = measured == MeasuredExecutor::Cuda && arguments.measured.device.is_none();
+fn place(setup: &Setup, measured: MeasuredExecutor, arms: &[Candidate; 2]) -> Result<Place, CliError> {
+    let is_unnamed = measured == MeasuredExecutor::Cuda && setup.measured.device.is_none();
     if is_unnamed && arms.iter().all(|arm| arm.command.is_some()) {
         return Place::of_any_gpu();
     }
     Place::of(&arguments::Measured {
         executor: Some(measured),
-        device: arguments.measured.device.clone(),
+        device: setup.measured.device.clone(),
     })
+}
+
+/// Writes and prints the outcome, and says how pairs are added to it; returns the exit code.
+pub fn deliver(
+    report: &ComparisonReport,
+    arguments: &arguments::Contest,
+    kept_in: Option<&Path>,
+) -> Result<Exit, CliError> {
+    let files = &arguments.files;
+    files.deliver(report, Detail::Outcome, || {
+        more::tell(report, kept_in.or(files.json.as_deref()))
+    })?;
+    Ok(concluded(report, arguments.require))
 }
 
 /// The exit code of a comparison, or of one that could not be made. Without a requirement it depends only on whether
@@ -345,9 +284,9 @@ pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>) ->
 const USUAL_TASK: &str = "group-gemm";
 
 /// The task by name or file. What a kernel of the user's computes, or what parameters in a file are for, only the user knows.
-pub fn task_of<'a>(arguments: &'a arguments::Contest, texts: &[&KernelText]) -> Result<&'a str, CliError> {
+pub fn task_of<'a>(setup: &'a Setup, texts: &[&KernelText]) -> Result<&'a str, CliError> {
     let users = texts.iter().find(|text| text.names_a_place());
-    match (&arguments.task, users) {
+    match (&setup.task, users) {
         (Some(task), _) => Ok(task),
         (None, Some(text)) => Err(kernel_text::no_task(text)),
         (None, None) => Ok(USUAL_TASK),

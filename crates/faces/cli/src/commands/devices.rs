@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use gauntlet_device::{Arch, Device};
-use gauntlet_simulate::{Accuracy, on_record};
+use gauntlet_device::{Accuracy, Arch, Device, on_record};
 use serde_json::Value;
 
 use crate::arguments::{Devices, JsonFile};

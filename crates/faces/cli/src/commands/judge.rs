@@ -1,12 +1,9 @@
 //! `gauntlet judge`.
 
-use gauntlet_judge::gates::Right;
-use gauntlet_judge::session::{GATES, conclude, examine};
-use gauntlet_judge::{Finding, Observer};
-use gauntlet_stats::Arm;
+use gauntlet_judge::{Finding, KernelText, Narrowing, Observer};
 
-use crate::arguments::Judge;
-use crate::commands::contest::{Contest, Found, own_baseline, task_of};
+use crate::arguments::{Judge, Setup};
+use crate::commands::contest::{Contest, deliver, own_baseline, task_of};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::kernel_text;
@@ -14,53 +11,65 @@ use crate::progress::Progress;
 
 /// Examines a kernel by all gates.
 pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
-    let candidate = kernel_text::read(&arguments.candidate)?;
-    let baseline = match &arguments.baseline {
-        Some(text) => kernel_text::read(text)?,
-        None => kernel_text::read(&own_baseline(task_of(&arguments.contest, &[&candidate])?))?,
-    };
-    let contest = Contest::of(&arguments.contest, [baseline, candidate])?;
+    arguments.contest.files.check()?;
+    let texts = kernels(
+        &arguments.candidate,
+        arguments.baseline.as_deref(),
+        &arguments.contest.setup,
+    )?;
+    let contest = Contest::of(&arguments.contest.setup, texts)?;
     let _hold = contest.hold()?;
-    let progress = Progress::new();
-    let found = judged(&contest, &progress)?;
-    drop(progress);
-    contest.conclude(found)
+    let telling = Telling {
+        progress: Progress::new(),
+        of: &contest.arms[1].name,
+    };
+    let report = contest.judged(&telling)?;
+    drop(telling);
+    deliver(&report, &arguments.contest, None)
 }
 
-/// Shows that the baseline is right, and takes the candidate through all gates.
-fn judged(contest: &Contest, progress: &Progress) -> Result<Found, CliError> {
-    let [baseline, candidate] = &contest.arms;
-    let observer: &dyn Observer = progress;
-    let finding = examine(&Right, &contest.examination(baseline, observer))?;
-    if let Some((verdict, finding)) = finding.and_then(|finding| Some((finding.stops()?, finding))) {
-        return Ok(Found::stopped(Arm::Baseline, verdict, finding));
+/// The baseline and the candidate, read. A baseline that is not named is the task's own.
+pub fn kernels(candidate: &str, baseline: Option<&str>, setup: &Setup) -> Result<[KernelText; 2], CliError> {
+    let candidate = kernel_text::read(candidate)?;
+    let baseline = match baseline {
+        Some(text) => kernel_text::read(text)?,
+        None => kernel_text::read(&own_baseline(task_of(setup, &[&candidate])?))?,
+    };
+    Ok([baseline, candidate])
+}
+
+/// Shows progress, and tells each finding of the candidate as it comes.
+struct Telling<'a> {
+    progress: Progress,
+    of: &'a str,
+}
+
+impl Observer for Telling<'_> {
+    fn gate_begins(&self, candidate: &str, gate: &str) {
+        self.progress.gate_begins(candidate, gate);
     }
-    let tell = |finding: &Finding| progress.tell(&gauntlet_report::finding(finding, terminal_width()));
-    let mut examination = contest.examination(candidate, observer);
-    let mut observations = None;
-    for gate in GATES {
-        let finding = match examine(gate, &examination)? {
-            Some(finding) => finding,
-            None => {
-                let (finding, seen) = contest.faster(&mut examination, observer)?;
-                observations = seen;
-                finding
-            }
-        };
-        tell(&finding);
-        let stops = finding.stops().is_some();
-        examination.add(finding);
-        if stops {
-            break;
+
+    fn compares(&self, candidate: &str) {
+        self.progress.compares(candidate);
+    }
+
+    fn progress(&self, message: &str) {
+        self.progress.progress(message);
+    }
+
+    fn narrows(&self, narrowing: &Narrowing) {
+        self.progress.narrows(narrowing);
+    }
+
+    fn gate_ends(&self, candidate: &str, finding: &Finding) {
+        self.progress.gate_ends(candidate, finding);
+        if candidate == self.of {
+            self.progress
+                .tell(&gauntlet_report::finding(finding, terminal_width()));
         }
     }
-    let (verdict, reason) = conclude(&examination.findings);
-    Ok(Found {
-        side: Arm::Candidate,
-        verdict,
-        reason,
-        comparison: examination.comparison.take(),
-        findings: examination.findings,
-        observations,
-    })
+
+    fn notice(&self, message: &str) {
+        self.progress.notice(message);
+    }
 }

@@ -6,13 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gauntlet_judge::{Comparison, ComparisonReport, Conditions, Kept, Observations, Regime, Scope};
-
-use crate::arguments::{
-    Compare, Contest as Arguments, MAX_PAIRS, Measured, MeasuredExecutor, RegimeName, ScopeName,
+use gauntlet_judge::{
+    Comparison, ComparisonReport, Conditions, Earlier, Kept, Observations, Observer, Regime, Scope,
 };
-use crate::commands::compare::examined;
-use crate::commands::contest::Contest;
+
+use crate::arguments::{Compare, MAX_PAIRS, Measured, MeasuredExecutor, RegimeName, ScopeName, Setup};
+use crate::commands::contest::{Contest, deliver};
 use crate::commands::report;
 use crate::commands::run::version;
 use crate::documents::Versioned;
@@ -24,34 +23,22 @@ use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
 
-/// What pairs are added to.
-pub struct More<'a> {
-    /// How many, at least.
-    pub pairs: usize,
-    file: &'a Path,
-    /// What was found so far.
-    pub comparison: &'a Comparison,
-    /// What was observed so far.
-    pub observations: &'a Observations,
-}
-
-impl More<'_> {
-    /// Brings the file up to date. If a kernel failed meanwhile, there is nothing to add, and it stays as it was.
-    pub fn keep(&self, report: &ComparisonReport) -> Result<(), CliError> {
-        match report.comparison {
-            Some(_) => sink::write_json(self.file, &Versioned::of(report)),
-            None => Ok(()),
-        }
-    }
-}
-
 /// Adds pairs to the comparison in a file.
 pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
+    arguments.contest.files.check()?;
     let file = Path::new(&arguments.baseline);
+    interrupt::keeps(format!("{} is as it was", file.display()));
+    let progress = Progress::new();
+    let report = added(file, pairs, &progress)?;
+    drop(progress);
+    deliver(&report, &arguments.contest, Some(file))
+}
+
+/// The same without telling anybody. If a kernel failed meanwhile, there is nothing to add, and the file stays as it was.
+pub fn added(file: &Path, pairs: usize, observer: &dyn Observer) -> Result<ComparisonReport, CliError> {
     let before = report::comparison(file)?;
     let (comparison, kept) = undecided(file, &before)?;
     sink::check(file)?;
-    let same = arguments_of(arguments, &kept.conditions);
     // First, since files may change while another program has the machine.
     let _hold = Hold::take(if kept.conditions.on_gpu {
         MeasuredExecutor::Cuda
@@ -68,7 +55,7 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
         kernel_text::read(&before.baseline.text)?,
         kernel_text::read(&before.candidate.text)?,
     ];
-    let mut contest = Contest::of(&same, texts)?;
+    let mut contest = Contest::of(&setup_of(&kept.conditions), texts)?;
     let changes = changes(&before, &kept.conditions, &contest);
     if !changes.is_empty() {
         return Err(CliError::bad_input(
@@ -80,22 +67,22 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
             "restore them, or compare anew",
         ));
     }
-    contest.more = Some(More {
-        pairs,
-        file,
+    contest.earlier = Some(Earlier {
         comparison,
         observations: &kept.observations,
+        pairs,
     });
-    interrupt::keeps(format!("{} is as it was", file.display()));
-    let progress = Progress::new();
-    let mut found = examined(&contest, &progress)?;
-    drop(progress);
+    let mut found = contest.session(observer).compare()?;
     // The last finding of `judge` is that of the comparison, which the new one replaces; `compare` keeps no findings.
     found.findings = match before.findings.split_last() {
         Some((_, earlier)) => [earlier, &found.findings].concat(),
         None => Vec::new(),
     };
-    contest.conclude(found)
+    let report = contest.report(found);
+    if report.comparison.is_some() {
+        sink::write_json(file, &Versioned::of(&report))?;
+    }
+    Ok(report)
 }
 
 /// The comparison of a result and what was kept of it, if pairs may be added.
@@ -144,10 +131,10 @@ fn quoted(path: &Path) -> String {
     shlex::try_quote(&text).map_or(text.clone(), String::from)
 }
 
-/// The command line that measures under these conditions.
-fn arguments_of(arguments: &Compare, conditions: &Conditions) -> Arguments {
+/// What measures under these conditions.
+fn setup_of(conditions: &Conditions) -> Setup {
     let measurement = &conditions.measurement;
-    Arguments {
+    Setup {
         task: Some(conditions.task.clone()),
         cases: conditions.chosen.clone(),
         measured: Measured {
@@ -170,8 +157,6 @@ fn arguments_of(arguments: &Compare, conditions: &Conditions) -> Arguments {
             Scope::Call => ScopeName::Call,
         },
         activity: measurement.activity,
-        require: arguments.contest.require,
-        files: arguments.contest.files.clone(),
     }
 }
 
@@ -241,11 +226,9 @@ pub fn batches(observations: &Observations) -> Option<String> {
     (batches.len() > 1).then_some(said)
 }
 
-/// Tells how pairs are added to a comparison if it is undecided. `more` or `json` names the file that holds it.
-pub fn tell(report: &ComparisonReport, more: Option<&More>, json: Option<&Path>) -> Result<(), CliError> {
-    let file = more
-        .map(|more| more.file)
-        .or(json.filter(|file| !sink::is_stdout(file)));
+/// Tells how pairs are added to a comparison if it is undecided. `file` holds it, unless it is standard output.
+pub fn tell(report: &ComparisonReport, file: Option<&Path>) -> Result<(), CliError> {
+    let file = file.filter(|file| !sink::is_stdout(file));
     let (Some(comparison), Some(kept)) = (&report.comparison, &report.kept) else {
         return Ok(());
     };

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_device::Device;
+use gauntlet_device::{Accuracy, Device, on_record};
 use gauntlet_host_nvrtc::KernelFile;
 use gauntlet_judge::{FileKernel, FileKind, Workshop};
 use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::Schedule;
-use gauntlet_simulate::{Accuracy, on_record};
 use gauntlet_task::Sizes;
 use gauntlet_tuning::{KernelSpace, TunedCase, Tuning, table, tune as tune_suite};
 use gauntlet_worker::Limits;
@@ -88,7 +87,10 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
             .map_or_else(Vec::new, |(_, file)| native::points(file, sizes))
     };
     let device = Calibrations::of(&arguments.calibration).apply(device)?;
-    let accuracy = Accuracy::of_suite(&device, suite.benchmark.iter().map(|case| &case.sizes));
+    let accuracy = Accuracy::of_all(
+        &device,
+        suite.benchmark.iter().map(|case| case.sizes.task().name()),
+    );
     if arguments.executor == TuneExecutor::Cpu && device.calibration.is_none() {
         say(
             "note: this machine is not calibrated, so the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",

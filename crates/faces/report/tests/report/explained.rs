@@ -1,10 +1,10 @@
 //! Explanations and timelines made by hand.
 
-use gauntlet_device::Arch;
+use gauntlet_device::{Arch, Basis};
 use gauntlet_problems::{Form, GroupedGemm, Operation};
 use gauntlet_problems::{Order, Roles, Schedule};
 use gauntlet_report::{Explanation, GreatestGain};
-use gauntlet_simulate::{Activity, Basis, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
+use gauntlet_simulate::{Activity, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
 
 /// An explanation with the roofline and the parts in microseconds.
 pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanation {

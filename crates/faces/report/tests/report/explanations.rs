@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use anstream::adapter::strip_str;
-use gauntlet_device::Arch;
+use gauntlet_device::{Arch, Basis};
 use gauntlet_report::{Explanation, GreatestGain, compared, timeline_picture, trace};
-use gauntlet_simulate::{Basis, Part, Timeline};
+use gauntlet_simulate::{Part, Timeline};
 use insta::assert_snapshot;
 use serde_json::Value;
 

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::{Case, Sizes};
@@ -29,9 +28,9 @@ pub struct Candidate {
     /// The schedule of each problem; `schedule` is for problems that no entry comes near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<DispatchTable>,
-    /// The loop that is proved in place of the schedule's own loop; it is never built.
+    /// The name of the loop that is proved in place of the schedule's own loop; it is never built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded_loop: Option<RecordedLoop>,
+    pub recorded_loop: Option<String>,
 }
 
 impl Candidate {
@@ -45,6 +44,15 @@ impl Candidate {
             device_only: false,
             dispatch: None,
             recorded_loop: None,
+        }
+    }
+
+    /// A kernel that a host of Gauntlet's calls; `command` starts the host with the kernel.
+    pub fn hosted(name: impl Into<String>, command: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
+            command: Some(command.into_iter().collect()),
+            hosted: true,
+            ..Self::new(name, Parameters::new())
         }
     }
 

@@ -45,9 +45,6 @@ pub enum JudgeError {
     /// No program serves the CUDA executor.
     #[error("nothing serves the cuda executor here; `gauntlet doctor` says what is missing")]
     NoExecutor,
-    /// The model lacks a figure of the device, or has no kernel for the task.
-    #[error(transparent)]
-    NoEstimate(#[from] gauntlet_simulate::NoEstimate),
     /// A worker that runs no candidate failed.
     #[error(transparent)]
     Worker(#[from] WorkerError),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_barrier_proofs::{Flaw, Proof};
-use gauntlet_simulate::{Accuracy, Basis, on_record};
+use gauntlet_device::{Accuracy, Basis, on_record};
 use gauntlet_task::Violation;
 use gauntlet_task::{ErrorMeasures, InputKind};
 use gauntlet_worker::protocol::Resources;
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::evidence::{Checked, Comparison, Counters, Verdict};
 
@@ -53,13 +54,6 @@ pub enum Evidence {
     },
     /// The model's prediction.
     Prediction(Box<Prediction>),
-    /// The result of exploring every interleaving of the tile programs.
-    Interleavings {
-        /// Proofs by case.
-        proofs: BTreeMap<String, Proof>,
-        /// The first flaw.
-        flaw: Option<Box<CaseFlaw>>,
-    },
     /// Resources that the build uses.
     Resources {
         /// By case.
@@ -95,6 +89,43 @@ pub enum Evidence {
     },
     /// Whether it is faster.
     Comparison(Box<Comparison>),
+    /// The evidence of a gate that was handed to the session.
+    #[serde(untagged)]
+    Other(OtherEvidence),
+}
+
+/// Evidence in a form that the judge does not know: the crate of its gate has the type.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OtherEvidence {
+    /// The name of the form.
+    pub kind: String,
+    /// The fields of the form.
+    #[serde(flatten)]
+    pub fields: Map<String, Value>,
+}
+
+impl Evidence {
+    /// Evidence in a form of a gate's own, under the form's name.
+    pub fn other(kind: &str, form: &impl Serialize) -> Self {
+        let fields = match serde_json::to_value(form) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        };
+        Self::Other(OtherEvidence {
+            kind: kind.to_owned(),
+            fields,
+        })
+    }
+
+    /// Evidence of this form, read; none if it has another.
+    pub fn read<Form: DeserializeOwned>(&self, kind: &str) -> Option<Form> {
+        match self {
+            Self::Other(other) if other.kind == kind => {
+                serde_json::from_value(Value::Object(other.fields.clone())).ok()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// A broken rule.
@@ -104,15 +135,6 @@ pub struct CaseViolation {
     pub case: String,
     /// The rule, its source, and what would satisfy it.
     pub violation: Violation,
-}
-
-/// A flaw of a tile program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct CaseFlaw {
-    /// The first case whose program has it.
-    pub case: String,
-    /// What happens, and the steps that lead to it.
-    pub flaw: Flaw,
 }
 
 /// A predicted speed-up with its error bar; 1.5 means one and a half times as fast.

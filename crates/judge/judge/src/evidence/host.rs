@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-use gauntlet_simulate::HostTerm;
 use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -97,16 +96,6 @@ impl FromStr for HostCost {
     }
 }
 
-impl HostCost {
-    /// The cost in the form that the model uses.
-    pub fn term(&self) -> HostTerm {
-        HostTerm {
-            constant: self.constant.as_secs_f64(),
-            per_group: self.per_group.as_secs_f64(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,12 +119,5 @@ mod tests {
         }
         let without_source = "constant = \"95us\"";
         assert!(toml::from_str::<HostCost>(without_source).is_err());
-    }
-
-    #[test]
-    fn the_model_gets_seconds() {
-        let cost: HostCost = "constant=95us per-group=35us".parse().unwrap();
-        let HostTerm { constant, per_group } = cost.term();
-        assert_eq!([constant, per_group], [95e-6, 35e-6]);
     }
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use gauntlet_device::Device;
 use gauntlet_parameters::Table;
-use gauntlet_simulate::HostTerm;
 use gauntlet_stats::{Criteria, look_after};
 use gauntlet_task::{Case, Rules, Suite};
 use gauntlet_worker::protocol::Scope;
@@ -55,11 +54,6 @@ impl Setting {
             budgets: BTreeMap::new(),
             host: None,
         }
-    }
-
-    /// The cost of a call on the host; zero if none is stated.
-    pub fn host_term(&self) -> HostTerm {
-        self.host.as_ref().map_or_else(HostTerm::default, HostCost::term)
     }
 }
 

@@ -6,7 +6,7 @@ use gauntlet_stats::Arm;
 use gauntlet_worker::protocol::{FailureKind, Resources};
 use gauntlet_worker::{CandidateRecord, WorkerError};
 
-use super::{Answer, Examination, Found, Gate, NOT_RUN};
+use super::{Examination, Found, Gate, NOT_RUN};
 use crate::evidence::{AbortRule, Evidence, Verdict};
 use crate::runner::{ExaminationFailure, Executor};
 
@@ -22,8 +22,8 @@ impl Gate for Compiles {
         Verdict::DoesNotCompile
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
-        examined(examination).map(Answer::Found)
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
+        examined(examination)
     }
 }
 
@@ -53,7 +53,7 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
             cases
         }
         (None, Executor::Recorded(_)) => return Ok(Found::skip("not recorded")),
-        (None, Executor::Predicted) => return Ok(Found::skip(NOT_RUN)),
+        (None, Executor::Predicted(_)) => return Ok(Found::skip(NOT_RUN)),
     };
     Ok(judge(examination, cases))
 }

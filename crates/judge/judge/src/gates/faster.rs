@@ -1,9 +1,9 @@
 //! Faster: the paired comparison. The baseline is built and run beside the candidate; earlier times are never reused.
 
-use gauntlet_simulate::{Cached, repeated_limit_of_sizes};
+use gauntlet_task::Cached;
 
-use super::{Answer, Examination, Found, Gate, NOT_HERE};
-use crate::comparison::{compare_predicted, compare_recorded};
+use super::{Examination, Found, Gate, NOT_HERE};
+use crate::comparison::compare_recorded;
 use crate::evidence::{Candidate, Comparison, Evidence, Outcome, Setting, Verdict};
 use crate::runner::{ExaminationFailure, Executor, last_level_cache};
 
@@ -23,29 +23,34 @@ impl Gate for Faster {
         true
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
+    fn needs_pairs(&self) -> bool {
+        true
+    }
+
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
         let (setting, candidate) = (examination.setting, examination.candidate);
         let comparison = match (examination.executor, &examination.comparison) {
             (Executor::Live(_), Some(comparison)) => comparison.clone(),
-            (Executor::Compiled(_), _) => return Ok(Found::skip(NOT_HERE).into()),
-            (Executor::Live(_), None) => return Ok(Answer::Pending),
-            (Executor::Predicted, _) => match compare_predicted(setting, examination.baseline, candidate)? {
-                Ok(comparison) => comparison,
-                Err(reason) => {
-                    return Ok(Found::stop(
-                        Verdict::Blocked,
-                        format!("left without a prediction: {reason}"),
-                        Evidence::Reason,
-                    )
-                    .into());
+            (Executor::Compiled(_), _) => return Ok(Found::skip(NOT_HERE)),
+            (Executor::Live(_), None) => return Ok(Found::skip("it was not measured")),
+            (Executor::Predicted(model), _) => {
+                match model.compare(setting, examination.baseline, candidate)? {
+                    Ok(comparison) => comparison,
+                    Err(reason) => {
+                        return Ok(Found::stop(
+                            Verdict::Blocked,
+                            format!("left without a prediction: {reason}"),
+                            Evidence::Reason,
+                        ));
+                    }
                 }
-            },
+            }
             (Executor::Recorded(record), _) => {
                 match compare_recorded(record, setting, examination.baseline, candidate)? {
                     Some(comparison) => comparison,
                     None => {
                         let reason = "the record holds no times of it, and none are invented";
-                        return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Reason).into());
+                        return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Reason));
                     }
                 }
             }
@@ -57,8 +62,7 @@ impl Gate for Faster {
                 Verdict::Blocked,
                 reason,
                 Evidence::Comparison(Box::new(comparison)),
-            )
-            .into());
+            ));
         }
         let verdict = Verdict::from(comparison.assessment.decision);
         let untested = if verdict == Verdict::Adopt {
@@ -68,7 +72,7 @@ impl Gate for Faster {
         };
         if let Some(reason) = untested {
             let evidence = Evidence::Comparison(Box::new(comparison));
-            return Ok(Found::stop(Verdict::Blocked, reason, evidence).into());
+            return Ok(Found::stop(Verdict::Blocked, reason, evidence));
         }
         let reason = comparison.reason();
         let outcome = if verdict == Verdict::Adopt {
@@ -76,11 +80,11 @@ impl Gate for Faster {
         } else {
             Outcome::Stop(verdict)
         };
-        Ok(Answer::Found(Found {
+        Ok(Found {
             outcome,
             reason,
             evidence: Evidence::Comparison(Box::new(comparison)),
-        }))
+        })
     }
 }
 
@@ -98,7 +102,7 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
     };
     comparison.cases.iter().find_map(|times| {
         let case = cases.iter().find(|case| case.name == times.case)?;
-        let limit = repeated_limit_of_sizes(&case.sizes, device, cached)?;
+        let limit = case.sizes.limit(device, cached)?;
         let time = [times.baseline, times.candidate]
             .into_iter()
             .find(|time| *time < limit)?;
@@ -108,7 +112,7 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
             device.name,
             match cached {
                 Cached::Everything => ", whatever its cache holds",
-                Cached::Results => "",
+                Cached::Nothing | Cached::Results => "",
             },
         ))
     })
@@ -138,17 +142,15 @@ fn disbelieved(candidate: &Candidate, comparison: &Comparison) -> Option<String>
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use gauntlet_device::Device;
     use gauntlet_parameters::Parameters;
-    use gauntlet_simulate::limit_of_sizes;
     use gauntlet_stats::{Criteria, without_interval};
     use gauntlet_task::Suite;
 
     use super::*;
     use crate::evidence::{CaseTimes, Conduct, Measurement, Suspicion};
     use crate::observer::Blind;
+    use crate::runner::NoModel;
 
     /// A problem with few tokens: it is memory-bound, and all of it fits the cache of an H200.
     fn suite() -> Suite {
@@ -196,17 +198,8 @@ mod tests {
         let setting = Setting::new(device, &suite, measurement, Criteria::default());
         let candidate = Candidate::new("candidate", Parameters::new());
         let comparison = comparison_with(seconds);
-        let examination = Examination {
-            setting: &setting,
-            candidate: &candidate,
-            baseline: &candidate,
-            proposal: None,
-            executor: &Executor::Predicted,
-            observer: &Blind,
-            metrics: BTreeMap::new(),
-            findings: Vec::new(),
-            comparison: None,
-        };
+        let executor = Executor::Predicted(&NoModel);
+        let examination = Examination::new(&setting, [&candidate; 2], &executor, &Blind);
         impossible(&examination, &comparison)
     }
 
@@ -265,11 +258,11 @@ mod tests {
     fn what_stays_in_the_cache_need_not_come_from_memory() {
         let device = Device::builtin("h200").unwrap();
         let problem = &suite().benchmark[0].sizes;
-        let [cold, warm] = [Cached::Results, Cached::Everything]
-            .map(|cached| repeated_limit_of_sizes(problem, &device, cached).unwrap());
+        let [cold, warm] =
+            [Cached::Results, Cached::Everything].map(|cached| problem.limit(&device, cached).unwrap());
         assert!(warm < 0.9 * cold, "{warm} and {cold}");
         let between = (cold * warm).sqrt();
-        let whole = limit_of_sizes(problem, &device).unwrap();
+        let whole = problem.limit(&device, Cached::Nothing).unwrap();
         assert!(cold < whole && said((cold * whole).sqrt(), false).is_none());
         assert!(said(between, false).unwrap().contains("void"));
         assert_eq!(said(between, true), None);

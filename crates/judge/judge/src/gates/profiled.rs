@@ -6,11 +6,10 @@ use gauntlet_stats::{Arm, median};
 use gauntlet_worker::protocol::Sample;
 use gauntlet_worker::{CandidateRecord, most_calls};
 
-use super::{Answer, Examination, Found, Gate, NOT_HERE, NOT_RUN, figures, mean_shares};
-use crate::comparison::profiles;
+use super::{Examination, Found, Gate, NOT_HERE, NOT_RUN, figures, mean_shares};
 use crate::evidence::{AbortRule, Counters, Evidence, Profile, Unreadable, Verdict};
 use crate::runner::instruments::{NO_PROFILER, read_counters};
-use crate::runner::{ExaminationFailure, Executor, Operands, Workshop};
+use crate::runner::{ExaminationFailure, Executor, Model, Operands, Workshop};
 
 /// Calls profiled for each case.
 const SAMPLES: usize = 5;
@@ -27,8 +26,8 @@ impl Gate for Profiled {
         true
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
-        examined(examination).map(Answer::Found)
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
+        examined(examination)
     }
 }
 
@@ -42,7 +41,7 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
         },
         (None, Executor::Compiled(_)) => return Ok(Found::skip(NOT_HERE)),
         (None, Executor::Recorded(_)) => Seen::default(),
-        (None, Executor::Predicted) => return Ok(foreseen(examination)),
+        (None, Executor::Predicted(model)) => return Ok(foreseen(examination, *model)),
     };
     Ok(judge(examination, seen))
 }
@@ -65,12 +64,12 @@ impl From<BTreeMap<String, Profile>> for Seen {
 }
 
 /// The predicted shares, so that rules about a profile have at least a predicted answer.
-fn foreseen(examination: &Examination) -> Found {
+fn foreseen(examination: &Examination, model: &dyn Model) -> Found {
     let candidate = examination.candidate;
     if candidate.command.is_some() {
         return Found::skip(NOT_RUN);
     }
-    match profiles(examination.setting, candidate) {
+    match model.profiles(examination.setting, candidate) {
         Ok(cases) => {
             let found = judge(examination, cases.into());
             Found {
@@ -279,6 +278,7 @@ fn sentence(counters: &Counters) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::runner::NoModel;
     use gauntlet_worker::Record;
 
     use super::*;
@@ -304,7 +304,7 @@ mod tests {
     fn a_rule_applies_unless_its_figure_cannot_exist() {
         let applies =
             |metric, executor: &Executor, unreadable| inapplicable(metric, executor, unreadable).is_none();
-        let live = &Executor::Predicted;
+        let live = &Executor::Predicted(&NoModel);
         for metric in [
             "predicted.speedup",
             "resources.registers",

@@ -7,7 +7,7 @@ use gauntlet_stats::Arm;
 use gauntlet_task::{Case, DEEP, InputKind, SMALLEST};
 use gauntlet_worker::WorkerProcess;
 
-use super::{Answer, Examination, Found, Gate, NOT_HERE, NOT_RUN, edge_cases};
+use super::{Examination, Found, Gate, NOT_HERE, NOT_RUN, edge_cases};
 use crate::evidence::{Checked, Evidence, Part, Told, Verdict};
 use crate::runner::instruments::{NO_SANITIZER, TOOLS, check as check_under};
 use crate::runner::{ExaminationFailure, Executor, Operands, Workshop, run_once};
@@ -23,8 +23,8 @@ impl Gate for RaceFree {
         "race-free"
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
-        examined(examination).map(Answer::Found)
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
+        examined(examination)
     }
 }
 
@@ -41,7 +41,7 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
         (None, Executor::Live(workshop)) => live(examination, workshop),
         (None, Executor::Compiled(_)) => Ok(Found::skip(NOT_HERE)),
         (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
-        (None, Executor::Predicted) => Ok(Found::skip(NOT_RUN)),
+        (None, Executor::Predicted(_)) => Ok(Found::skip(NOT_RUN)),
     }
 }
 

@@ -3,7 +3,7 @@
 use gauntlet_stats::Arm;
 use gauntlet_worker::CandidateRecord;
 
-use super::{Answer, Examination, Found, Gate, NOT_HERE, NOT_RUN, edge_cases};
+use super::{Examination, Found, Gate, NOT_HERE, NOT_RUN, edge_cases};
 use crate::evidence::{CaseErrors, Evidence, Part, Verdict};
 use crate::runner::{ExaminationFailure, Executor, Tried, Workshop, try_case};
 
@@ -22,8 +22,8 @@ impl Gate for Right {
         "right"
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
-        examined(examination).map(Answer::Found)
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
+        examined(examination)
     }
 }
 
@@ -34,7 +34,7 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
         (None, Executor::Live(workshop)) => live(examination, workshop),
         (None, Executor::Compiled(_)) => Ok(Found::skip(NOT_HERE)),
         (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
-        (None, Executor::Predicted) => Ok(Found::skip(NOT_RUN)),
+        (None, Executor::Predicted(_)) => Ok(Found::skip(NOT_RUN)),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
-use gauntlet_simulate::Timeline;
 use gauntlet_task::{Case, InputKind, Sizes};
+use serde::de::DeserializeOwned;
 
 use crate::evidence::JudgeError;
 use crate::runner::operands::Readers;
@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 1 << 30;
 ///
 /// # Errors
 /// If a worker fails, writes no timelines, or writes an invalid one.
-pub fn traced(
+pub fn traced<Timeline: DeserializeOwned>(
     workshop: &Workshop,
     problem: &Sizes,
     schedule: &Parameters,

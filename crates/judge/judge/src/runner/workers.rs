@@ -9,6 +9,7 @@ use gauntlet_worker::{Limits, Record, Timeouts, WorkerCommand};
 use crate::evidence::{ExecutorKind, JudgeError};
 use crate::runner::device_watch::DeviceWatch;
 use crate::runner::instruments::Instruments;
+use crate::runner::model::Model;
 use crate::runner::workshop::Workshop;
 
 /// The source of evidence.
@@ -19,8 +20,8 @@ pub enum Executor {
     Compiled(Workshop),
     /// Recorded results are replayed.
     Recorded(Record),
-    /// Nothing runs: the model predicts.
-    Predicted,
+    /// Nothing runs: a model predicts.
+    Predicted(&'static dyn Model),
 }
 
 /// The programs that serve the executors which run something.

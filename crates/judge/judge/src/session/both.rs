@@ -22,17 +22,18 @@ pub fn examine_both(
 ) -> Result<[Option<Finding>; 2], JudgeError> {
     if !fit_at_once(one.setting) {
         let first = examine(gate, &one)?;
-        if first.as_ref().is_some_and(|finding| finding.stops().is_some()) {
-            return Ok([first, None]);
-        }
-        return Ok([first, examine(gate, &other)?]);
+        let second = match first.stops() {
+            Some(_) => None,
+            None => Some(examine(gate, &other)?),
+        };
+        return Ok([Some(first), second]);
     }
     let observer = one.observer;
     observer.gate_begins("both kernels", gate.name());
     let both = Both(observer);
     (one.observer, other.observer) = (&both, &both);
     let (first, second) = side_by_side(|| examine(gate, &one), || examine(gate, &other));
-    Ok([first?, second?])
+    Ok([Some(first?), Some(second?)])
 }
 
 fn fit_at_once(setting: &Setting) -> bool {

@@ -1,4 +1,4 @@
-//! How far `worth it` relies on the model, and which side is at fault when a worker cannot serve at all.
+//! Which side is at fault when a worker cannot serve at all, and how two kernels are examined at once.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,11 +9,8 @@ use gauntlet_stats::Criteria;
 use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 
 use super::*;
-use crate::evidence::{
-    AbortRule, Candidate, Condition, Measurement, Metrics, PREDICTED_SPEEDUP, Proposal, Setting,
-};
-use crate::observer::Blind;
-use crate::runner::{Executor, Workshop};
+use crate::evidence::Measurement;
+use crate::runner::{NoModel, Workshop};
 
 const SCRIPT: [&str; 2] = ["-c", "echo 'simd: unknown path `mmx`' >&2; exit 2"];
 
@@ -32,18 +29,11 @@ fn examined(command: Option<Vec<&str>>) -> Result<Finding, JudgeError> {
         command: command.map(|words| words.into_iter().map(Into::into).collect()),
         ..Candidate::new("candidate", Parameters::new())
     };
-    let examination = Examination {
-        setting: &setting,
-        candidate: &candidate,
-        baseline: &candidate,
-        proposal: None,
-        executor: &Executor::Live(workshop),
-        observer: &Blind,
-        metrics: Metrics::new(),
-        findings: Vec::new(),
-        comparison: None,
-    };
-    Ok(examine(&Compiles, &examination)?.unwrap())
+    let executor = Executor::Live(workshop);
+    examine(
+        &Compiles,
+        &Examination::new(&setting, [&candidate; 2], &executor, &Blind),
+    )
 }
 
 #[test]
@@ -70,83 +60,6 @@ fn a_program_of_its_own_that_cannot_serve_fails_its_candidate() {
     );
 }
 
-/// The result of `worth it` for a candidate that the model predicts to be slower on a device, with an abort rule for a
-/// predicted speed-up under 0.9. The examination keeps the finding.
-fn judged_by_the_model(device: &str, then: impl FnOnce(&Examination)) -> Finding {
-    let suite = gauntlet_families::suite("group-gemm").unwrap();
-    let setting = Setting::new(
-        Device::builtin(device).unwrap(),
-        &suite,
-        Measurement::default(),
-        Criteria::default(),
-    );
-    let staged = Parameters::new().with("stages", 4_usize);
-    let baseline = Candidate::new("baseline", staged.clone());
-    // With one stage no copy overlaps with products.
-    let candidate = Candidate::new("candidate", staged.with("stages", 1_usize));
-    let abort = [AbortRule {
-        when: Condition::try_from("predicted.speedup < 0.9".to_owned()).unwrap(),
-        why: "pointless".to_owned(),
-    }];
-    let mut examination = Examination {
-        setting: &setting,
-        candidate: &candidate,
-        baseline: &baseline,
-        proposal: Some(Proposal {
-            abort: &abort,
-            claim: 1.2,
-        }),
-        executor: &Executor::Predicted,
-        observer: &Blind,
-        metrics: Metrics::new(),
-        findings: Vec::new(),
-        comparison: None,
-    };
-    let finding = examine(&WorthIt, &examination).unwrap().unwrap();
-    examination.add(finding.clone());
-    assert!(examination.metrics[PREDICTED_SPEEDUP] < 0.9, "{}", finding.reason);
-    then(&examination);
-    finding
-}
-
-#[test]
-fn the_model_stops_a_pitch_where_it_passed_its_test() {
-    let finding = judged_by_the_model("h200", |examination| {
-        assert_eq!(examination.abort_rules(examination.prediction()).count(), 1);
-    });
-    assert_eq!(finding.stops(), Some(Verdict::Aborted), "{}", finding.reason);
-}
-
-#[test]
-fn where_the_model_failed_its_test_or_was_never_tested_its_word_stops_nothing() {
-    for (device, said) in [
-        ("b200", "rank correlation -0.18 to 0.16"),
-        (
-            "b200",
-            "(a constant rule: 3.6 %); too inaccurate to decide anything",
-        ),
-        ("h100", "the model is not validated on this device"),
-    ] {
-        let finding = judged_by_the_model(device, |examination| {
-            // The rule does not stay open either, which would block the candidate at a later gate.
-            assert_eq!(examination.abort_rules(examination.prediction()).count(), 0);
-        });
-        assert_eq!(finding.outcome, Outcome::Pass, "{}", finding.reason);
-        for words in [
-            said,
-            "the model predicts 0.",
-            "not applied for that reason: predicted.speedup is",
-        ] {
-            assert!(finding.reason.contains(words), "{device}: {}", finding.reason);
-        }
-        assert!(
-            !finding.reason.contains("no kernel could gain"),
-            "{}",
-            finding.reason
-        );
-    }
-}
-
 /// Stops the kernel `wrong`; examinations of others wait for each other.
 struct Meets(Barrier, AtomicUsize);
 
@@ -155,13 +68,13 @@ impl Gate for Meets {
         "meets"
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
         self.1.fetch_add(1, Ordering::Relaxed);
         if examination.candidate.name == "wrong" {
-            return Ok(Found::stop(Verdict::Incorrect, "wrong", Evidence::Reason).into());
+            return Ok(Found::stop(Verdict::Incorrect, "wrong", Evidence::Reason));
         }
         self.0.wait();
-        Ok(Found::skip("met").into())
+        Ok(Found::skip("met"))
     }
 }
 
@@ -181,16 +94,13 @@ fn examined_both(gate: &Meets, names: [&str; 2], columns: usize) -> [Option<Find
         Criteria::default(),
     );
     let candidates = names.map(|name| Candidate::new(name, Parameters::new()));
-    let examinations = candidates.each_ref().map(|candidate| Examination {
-        setting: &setting,
-        candidate,
-        baseline: &candidates[0],
-        proposal: None,
-        executor: &Executor::Predicted,
-        observer: &Blind,
-        metrics: Metrics::new(),
-        findings: Vec::new(),
-        comparison: None,
+    let examinations = candidates.each_ref().map(|candidate| {
+        Examination::new(
+            &setting,
+            [&candidates[0], candidate],
+            &Executor::Predicted(&NoModel),
+            &Blind,
+        )
     });
     examine_both(gate, examinations).unwrap()
 }

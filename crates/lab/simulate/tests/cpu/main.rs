@@ -6,12 +6,12 @@ mod whole;
 use std::collections::BTreeMap;
 
 use gauntlet_device::calibration::{Calibration, Machine, Parameter, Quality, REVISION};
-use gauntlet_device::{Count, Device, Figure, Flops};
+use gauntlet_device::{Basis, Count, Device, Figure, Flops};
 use gauntlet_families::operations::problem;
 use gauntlet_problems::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
 use gauntlet_problems::{Epilogue, Order, Roles, Schedule, Setup, Tile};
 use gauntlet_simulate::{
-    Activity, Basis, HostTerm, Part, Problem, break_down, cpu_phases, estimate, predicted_speedup, simulate,
+    Activity, HostTerm, Part, Problem, break_down, cpu_phases, estimate, predicted_speedup, simulate,
     timeline,
 };
 

@@ -6,8 +6,9 @@ use gauntlet_barrier_proofs::prove;
 use gauntlet_device::Device;
 use gauntlet_problems::{AttentionFormat, Form, Schedule, Setup};
 use gauntlet_simulate::{
-    Activity, Cached, HostTerm, Part, Problem, break_down, limit, repeated_limit, simulate, timeline,
+    Activity, HostTerm, Part, Problem, break_down, limit, repeated_limit, simulate, timeline,
 };
+use gauntlet_task::Cached;
 
 use crate::support::{attention, cases, device, gemm, prepared, schedules};
 

@@ -145,7 +145,7 @@ impl Row {
 mod tests {
     use std::collections::BTreeSet;
 
-    use gauntlet_judge::session::GATES;
+    use gauntlet_gates::GATES;
     use gauntlet_worker::safeguards;
 
     use super::super::kernels::On;

@@ -2,14 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use gauntlet_device::Device;
-use gauntlet_judge::gates::{Examination, Faster, Right};
-use gauntlet_judge::session::{examine, resume};
 use gauntlet_judge::{
-    Blind, Candidate, Comparison, Evidence, Executor, Finding, JudgeError, Measurement, Metrics, Setting,
-    Verdict, Workshop, measure,
+    Candidate, Comparison, Executor, JudgeError, Judgement, Measurement, Session, Setting, Verdict, Workshop,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_scratch::Scratch;
@@ -219,24 +216,17 @@ fn compare(settings: &Settings, resident: &Resident, run: usize) -> Result<Resid
         Ok(home) => home,
         Err(why) => return Ok(report(Outcome::LeftOut, None, why, None)),
     };
-    let (finding, comparison) = judge(&home)?;
-    let verdict = finding.stops().unwrap_or(Verdict::Adopt);
-    let suspicion = match &finding.evidence {
-        Evidence::Comparison(comparison) => comparison.conduct.as_ref().and_then(|conduct| conduct.suspicion),
-        _ => None,
-    };
+    let judged = judge(&home)?;
+    let comparison = judged.comparison.as_ref();
+    let conduct = comparison.and_then(|comparison| comparison.conduct.as_ref());
+    let suspicion = conduct.and_then(|conduct| conduct.suspicion);
     let accused = suspicion.is_none_or(|suspicion| suspicion.accuses());
-    let outcome = Outcome::of(verdict, accused);
-    Ok(report(
-        outcome,
-        Some(verdict),
-        finding.reason,
-        comparison.as_ref(),
-    ))
+    let outcome = Outcome::of(judged.verdict, accused);
+    Ok(report(outcome, Some(judged.verdict), judged.reason, comparison))
 }
 
-/// The last finding on a worker that is compared with its twin, and the comparison if there was one.
-fn judge(home: &Home) -> Result<(Finding, Option<Comparison>), JudgeError> {
+/// Compares a worker with its twin.
+fn judge(home: &Home) -> Result<Judgement, JudgeError> {
     let measurement = Measurement {
         looks: vec![4, 6, 9],
         budget: BUDGET,
@@ -249,33 +239,13 @@ fn judge(home: &Home) -> Result<(Finding, Option<Comparison>), JudgeError> {
         ..Limits::default()
     };
     let nobody = WorkerCommand::new(home.command[0].clone(), []);
-    let workshop = || Workshop::new(nobody.clone(), Timeouts::default(), limits);
-    let executor = Executor::Live(workshop()?);
+    let executor = Executor::Live(Workshop::new(nobody, Timeouts::default(), limits)?);
     let twin = |name| Candidate {
         command: Some(home.command.clone()),
         ..Candidate::new(name, home.parameters.clone())
     };
     let (baseline, candidate) = (twin("baseline"), twin("twin"));
-    let mut examination = Examination {
-        setting: &setting,
-        candidate: &candidate,
-        baseline: &baseline,
-        proposal: None,
-        executor: &executor,
-        observer: &Blind,
-        metrics: Metrics::new(),
-        findings: Vec::new(),
-        comparison: None,
-    };
-    let right = examine(&Right, &examination)?;
-    if let Some(stopped) = right.filter(|finding| finding.stops().is_some()) {
-        return Ok((stopped, None));
-    }
-    let begun = Instant::now();
-    let allowed = Duration::try_from(BUDGET).unwrap_or_default();
-    let measured = measure(&workshop()?, &setting, &baseline, &candidate, allowed, &Blind);
-    let finding = resume(&Faster, &mut examination, measured, begun.elapsed())?;
-    Ok((finding, examination.comparison))
+    Session::new(&setting, &executor, [&baseline, &candidate]).compare()
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use gauntlet_simulate::Accuracy;
+use gauntlet_device::Accuracy;
 
 use crate::forecast::TrackRecord;
 use crate::panel::fixture::{dossier, pitch};

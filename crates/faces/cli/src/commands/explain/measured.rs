@@ -52,7 +52,7 @@ impl<'p> Measured<'p> {
     ) -> Result<(), CliError> {
         let device = &self.place.device;
         let hold = Hold::take(MeasuredExecutor::Cuda)?;
-        let measured = traced(&self.place.workshop, self.problem, schedule, device)?;
+        let measured: Timeline = traced(&self.place.workshop, self.problem, schedule, device)?;
         drop(hold);
         let expected = model(self.problem)?;
         let time = duration(measured.seconds);

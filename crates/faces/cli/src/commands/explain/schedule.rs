@@ -1,12 +1,12 @@
 //! The model's view of where the time of a schedule goes.
 
-use gauntlet_device::Device;
-use gauntlet_judge::HostCost;
+use gauntlet_device::{Accuracy, Basis, Device, on_record};
+use gauntlet_gates::host_term;
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::resources::block_bytes;
 use gauntlet_report::{Explanation, GreatestGain, compared, duration, explained};
 use gauntlet_simulate::count::Occupancy;
-use gauntlet_simulate::{Accuracy, Basis, Counts, HostTerm, NoEstimate, Subject, Timeline, on_record};
+use gauntlet_simulate::{Counts, HostTerm, NoEstimate, Subject, Timeline};
 use gauntlet_task::Sizes;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -53,10 +53,7 @@ pub fn explain(
         .as_ref()
         .map(|file| Measured::of(file.as_deref(), &arguments.device, &problems))
         .transpose()?;
-    let host = arguments
-        .host
-        .as_ref()
-        .map_or_else(HostTerm::default, HostCost::term);
+    let host = host_term(arguments.host.as_ref());
     let explanations = all(&problems, schedule, device, host)?;
     if let Some(file) = file {
         let (name, problem) = timelines::one(&problems)?;
@@ -191,7 +188,7 @@ fn explanation(
         basis: format!(
             "{}; {}",
             Basis::of(device).sentence(),
-            on_record(Accuracy::of(device, problem).as_ref())
+            on_record(Accuracy::of(device, problem.task().name()).as_ref())
         ),
         greatest_gain: GreatestGain::of(&breakdown, device.arch, Basis::of(device)),
         bound: simulation.bound,

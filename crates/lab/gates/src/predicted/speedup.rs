@@ -1,8 +1,8 @@
 //! The speed-up that the model predicts for a change, with its error bar.
 
-use gauntlet_simulate::{Accuracy, Subject, predicted_speedup_of_sizes};
-
-use crate::evidence::{Candidate, Prediction, Setting};
+use gauntlet_device::Accuracy;
+use gauntlet_judge::{Candidate, Prediction, Setting};
+use gauntlet_simulate::{Subject, predicted_speedup_of_sizes};
 
 /// The model's prediction of a change. None if the device lacks the figures, or if a side is not a single schedule.
 pub fn predict(setting: &Setting, baseline: &Candidate, candidate: &Candidate) -> Option<Prediction> {
@@ -38,6 +38,9 @@ pub fn predict(setting: &Setting, baseline: &Candidate, candidate: &Candidate) -
         high: speedup.high,
         basis: speedup.basis,
         headroom: log_headroom.exp(),
-        accuracy: Accuracy::of_suite(&setting.device, &problems),
+        accuracy: Accuracy::of_all(
+            &setting.device,
+            problems.iter().map(|problem| problem.task().name()),
+        ),
     })
 }

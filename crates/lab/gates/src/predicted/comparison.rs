@@ -1,11 +1,12 @@
 //! Compares the model's predictions for two candidates.
 
-use gauntlet_simulate::{Accuracy, Basis, HostTerm, NoEstimate, Subject, on_record};
+use gauntlet_device::{Accuracy, Basis, on_record};
+use gauntlet_judge::{Candidate, CaseTimes, Comparison, JudgeError, Setting};
+use gauntlet_simulate::{HostTerm, NoEstimate, Subject};
 use gauntlet_stats::{PredictedPair, compare_predicted as assess};
 use gauntlet_task::Case;
 
-use super::bar;
-use crate::evidence::{Candidate, CaseTimes, Comparison, JudgeError, Setting};
+use super::{bar, host_term};
 
 /// Simulates both sides on every benchmark case. Returns the reason in words if the model has no prediction. The same
 /// setting gives bit-identical results.
@@ -82,7 +83,7 @@ fn predict(
         let schedule = side.schedule_for(&case.sizes, &setting.device);
         let subject = Subject::of(&case.sizes, schedule)?;
         let kernel = subject.simulate(&setting.device, HostTerm::default())?.seconds;
-        let host = setting.host_term().seconds(subject.problem(), subject.schedule());
+        let host = host_term(setting.host.as_ref()).seconds(subject.problem(), subject.schedule());
         Ok(Times {
             call: kernel + host,
             kernel,
@@ -95,8 +96,11 @@ fn predict(
 /// The basis of the figures, as the end of a sentence.
 fn basis(setting: &Setting) -> String {
     let device = &setting.device.name;
-    let problems = setting.benchmark_cases.iter().map(|case| &case.sizes);
-    let accuracy = Accuracy::of_suite(&setting.device, problems);
+    let families = setting
+        .benchmark_cases
+        .iter()
+        .map(|case| case.sizes.task().name());
+    let accuracy = Accuracy::of_all(&setting.device, families);
     let host = match &setting.host {
         None => "; no time of the host is counted".to_owned(),
         Some(host) => format!(

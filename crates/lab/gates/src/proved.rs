@@ -4,11 +4,44 @@ use std::collections::BTreeMap;
 
 use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_barrier_proofs::{Flaw, FlawKind, Proof, prove};
+use gauntlet_judge::gates::{Examination, Found, Gate};
+use gauntlet_judge::{Evidence, ExaminationFailure, Executor, Outcome, Verdict};
 use gauntlet_task::program::TileProgram;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use super::{Answer, Examination, Found, Gate};
-use crate::evidence::{CaseFlaw, Evidence, Outcome, Verdict};
-use crate::runner::{ExaminationFailure, Executor};
+/// Explored interleavings, as evidence ([`Interleavings::read`]).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interleavings {
+    /// Proofs by case.
+    pub proofs: BTreeMap<String, Proof>,
+    /// The first flaw.
+    pub flaw: Option<CaseFlaw>,
+}
+
+/// A flaw of a tile program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CaseFlaw {
+    /// The first case whose program has it.
+    pub case: String,
+    /// What happens, and the steps that lead to it.
+    pub flaw: Flaw,
+}
+
+impl Interleavings {
+    /// The name of this form of evidence.
+    pub const KIND: &str = "interleavings";
+
+    /// As the evidence of a finding.
+    pub fn evidence(&self) -> Evidence {
+        Evidence::other(Self::KIND, self)
+    }
+
+    /// The evidence of a finding of [`Proved`]; none for another.
+    pub fn read(evidence: &Evidence) -> Option<Self> {
+        evidence.read(Self::KIND)
+    }
+}
 
 /// Stops a candidate whose warps can race or deadlock. A loop without any overlap may continue: it is correct, and
 /// measurements show how slow it is.
@@ -19,8 +52,8 @@ impl Gate for Proved {
         "proved"
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
-        examined(examination).map(Answer::Found)
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
+        examined(examination)
     }
 }
 
@@ -29,7 +62,11 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
     if candidate.command.is_some() {
         return Ok(Found::skip("a program of its own: its loops are its own affair"));
     }
-    if let Some(recorded) = candidate.recorded_loop {
+    if let Some(name) = &candidate.recorded_loop {
+        let Some(recorded) = RecordedLoop::named(name) else {
+            let reason = format!("there is no recorded loop `{name}`");
+            return Ok(Found::stop(Verdict::Blocked, reason, Evidence::Reason));
+        };
         let cases = &examination.setting.benchmark_cases;
         return Ok(cases.first().map_or_else(
             || Found::skip("there is no case"),
@@ -68,7 +105,7 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
     let states: usize = different.clone().map(|proof| proof.states).sum();
     let stages = different.map(|proof| proof.stages).max().unwrap_or(0);
     let whose = match examination.executor {
-        Executor::Live(_) | Executor::Compiled(_) | Executor::Predicted => "its tile program",
+        Executor::Live(_) | Executor::Compiled(_) | Executor::Predicted(_) => "its tile program",
         Executor::Recorded(_) => "the tile program its schedule stands for",
     };
     let reason = format!(
@@ -77,7 +114,7 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
     );
     Ok(Found::pass(
         reason,
-        Evidence::Interleavings { proofs, flaw: None },
+        Interleavings { proofs, flaw: None }.evidence(),
     ))
 }
 
@@ -88,10 +125,11 @@ fn without_kernel(case: &str, recorded: RecordedLoop) -> Found {
     let found = match prove(&recorded.program()) {
         Ok(proof) => Found::pass(
             "every interleaving of the recorded loop is sound",
-            Evidence::Interleavings {
+            Interleavings {
                 proofs: BTreeMap::from([(case.to_owned(), proof)]),
                 flaw: None,
-            },
+            }
+            .evidence(),
         ),
         Err(flaw) => flawed(case, *flaw, BTreeMap::new()),
     };
@@ -108,11 +146,11 @@ fn without_kernel(case: &str, recorded: RecordedLoop) -> Found {
 fn flawed(case: &str, flaw: Flaw, proofs: BTreeMap<String, Proof>) -> Found {
     let reason = format!("{case}: {flaw}");
     let verdict = verdict(flaw.kind);
-    let flaw = Some(Box::new(CaseFlaw {
+    let flaw = Some(CaseFlaw {
         case: case.to_owned(),
         flaw,
-    }));
-    let evidence = Evidence::Interleavings { proofs, flaw };
+    });
+    let evidence = Interleavings { proofs, flaw }.evidence();
     match verdict {
         Some(verdict) => Found::stop(verdict, reason, evidence),
         None => Found::pass(format!("sound, but {reason}"), evidence),
@@ -146,9 +184,7 @@ mod tests {
             let found = without_kernel("case", recorded);
             assert_eq!(found.outcome, Outcome::Stop(verdict), "{recorded:?}");
             assert!(found.reason.contains(words), "{}", found.reason);
-            let Evidence::Interleavings { flaw: Some(flaw), .. } = found.evidence else {
-                panic!("no interleaving: {:?}", found.evidence);
-            };
+            let flaw = Interleavings::read(&found.evidence).unwrap().flaw.unwrap();
             assert!(flaw.flaw.interleaving.len() > 5, "{flaw:?}");
         }
     }

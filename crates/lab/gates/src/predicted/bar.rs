@@ -1,9 +1,8 @@
 //! Uncertainty of a predicted speed-up: the model's error bar, on the part of the time that the model predicts.
 
+use gauntlet_judge::{Candidate, Setting};
 use gauntlet_simulate::{NoEstimate, predicted_speedup_of_sizes};
 use gauntlet_task::Sizes;
-
-use crate::evidence::{Candidate, Setting};
 
 /// Standard deviations from the middle to either end of the 90 % bar of a predicted speed-up.
 const NINETY_PERCENT: f64 = 1.645;

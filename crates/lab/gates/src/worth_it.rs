@@ -3,13 +3,13 @@
 //!
 //! The gate stops a candidate only by the candidate's own rules. A rule about the prediction applies only where
 //! predictions were tested on the device and were accurate enough (see
-//! [`Prediction::is_relied_on`](crate::Prediction::is_relied_on)). Elsewhere the gate reports the prediction and the
+//! [`Prediction::is_relied_on`](gauntlet_judge::Prediction::is_relied_on)). Elsewhere the gate reports the prediction and the
 //! record of such predictions, and lets the candidate continue to the measurements.
 
-use super::{Answer, Examination, Found, Gate};
-use crate::comparison::predict;
-use crate::evidence::{AbortRule, Evidence, PREDICTED_SPEEDUP, Verdict};
-use crate::runner::ExaminationFailure;
+use gauntlet_judge::gates::{Examination, Found, Gate};
+use gauntlet_judge::{AbortRule, Evidence, ExaminationFailure, PREDICTED_SPEEDUP, Verdict};
+
+use crate::predicted::predict;
 
 /// The gate.
 pub struct WorthIt;
@@ -23,8 +23,8 @@ impl Gate for WorthIt {
         false
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
-        examined(examination).map(Answer::Found)
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
+        examined(examination)
     }
 }
 

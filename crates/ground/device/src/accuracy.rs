@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use gauntlet_device::{Device, ModelTest};
-use gauntlet_task::Sizes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::{Device, ModelTest};
 
 /// The largest mean error, as a share of the measured time, at which predictions are relied on.
 pub const MAX_MEAN_ERROR: f64 = 0.15;
@@ -32,9 +32,9 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// The record for a device and a problem's family: the validation in its calibration, otherwise the test in its
-    /// description. `None` if predictions have never been compared with times there.
-    pub fn of(device: &Device, sizes: &Sizes) -> Option<Self> {
+    /// The record for a device and a family of kernels, named as its task: the validation in its calibration, otherwise the
+    /// test in its description. `None` if predictions have never been compared with times there.
+    pub fn of(device: &Device, family: &str) -> Option<Self> {
         let calibration = device.calibration.as_deref();
         if let Some(quality) = calibration.and_then(|calibration| calibration.quality.as_ref()) {
             return Some(Self {
@@ -45,18 +45,15 @@ impl Accuracy {
                 regret_of_constant_rule: None,
             });
         }
-        let test = device
-            .model_tests
-            .iter()
-            .find(|test| test.family == sizes.task().name())?;
+        let test = device.model_tests.iter().find(|test| test.family == family)?;
         Some(Self::from(test))
     }
 
-    /// The weakest record of a suite; `None` if any of its families has none.
-    pub fn of_suite<'a>(device: &Device, problems: impl IntoIterator<Item = &'a Sizes>) -> Option<Self> {
-        let records: Option<Vec<_>> = problems
+    /// The weakest record of several families; `None` if any of them has none.
+    pub fn of_all<'a>(device: &Device, families: impl IntoIterator<Item = &'a str>) -> Option<Self> {
+        let records: Option<Vec<_>> = families
             .into_iter()
-            .map(|problem| Self::of(device, problem))
+            .map(|family| Self::of(device, family))
             .collect();
         records?
             .into_iter()
@@ -132,32 +129,26 @@ impl fmt::Display for Accuracy {
 mod tests {
     use super::*;
 
-    fn problem(suite: &str) -> Sizes {
-        gauntlet_families::suite(suite).unwrap().benchmark[0]
-            .sizes
-            .clone()
-    }
-
     #[test]
     fn each_device_has_the_record_that_was_made_of_it() {
-        let gemm = problem("group-gemm");
-        let of = |name: &str, problem: &Sizes| Accuracy::of(&Device::builtin(name).unwrap(), problem);
-        let h200 = of("h200", &gemm).unwrap();
+        let gemm = "grouped-gemm";
+        let of = |name: &str, family: &str| Accuracy::of(&Device::builtin(name).unwrap(), family);
+        let h200 = of("h200", gemm).unwrap();
         assert!(h200.suffices(), "{h200}");
-        let b200 = of("b200", &gemm).unwrap();
+        let b200 = of("b200", gemm).unwrap();
         assert!(!b200.suffices());
         assert_eq!(
             on_record(Some(&b200)),
             "the model was tested on 320 times of this device: rank correlation -0.18 to 0.16, its first choice 11 to \
              13 % slower than the best (a constant rule: 3.6 %); too inaccurate to decide anything"
         );
-        assert_eq!(of("l4", &gemm), None);
-        // One family without a record leaves the whole suite without one.
-        let attention = problem("attention");
-        assert_eq!(of("h200", &attention), None);
+        assert_eq!(of("l4", gemm), None);
+        // One family without a record leaves them all without one.
+        let attention = "attention";
+        assert_eq!(of("h200", attention), None);
         let device = Device::builtin("h200").unwrap();
-        assert_eq!(Accuracy::of_suite(&device, [&gemm, &attention]), None);
-        assert_eq!(Accuracy::of_suite(&device, [&gemm, &gemm]), Some(h200));
+        assert_eq!(Accuracy::of_all(&device, [gemm, attention]), None);
+        assert_eq!(Accuracy::of_all(&device, [gemm, gemm]), Some(h200));
     }
 
     #[test]

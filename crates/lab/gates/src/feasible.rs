@@ -1,8 +1,7 @@
 //! Feasible: the instruction's shapes, memory, registers and alignment, against the device.
 
-use super::{Answer, Examination, Found, Gate};
-use crate::evidence::{CaseViolation, Evidence, Verdict};
-use crate::runner::ExaminationFailure;
+use gauntlet_judge::gates::{Examination, Found, Gate};
+use gauntlet_judge::{CaseViolation, Evidence, ExaminationFailure, Verdict};
 
 /// Reports the broken rule and what would satisfy it.
 pub struct Feasible;
@@ -12,8 +11,8 @@ impl Gate for Feasible {
         "feasible"
     }
 
-    fn examine(&self, examination: &Examination) -> Result<Answer, ExaminationFailure> {
-        examined(examination).map(Answer::Found)
+    fn examine(&self, examination: &Examination) -> Result<Found, ExaminationFailure> {
+        examined(examination)
     }
 }
 

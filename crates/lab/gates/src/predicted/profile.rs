@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use gauntlet_judge::{Candidate, Profile, Setting};
 use gauntlet_simulate::{Bound, NoEstimate, Part, Subject};
 use gauntlet_task::Case;
 
-use crate::evidence::{Candidate, Profile, Setting};
+use super::host_term;
 
 /// The predicted profile of each benchmark case.
 ///
@@ -21,7 +22,7 @@ pub fn profiles(setting: &Setting, candidate: &Candidate) -> Result<BTreeMap<Str
 
 fn profile(setting: &Setting, candidate: &Candidate, case: &Case) -> Result<Profile, NoEstimate> {
     let schedule = candidate.schedule_for(&case.sizes, &setting.device);
-    let term = setting.host_term();
+    let term = host_term(setting.host.as_ref());
     let subject = Subject::of(&case.sizes, schedule)?;
     let bound = subject.simulate(&setting.device, term)?.bound;
     let breakdown = subject.break_down(&setting.device, term)?;

@@ -1,0 +1,140 @@
+//! The judge in the process of its caller, as the Python package calls it: no command line, no second program.
+//!
+//! Candidates run in confined processes of their own, as with the command.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use gauntlet_judge::{ComparisonReport, Observer};
+
+use crate::arguments::{Measured, MeasuredExecutor, Setup, more_pairs, pairs, positive_time};
+use crate::commands::contest::Contest;
+use crate::commands::{judge, more};
+use crate::documents::Versioned;
+use crate::error::CliError;
+use crate::{interrupt, kernel_text};
+
+/// What is asked of the judge; kernels and task as the command takes them.
+#[derive(Debug, Clone)]
+pub enum Question {
+    /// Which of two kernels is faster, if both are right.
+    Compare {
+        /// The first.
+        baseline: String,
+        /// The one that the verdict is about.
+        candidate: String,
+    },
+    /// What all gates say of a kernel.
+    Judge {
+        /// The kernel.
+        candidate: String,
+        /// What it is compared with; the task's own if there is none.
+        baseline: Option<String>,
+    },
+}
+
+/// How two kernels are measured, in the words of the command.
+#[derive(Debug, Clone, Default)]
+pub struct Terms {
+    /// The task, by name or path.
+    pub task: Option<String>,
+    /// Only these of its timed cases.
+    pub cases: Vec<String>,
+    /// A GPU; this machine's processor if there is none.
+    pub device: Option<String>,
+    /// The time for the comparison, with its unit.
+    pub budget: String,
+    /// At most this many pairs of processes.
+    pub pairs: Option<usize>,
+    /// Whether operands may stay in the caches between calls.
+    pub warm: bool,
+    /// `isolated` or `sustained`.
+    pub regime: String,
+    /// `device` or `call`.
+    pub scope: String,
+    /// Whether what a GPU does is traced.
+    pub activity: bool,
+}
+
+impl Terms {
+    fn setup(&self) -> Result<Setup, CliError> {
+        Ok(Setup {
+            task: self.task.clone(),
+            cases: self.cases.clone(),
+            measured: Measured {
+                executor: self.device.as_ref().map(|_| MeasuredExecutor::Cuda),
+                device: self.device.clone(),
+            },
+            budget: positive_time(&self.budget).map_err(|why| wrong("budget", &self.budget, &why))?,
+            pairs: self
+                .pairs
+                .map(|count| {
+                    pairs(&count.to_string()).map_err(|why| wrong("pairs", &count.to_string(), &why))
+                })
+                .transpose()?,
+            warm: self.warm,
+            regime: word("regime", &self.regime)?,
+            scope: word("scope", &self.scope)?,
+            activity: self.activity,
+        })
+    }
+}
+
+/// A word of the command's options.
+fn word<Word: ValueEnum>(name: &str, text: &str) -> Result<Word, CliError> {
+    Word::from_str(text, false).map_err(|_| {
+        let words = Word::value_variants().iter().filter_map(Word::to_possible_value);
+        let words: Vec<_> = words.map(|word| word.get_name().to_owned()).collect();
+        wrong(name, text, &format!("give {}", words.join(" or ")))
+    })
+}
+
+fn wrong(name: &str, text: &str, why: &str) -> CliError {
+    CliError::of_input(format!("{name}: it is `{text}`; {why}"))
+}
+
+/// Answers a question with a document of the kind `comparison`.
+///
+/// # Errors
+/// Why there is no answer.
+pub fn ask(question: &Question, terms: &Terms, observer: &dyn Observer) -> Result<String, CliError> {
+    let setup = terms.setup()?;
+    let texts = match question {
+        Question::Compare { baseline, candidate } => {
+            [kernel_text::read(baseline)?, kernel_text::read(candidate)?]
+        }
+        Question::Judge { candidate, baseline } => judge::kernels(candidate, baseline.as_deref(), &setup)?,
+    };
+    let contest = Contest::of(&setup, texts)?;
+    let _hold = contest.hold()?;
+    document(&match question {
+        Question::Compare { .. } => contest.compared(observer)?,
+        Question::Judge { .. } => contest.judged(observer)?,
+    })
+}
+
+/// Adds at least this many pairs to the comparison in a file, brings the file up to date, and returns what it then holds.
+///
+/// # Errors
+/// Why none can be added.
+pub fn add_pairs(file: &Path, pairs: usize, observer: &dyn Observer) -> Result<String, CliError> {
+    let text = pairs.to_string();
+    more_pairs(&text).map_err(|why| wrong("pairs", &text, &why))?;
+    document(&more::added(file, pairs, observer)?)
+}
+
+fn document(report: &ComparisonReport) -> Result<String, CliError> {
+    serde_json::to_string(&Versioned::of(report)).map_err(|error| CliError::broken(error.to_string()))
+}
+
+/// Ends all workers and whatever waits for the machine, so that questions under way end soon, with an error. To be called
+/// again until they have.
+pub fn stop() {
+    interrupt::request();
+    gauntlet_worker::end_all_workers();
+}
+
+/// Lets questions be asked again after [`stop`].
+pub fn go_on() {
+    interrupt::withdraw();
+}
