@@ -1,17 +1,14 @@
 //! One case of a Python task.
 
-use std::any::Any;
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use gauntlet_device::Device;
-use gauntlet_parameters::Parameters;
 use gauntlet_task::{
-    Coverage, ErrorMeasures, Expected, Grid, InputKind, InputTensors, Inputs, Limits, Output, Remark, Remedy,
-    Rightness, Rules, Task, TaskSizes, Violation, words::counted,
+    Coverage, ErrorMeasures, Expected, Grid, InputKind, InputTensors, Inputs, Limits, Output, Remark,
+    Rightness, Rules, Task, TaskSizes, words::counted,
 };
 use gauntlet_tensors::{Tensor, TensorSpec};
 use serde::de::DeserializeOwned;
@@ -279,7 +276,7 @@ fn in_bytes(spec: &TensorSpec, strides: &[Value]) -> Vec<i64> {
 
 fn tensors_of(inputs: &dyn Inputs) -> Result<&InputTensors, String> {
     let foreign = || "the operands are those of another task".to_owned();
-    inputs.as_any().downcast_ref().ok_or_else(foreign)
+    inputs.downcast().ok_or_else(foreign)
 }
 
 /// The computed elements of one output.
@@ -304,10 +301,6 @@ impl TaskSizes for PythonSizes {
             Ok(tensors) => tensors.sizes.clone(),
             Err(_) => json!({ "parameters": self.parameters }),
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 
     fn inputs(&self) -> Vec<TensorSpec> {
@@ -429,20 +422,6 @@ impl TaskSizes for PythonSizes {
             Ok(fault) => fault,
             Err(error) => Some(format!("the task's own check fails: {}", error.whole())),
         }
-    }
-
-    /// Kernels are programs of the user's.
-    fn violations(&self, parameters: &Parameters, _device: &Device) -> Vec<Violation> {
-        vec![Violation {
-            parameter: "kernel".to_owned(),
-            value: "builtin".to_owned(),
-            rule: format!("the task {} has no built-in kernel", self.task.name()),
-            source: "crates/judge/python-task".to_owned(),
-            remedies: vec![Remedy {
-                sentence: "name a kernel of your own: `command: PROGRAM ARGUMENTS` is one".to_owned(),
-                parameters: parameters.clone(),
-            }],
-        }]
     }
 
     fn flops(&self) -> Option<u64> {

@@ -240,7 +240,7 @@ impl DispatchTable {
             let distance = if other == *sizes {
                 -1.0
             } else {
-                sizes.distance(&*other)?
+                sizes.distance(&other)?
             };
             Some((distance, entry))
         });

@@ -1,8 +1,8 @@
 //! Tasks: computations, and the rules for correct results.
 //!
 //! A [`Task`] reads sizes from files ([`Suite`]) and records. [`Sizes`] are one set of them, and answer all questions
-//! of the judge: the input and output tensors, operands drawn from a seed, the expected result in f64, and the task's
-//! knowledge of its kernels' parameters ([`TaskSizes`]). A kernel's result is an [`Output`]; [`ErrorMeasures`] say how
+//! of the judge: the input and output tensors, operands drawn from a seed, the expected result in f64 ([`TaskSizes`]), and,
+//! for a family that comes with kernels, what is known of their parameters ([`Schedules`]). A kernel's result is an [`Output`]; [`ErrorMeasures`] say how
 //! far it is from the [`Expected`] one, and [`Rules`] whether it is correct. This crate names no task: each task has
 //! its own crate, and a table lists them.
 
@@ -18,8 +18,8 @@ mod measures;
 pub mod number;
 mod output;
 pub mod product;
-pub mod program;
 mod rules;
+mod schedules;
 mod sizes;
 mod suite;
 mod task;
@@ -39,7 +39,8 @@ pub use generate::{InputKind, normal, outliers, stream};
 pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst};
 pub use output::Output;
 pub use rules::{Limits, Rightness, Rules};
-pub use sizes::{DEEP, InputTensors, Inputs, Remark, SMALLEST, Sizes, TaskSizes};
+pub use schedules::{DEEP, SMALLEST, Schedules};
+pub use sizes::{InputTensors, Inputs, Remark, Sizes, TaskSizes};
 pub use suite::{Case, Fault, SpeedOfLight, Suite, SuiteError, WrittenSizes, fault_of_name};
 pub use task::Task;
 pub use unwritten::{holds, unwritten_between};

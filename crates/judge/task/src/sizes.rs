@@ -8,21 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use gauntlet_device::Device;
-use gauntlet_parameters::{Parameters, Space};
 use gauntlet_tensors::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
 
-use crate::program::TileProgram;
 use crate::{
-    Cached, Coverage, ErrorMeasures, Expected, InputKind, Output, Rightness, Rules, Task, Violation,
+    Cached, Coverage, ErrorMeasures, Expected, InputKind, Output, Rightness, Rules, Schedules, Task,
 };
-
-/// The name of the edge sizes that are deep enough for a pipeline to wrap around.
-pub const DEEP: &str = "deep, with tails";
-
-/// The name of the smallest edge sizes.
-pub const SMALLEST: &str = "smallest";
 
 /// Operands of a case. Only the task that made them knows their concrete type.
 pub trait Inputs: Any + fmt::Debug + Send + Sync {
@@ -31,9 +23,13 @@ pub trait Inputs: Any + fmt::Debug + Send + Sync {
     /// # Errors
     /// When the file cannot be written.
     fn save(&self, path: &Path) -> Result<(), TensorFileError>;
+}
 
-    /// As `Any`, for a downcast to the task's own type.
-    fn as_any(&self) -> &dyn Any;
+impl dyn Inputs {
+    /// The operands as the type of their task; none if they belong to another task.
+    pub fn downcast<T: Inputs>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
 }
 
 /// Operands that are plain tensors, in the order of [`TaskSizes::inputs`].
@@ -58,23 +54,16 @@ impl Inputs for InputTensors {
             path,
         )
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
-/// A task's knowledge of one set of its sizes. The judge uses only this interface. A task leaves questions that it
-/// cannot answer at the default, and gates that need the answer skip with a reason.
+/// One set of sizes of a task: its tensors, operands, expected results, and the rules for right ones. The judge uses only this
+/// interface. A task leaves questions that it cannot answer at the default, and gates that need the answer skip with a reason.
 pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// The task.
     fn task(&self) -> &dyn Task;
 
     /// The sizes as records and the worker protocol carry them, without the task's name. [`Task::open`] reads them.
     fn record(&self) -> serde_json::Value;
-
-    /// As `Any`, for a downcast to the task's own type.
-    fn as_any(&self) -> &dyn Any;
 
     /// The input tensors.
     fn inputs(&self) -> Vec<TensorSpec>;
@@ -196,40 +185,8 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         None
     }
 
-    /// Constraints that the parameters break on a device; if empty, the kernel can be built.
-    fn violations(&self, _parameters: &Parameters, _device: &Device) -> Vec<Violation> {
-        Vec::new()
-    }
-
-    /// Whether the parameters keep every constraint: [`violations`](Self::violations) without the search for remedies.
-    fn accepts(&self, parameters: &Parameters, device: &Device) -> bool {
-        self.violations(parameters, device).is_empty()
-    }
-
-    /// What a block of threads does, if the kernel has such a description.
-    fn program(&self, _parameters: &Parameters, _device: &Device) -> Option<TileProgram> {
-        None
-    }
-
-    /// Sizes that suites do not contain but that must be tested: around the edges of the tiles that these parameters
-    /// give. Each has a name.
-    fn edge_sizes(&self, _parameters: &Parameters, _device: &Device) -> Vec<(&'static str, Sizes)> {
-        Vec::new()
-    }
-
-    /// The parameters worth trying on a device when a kernel is tuned.
-    fn tuning_space(&self, _device: &Device) -> Space {
-        Space::new()
-    }
-
-    /// Values of parameters to combine pairwise when a kernel is checked on a CPU.
-    fn covering_space(&self) -> Space {
-        Space::new()
-    }
-
-    /// How far other sizes of the same task are, as the logarithm of the largest ratio of a size: a dispatch table
-    /// gives the parameters of the nearest sizes. None if they differ in more than sizes.
-    fn distance(&self, _other: &dyn TaskSizes) -> Option<f64> {
+    /// What is known of the schedules of kernels of ours; none for a task without such kernels.
+    fn schedules(&self) -> Option<&dyn Schedules> {
         None
     }
 }
@@ -255,7 +212,7 @@ impl Sizes {
 
     /// The sizes as the type of their task; none if they belong to another task.
     pub fn downcast<T: TaskSizes>(&self) -> Option<&T> {
-        self.0.as_any().downcast_ref()
+        (&*self.0 as &dyn Any).downcast_ref()
     }
 
     /// Compares a result with the expected one: the measures, and the error by these rules of the case or by the task's own check.

@@ -13,7 +13,7 @@ use gauntlet_simulate::cpu::{Primitives, Rates, Work};
 use gauntlet_simulate::gpu::{Bundle, Kind, Machine, Results, Setting, Step};
 use gauntlet_simulate::tiles::Class;
 use gauntlet_simulate::{Part, Problem};
-use gauntlet_task::program::TileProgram;
+use gauntlet_tile_program::TileProgram;
 
 use crate::program;
 

@@ -6,7 +6,7 @@ mod sm90a;
 use gauntlet_device::Arch;
 use gauntlet_problems::resources::kernel_arch;
 use gauntlet_problems::{Attention, Operation, Schedule};
-use gauntlet_task::program::{Product, TileProgram};
+use gauntlet_tile_program::{Product, TileProgram};
 use gauntlet_tiled_family::program::{multiply, panels, softmax_in_registers};
 
 /// The schedule written out for these sizes on a GPU of this instruction set; `operation` has the same sizes.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use gauntlet_task::program::{Action, CopyMethod, TileProgram};
+use gauntlet_tile_program::{Action, CopyMethod, TileProgram};
 
 use super::flaw::{Flaw, FlawKind};
 use super::links::{At, Links, Need, is_group_copy};

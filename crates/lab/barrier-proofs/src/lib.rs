@@ -22,7 +22,7 @@ pub mod recorded;
 mod tests;
 mod unroll;
 
-use gauntlet_task::program::{Action, BufferIndex, Contents, CopyMethod, Filled, Statement, TileProgram};
+use gauntlet_tile_program::{Action, BufferIndex, Contents, CopyMethod, Filled, Statement, TileProgram};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

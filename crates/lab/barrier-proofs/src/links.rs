@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use gauntlet_task::program::{Action, BufferIndex, Contents, CopyMethod, Product, Signal, TileProgram};
+use gauntlet_tile_program::{Action, BufferIndex, Contents, CopyMethod, Product, Signal, TileProgram};
 
 use super::flaw::FlawKind;
 use super::unroll::{Block, Event};

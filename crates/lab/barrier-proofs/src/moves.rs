@@ -1,6 +1,6 @@
 //! Moves: the parts of a warp's events that are explored as one unit.
 
-use gauntlet_task::program::Action;
+use gauntlet_tile_program::Action;
 
 use super::links::{At, Links};
 use super::unroll::Block;

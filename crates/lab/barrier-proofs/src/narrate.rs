@@ -1,6 +1,6 @@
 //! Describes interleavings in words.
 
-use gauntlet_task::program::{Action, BufferIndex, Contents, CopyMethod, Product, Signal, TileProgram};
+use gauntlet_tile_program::{Action, BufferIndex, Contents, CopyMethod, Product, Signal, TileProgram};
 
 use super::flaw::{Flaw, FlawKind};
 use super::links::{At, Links, Need};

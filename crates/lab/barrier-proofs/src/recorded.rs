@@ -1,7 +1,7 @@
 //! Three loops like those in the tournament's records, each with the fault that went unnoticed there. All are attention
 //! with `cp.async` and scores in shared memory.
 
-use gauntlet_task::program::{
+use gauntlet_tile_program::{
     Action, Buffer, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Role,
     Statement, TileProgram,
 };

@@ -7,7 +7,7 @@ use gauntlet_device::Arch;
 use gauntlet_families::operations;
 use gauntlet_problems::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
 use gauntlet_problems::{Epilogue, Order, Roles, Schedule, Tile};
-use gauntlet_task::program::{Action, Statement, TileProgram};
+use gauntlet_tile_program::{Action, Statement, TileProgram};
 use proptest::prelude::*;
 
 use super::explore::explore;

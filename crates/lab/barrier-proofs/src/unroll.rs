@@ -1,6 +1,6 @@
 //! A program unrolled into one list of events per warp, for a block of a few tiles.
 
-use gauntlet_task::program::{Action, BufferIndex, Condition, Extent, Filled, Role, Statement, TileProgram};
+use gauntlet_tile_program::{Action, BufferIndex, Condition, Extent, Filled, Role, Statement, TileProgram};
 
 /// The number of warps that represent a role whose warps all do the same.
 const ALIKE: usize = 2;

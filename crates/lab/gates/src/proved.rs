@@ -6,7 +6,7 @@ use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_barrier_proofs::{Flaw, FlawKind, Proof, prove};
 use gauntlet_judge::gates::{Examination, Found, Gate};
 use gauntlet_judge::{Evidence, ExaminationFailure, Executor, Outcome, Verdict};
-use gauntlet_task::program::TileProgram;
+use gauntlet_simulate::Subject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -75,16 +75,17 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
     }
     let device = &examination.setting.device;
     // Most cases share one program.
-    let mut known: Vec<(TileProgram, Result<Proof, Box<Flaw>>)> = Vec::new();
+    let mut known: Vec<(_, Result<Proof, Box<Flaw>>)> = Vec::new();
     let mut proofs = BTreeMap::new();
     for case in &examination.setting.benchmark_cases {
         let schedule = candidate.schedule_for(&case.sizes, device);
-        let Some(program) = case.sizes.program(schedule, device) else {
+        let Ok(subject) = Subject::of(&case.sizes, schedule) else {
             return Ok(Found::skip(format!(
                 "the kernels of {} are not described as tile programs",
                 case.sizes.task().name()
             )));
         };
+        let program = subject.program(device);
         let result = match known.iter().find(|(other, _)| *other == program) {
             Some((_, result)) => result.clone(),
             None => {

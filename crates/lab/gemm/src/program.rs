@@ -6,7 +6,7 @@ mod sm90a;
 use gauntlet_device::Arch;
 use gauntlet_problems::resources::{accumulators, is_unified, kernel_arch};
 use gauntlet_problems::{GroupedGemm, Operation, Roles, Schedule};
-use gauntlet_task::program::{Guard, Product, TileProgram};
+use gauntlet_tile_program::{Guard, Product, TileProgram};
 use gauntlet_tiled_family::program::{Buffers, Pipeline, convert, multiply, panels, warps_for_sums};
 
 /// Warps of a block of the unified kernel.

@@ -214,7 +214,7 @@ mod tests {
                 let mut kernel = RmsNormKernels.build(&engine, &sizes, &parameters).unwrap();
                 for kind in InputKind::ALL {
                     let inputs = sizes.generate(kind, seed).unwrap();
-                    let inputs: &InputTensors = inputs.as_any().downcast_ref().unwrap();
+                    let inputs: &InputTensors = inputs.downcast().unwrap();
                     let mut output = kernel.allocate_output();
                     kernel.run(&engine, inputs, &mut output, false).unwrap();
                     prop_assert_eq!(fault(&sizes, kind, seed, &output), None, "{} {}", path, kind);

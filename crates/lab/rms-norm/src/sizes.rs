@@ -1,13 +1,12 @@
 //! Sizes, operands and the reference.
 
-use std::any::Any;
 use std::fmt;
 
 use gauntlet_device::{Arch, Device};
 use gauntlet_parameters::{Parameters, Space, Value};
 use gauntlet_task::{
-    Coverage, DEEP, Expected, FULL_AT_A_GLANCE, Grid, InputKind, InputTensors, Inputs, SMALLEST, Sizes, Task,
-    TaskSizes, Violation, normal, outliers, stream,
+    Coverage, DEEP, Expected, FULL_AT_A_GLANCE, Grid, InputKind, InputTensors, Inputs, SMALLEST, Schedules,
+    Sizes, Task, TaskSizes, Violation, normal, outliers, stream,
 };
 use gauntlet_tensors::{DataType, Tensor, TensorSpec};
 use rayon::prelude::*;
@@ -96,10 +95,6 @@ impl TaskSizes for RmsNorm {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
-
     fn inputs(&self) -> Vec<TensorSpec> {
         let weight = TensorSpec::new("weight", self.format, [self.columns]);
         vec![self.matrix("x"), weight]
@@ -129,7 +124,7 @@ impl TaskSizes for RmsNorm {
     }
 
     fn expected(&self, inputs: &dyn Inputs, coverage: Coverage) -> Result<Expected, String> {
-        let operands: Option<&InputTensors> = inputs.as_any().downcast_ref();
+        let operands: Option<&InputTensors> = inputs.downcast();
         let Some([x, weight]) = operands.map(|tensors| tensors.0.as_slice()) else {
             return Err("the operands are those of another task".to_owned());
         };
@@ -165,6 +160,12 @@ impl TaskSizes for RmsNorm {
         Some(4 * (self.rows * self.columns) as u64)
     }
 
+    fn schedules(&self) -> Option<&dyn Schedules> {
+        Some(self)
+    }
+}
+
+impl Schedules for RmsNorm {
     fn violations(&self, parameters: &Parameters, device: &Device) -> Vec<Violation> {
         if device.arch == Arch::Cpu {
             return Vec::new();
@@ -204,8 +205,8 @@ impl TaskSizes for RmsNorm {
         space.with(PARTIAL_SUMS, [1_usize, 8, 32])
     }
 
-    fn distance(&self, other: &dyn TaskSizes) -> Option<f64> {
-        let other: &Self = other.as_any().downcast_ref()?;
+    fn distance(&self, other: &Sizes) -> Option<f64> {
+        let other: &Self = other.downcast()?;
         let ratio = |one: usize, other: usize| (one as f64 / other as f64).ln().abs();
         let largest = ratio(self.rows, other.rows).max(ratio(self.columns, other.columns));
         (self.format == other.format).then_some(largest)

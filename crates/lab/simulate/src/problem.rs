@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gauntlet_device::{Arch, Gpu};
 use gauntlet_problems::{Operation, Schedule};
 use gauntlet_task::Sizes;
-use gauntlet_task::program::TileProgram;
+use gauntlet_tile_program::TileProgram;
 
 use crate::Part;
 use crate::cpu::{Primitives, Rates, Work};
@@ -89,7 +89,7 @@ impl Problem {
 
     /// The problem of sizes of a task; none if no model covers its kernels.
     pub fn of(sizes: &Sizes) -> Option<&Self> {
-        sizes.as_any().downcast_ref()
+        sizes.schedules()?.model()?.downcast_ref()
     }
 
     /// The family's model.

@@ -8,9 +8,8 @@ use gauntlet_device::Device;
 use gauntlet_parameters::{ParameterError, Parameters, Space};
 use gauntlet_problems::{Inputs, Operation, Schedule, StorageError};
 use gauntlet_simulate::{Problem, repeated_limit};
-use gauntlet_task::program::TileProgram;
 use gauntlet_task::{
-    Cached, Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Sizes, Task,
+    Cached, Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Schedules, Sizes, Task,
     TaskSizes, Violation,
 };
 use gauntlet_tensors::{TensorFileError, TensorSpec};
@@ -72,7 +71,7 @@ pub trait TiledFamily: fmt::Debug + Send + Sync + Sized + 'static {
     /// Values of parameters to combine on a CPU.
     fn covering_space(sizes: &Self::Sizes) -> Space;
 
-    /// See [`TaskSizes::distance`].
+    /// See [`Schedules::distance`].
     fn distance(one: &Self::Sizes, other: &Self::Sizes) -> Option<f64>;
 }
 
@@ -126,10 +125,6 @@ impl gauntlet_task::Inputs for Operands {
     fn save(&self, path: &Path) -> Result<(), TensorFileError> {
         self.0.save(path)
     }
-
-    fn as_any(&self) -> &dyn Any {
-        &self.0
-    }
 }
 
 impl<F: TiledFamily> fmt::Display for TiledSizes<F> {
@@ -145,10 +140,6 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
 
     fn record(&self) -> serde_json::Value {
         serde_json::to_value(&self.sizes).unwrap_or_default()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        &self.problem
     }
 
     fn inputs(&self) -> Vec<TensorSpec> {
@@ -190,7 +181,7 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
 
     fn expected(&self, inputs: &dyn gauntlet_task::Inputs, coverage: Coverage) -> Result<Expected, String> {
         const FOREIGN: &str = "the operands are those of another task";
-        let inputs: &Inputs = inputs.as_any().downcast_ref().ok_or(FOREIGN)?;
+        let Operands(inputs) = inputs.downcast().ok_or(FOREIGN)?;
         inputs
             .validate(self.operation())
             .map_err(|error| error.to_string())?;
@@ -230,6 +221,12 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
         repeated_limit(&self.problem, device, cached)
     }
 
+    fn schedules(&self) -> Option<&dyn Schedules> {
+        Some(self)
+    }
+}
+
+impl<F: TiledFamily> Schedules for TiledSizes<F> {
     fn violations(&self, parameters: &Parameters, device: &Device) -> Vec<Violation> {
         let schedule = match Schedule::among(parameters) {
             Ok(schedule) => schedule,
@@ -249,11 +246,6 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
         Schedule::among(parameters).is_ok_and(|schedule| accepts::<F>(&schedule, self.operation(), device))
     }
 
-    fn program(&self, parameters: &Parameters, device: &Device) -> Option<TileProgram> {
-        let schedule = Schedule::among(parameters).ok()?;
-        Some(self.problem.model().program(&schedule, device.arch))
-    }
-
     fn edge_sizes(&self, parameters: &Parameters, device: &Device) -> Vec<(&'static str, Sizes)> {
         let edges = |schedule| F::edge_sizes(&self.sizes, &schedule, device);
         let sizes = Schedule::among(parameters).map_or_else(|_| Vec::new(), edges);
@@ -271,9 +263,13 @@ impl<F: TiledFamily> TaskSizes for TiledSizes<F> {
         F::covering_space(&self.sizes)
     }
 
-    fn distance(&self, other: &dyn TaskSizes) -> Option<f64> {
-        let other: &Problem = other.as_any().downcast_ref()?;
-        F::distance(&self.sizes, F::sizes_of(other.operation())?)
+    fn distance(&self, other: &Sizes) -> Option<f64> {
+        let other: &Self = other.downcast()?;
+        F::distance(&self.sizes, &other.sizes)
+    }
+
+    fn model(&self) -> Option<&dyn Any> {
+        Some(&self.problem)
     }
 }
 

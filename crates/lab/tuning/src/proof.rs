@@ -3,6 +3,7 @@
 use gauntlet_barrier_proofs::{FlawKind, prove};
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
+use gauntlet_simulate::Subject;
 use gauntlet_task::Case;
 
 use super::ranking::Ranked;
@@ -35,10 +36,10 @@ pub fn sound(
 /// Whether the tile program, if there is one, neither hangs nor races. A program without overlap passes: measurements
 /// show how slow it is.
 fn is_sound(schedule: &Parameters, case: &Case, device: &Device) -> bool {
-    let Some(program) = case.sizes.program(schedule, device) else {
+    let Ok(subject) = Subject::of(&case.sizes, schedule) else {
         return true;
     };
-    match prove(&program) {
+    match prove(&subject.program(device)) {
         Ok(_) => true,
         Err(flaw) => flaw.kind == FlawKind::NothingOverlaps,
     }

@@ -42,7 +42,7 @@ open(path, 'wb').write(external._code_to_hash_pyc(compile(text, source, 'exec'),
 fn added(files: &Files) -> f64 {
     let sizes = &files.open("task.py").unwrap().benchmark[0].sizes;
     let (inputs, output) = computed(sizes, 7);
-    let x = &inputs.as_any().downcast_ref::<InputTensors>().unwrap().0[0];
+    let x = &inputs.downcast::<InputTensors>().unwrap().0[0];
     (output.0[0].get(1) - x.get(1)).round()
 }
 

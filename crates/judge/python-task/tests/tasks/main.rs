@@ -123,7 +123,7 @@ fn fault(sizes: &Sizes, inputs: &dyn Inputs, output: &Output) -> Option<String> 
 
 /// An operand's values.
 fn values(inputs: &dyn Inputs, name: &str) -> Vec<f64> {
-    let tensors: &InputTensors = inputs.as_any().downcast_ref().unwrap();
+    let tensors: &InputTensors = inputs.downcast().unwrap();
     let tensor = tensors.0.iter().find(|tensor| tensor.spec.name == name).unwrap();
     (0..tensor.len()).map(|index| tensor.get(index)).collect()
 }

@@ -360,6 +360,6 @@ fn files_beside_the_task_are_modules_of_its_own_files_only() {
     ]);
     let sizes = &files.open("task.py").unwrap().benchmark[0].sizes;
     let (inputs, output) = computed(sizes, 7);
-    let x = &inputs.as_any().downcast_ref::<InputTensors>().unwrap().0[0];
+    let x = &inputs.downcast::<InputTensors>().unwrap().0[0];
     assert_eq!(output.0[0].get(1), 2.0 * x.get(1));
 }

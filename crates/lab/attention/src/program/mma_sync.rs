@@ -3,8 +3,8 @@
 use gauntlet_device::Arch;
 use gauntlet_problems::resources::{key_warps, multiplied_bytes, multiplied_value_bytes};
 use gauntlet_problems::{Attention, Roles, Schedule, Scores};
-use gauntlet_task::program::Action::{Multiply, Softmax};
-use gauntlet_task::program::{Action, BufferIndex, Contents, Filled, Guard, Product, TileProgram};
+use gauntlet_tile_program::Action::{Multiply, Softmax};
+use gauntlet_tile_program::{Action, BufferIndex, Contents, Filled, Guard, Product, TileProgram};
 use gauntlet_tiled_family::program::{
     Buffers, Pipeline, convert, multiply, multiplying_warps, softmax_in_registers, synchronise,
 };

@@ -4,8 +4,8 @@
 use gauntlet_device::Arch;
 use gauntlet_problems::resources::{HopperAttention, operands_made_ready, warp_groups};
 use gauntlet_problems::{Attention, Schedule};
-use gauntlet_task::program::Action::{AwaitProducts, SynchroniseRole};
-use gauntlet_task::program::{
+use gauntlet_tile_program::Action::{AwaitProducts, SynchroniseRole};
+use gauntlet_tile_program::{
     BufferIndex, Contents, Extent, Filled, Guard, Product, Role, Signal, Statement, TileProgram,
 };
 use gauntlet_tiled_family::program::{

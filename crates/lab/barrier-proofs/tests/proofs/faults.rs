@@ -4,7 +4,7 @@ use gauntlet_barrier_proofs::{Flaw, FlawKind, prove, recorded};
 use gauntlet_device::Arch;
 use gauntlet_families::operations;
 use gauntlet_problems::{Epilogue, Roles, Schedule, Tile};
-use gauntlet_task::program::{
+use gauntlet_tile_program::{
     Action, Buffer, Condition, Contents, Extent, Filled, Guard, Role, Signal, Statement, TileProgram,
 };
 

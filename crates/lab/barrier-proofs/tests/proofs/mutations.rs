@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use gauntlet_barrier_proofs::prove;
 use gauntlet_device::Arch;
 use gauntlet_problems::{Epilogue, Roles};
-use gauntlet_task::program::{Action, Contents, Extent, Statement, TileProgram};
+use gauntlet_tile_program::{Action, Contents, Extent, Statement, TileProgram};
 
 use crate::support::{Shipped, programs};
 

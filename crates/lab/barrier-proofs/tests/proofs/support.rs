@@ -4,7 +4,7 @@ use gauntlet_device::Arch;
 use gauntlet_families::operations;
 use gauntlet_problems::{Attention, AttentionFormat, Form, GroupedGemm, Operation};
 use gauntlet_problems::{Epilogue, Order, Roles, Schedule, Scores, Tile};
-use gauntlet_task::program::TileProgram;
+use gauntlet_tile_program::TileProgram;
 
 pub const ARCHS: [Arch; 5] = [Arch::Cpu, Arch::Sm80, Arch::Sm89, Arch::Sm90a, Arch::Sm100a];
 

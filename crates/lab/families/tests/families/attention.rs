@@ -4,7 +4,7 @@
 use gauntlet_device::Device;
 use gauntlet_families::operations::{check, problem};
 use gauntlet_problems::{Attention, AttentionFormat, Operation, Schedule, resources};
-use gauntlet_task::program::{Action, Contents, CopyMethod, Product, Role, Statement, TileProgram};
+use gauntlet_tile_program::{Action, Contents, CopyMethod, Product, Role, Statement, TileProgram};
 
 fn attention(format: AttentionFormat) -> Operation {
     Operation::Attention(Attention::new(format, [[512, 512]], [8, 8], 64))

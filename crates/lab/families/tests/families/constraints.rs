@@ -9,6 +9,7 @@ use gauntlet_problems::{
     Arithmetic, Attention, AttentionFormat, Choice, Cluster, Epilogue, Exponential, Form, GroupedGemm,
     Layout, Maps, Operation, Order, Packing, Roles, Schedule, Scores, Tile, TokenFormat, Values, resources,
 };
+use gauntlet_simulate::Subject;
 use proptest::prelude::*;
 
 fn gemm(form: Form, shapes: &[[usize; 3]]) -> Operation {
@@ -77,11 +78,7 @@ fn a_value_that_is_not_accepted_is_a_violation_and_no_baseline() {
         ("order", "purple")
     );
     assert!(!sizes.accepts(&parameters, &Device::builtin("h200").unwrap()));
-    assert!(
-        sizes
-            .program(&parameters, &Device::builtin("h200").unwrap())
-            .is_none()
-    );
+    assert!(Subject::of(&sizes, &parameters).is_err());
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn edge_cases_differ_from_the_timed_one_in_sizes_only() {
         for (edge, sizes) in timed.edge_sizes(&Parameters::new(), &cpu()) {
             assert_eq!(sizes.task().name(), timed.task().name());
             assert!(
-                sizes.distance(&*timed).is_some(),
+                sizes.distance(&timed).is_some(),
                 "{name}, {edge}: {sizes} beside {timed}"
             );
         }

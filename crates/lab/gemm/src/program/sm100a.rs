@@ -2,7 +2,7 @@
 
 use gauntlet_problems::resources::tile_sums;
 use gauntlet_problems::{Operation, Roles, Schedule};
-use gauntlet_task::program::{Contents, Extent, Filled, Guard, Product, Statement, TileProgram};
+use gauntlet_tile_program::{Contents, Extent, Filled, Guard, Product, Statement, TileProgram};
 use gauntlet_tiled_family::program::{
     Buffers, EVERYONE, READERS, acquire, asynchronous, bulk_epilogue, bulk_producer, first_loads, first_warp,
     loads_of_a_step, now, publish_done, release_when_done, repeat, role, stages, statements, storing_tiles,

@@ -2,8 +2,8 @@
 
 use gauntlet_problems::resources::{is_narrow, weights};
 use gauntlet_problems::{GroupedGemm, Roles, Schedule};
-use gauntlet_task::program::Action::AwaitProducts;
-use gauntlet_task::program::{
+use gauntlet_tile_program::Action::AwaitProducts;
+use gauntlet_tile_program::{
     Action, BufferIndex, Condition, Contents, Extent, Filled, Guard, Product, Statement, TileProgram,
 };
 use gauntlet_tiled_family::program::{

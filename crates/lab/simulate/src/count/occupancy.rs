@@ -4,7 +4,7 @@ use crate::Problem;
 use gauntlet_device::{Arch, Device};
 use gauntlet_problems::resources::{accumulators, block_bytes, kernel_arch, tensor_memory_columns};
 use gauntlet_problems::{Order, Schedule};
-use gauntlet_task::program::{Action, Statement};
+use gauntlet_tile_program::{Action, Statement};
 
 /// Registers per thread besides its sums: addresses, counters, temporary fragments. An estimate; compilers differ.
 const BASE_REGISTERS: f64 = 40.0;

@@ -1,6 +1,6 @@
 //! Compiles a tile program for simulation: loops become jumps.
 
-use gauntlet_task::program::{Action, Buffer, Condition, Extent, Statement, TileProgram};
+use gauntlet_tile_program::{Action, Buffer, Condition, Extent, Statement, TileProgram};
 
 /// An instruction of a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@ mod transfers;
 
 use std::collections::VecDeque;
 
-use gauntlet_task::program::{Action, BufferIndex, Guard, Product, Signal};
+use gauntlet_tile_program::{Action, BufferIndex, Guard, Product, Signal};
 
 use super::assumed;
 use super::costs::Costs;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use gauntlet_task::program::{BufferIndex, Filled};
+use gauntlet_tile_program::{BufferIndex, Filled};
 
 use super::code::Code;
 use super::record::Recorded;

@@ -9,7 +9,7 @@ mod units;
 use gauntlet_device::Device;
 use gauntlet_problems::{Cluster, Roles, Schedule, Tile};
 use gauntlet_problems::{Form, GroupedGemm, Operation};
-use gauntlet_task::program::{
+use gauntlet_tile_program::{
     Action, Buffer, Contents, CopyMethod, Extent, Filled, Guard, Product, Role, Signal, Statement,
     TileProgram,
 };

@@ -1,11 +1,11 @@
 //! Building blocks for writing programs, shared by several instruction sets.
 
 use gauntlet_problems::{Epilogue, Roles, Schedule};
-use gauntlet_task::program::Action::{
+use gauntlet_tile_program::Action::{
     Acquire, Await, AwaitStore, BulkStore, Convert, Load, Multiply, Publish, Release, Softmax, Store,
     Synchronise, SynchroniseRole,
 };
-use gauntlet_task::program::{
+use gauntlet_tile_program::{
     Action, Buffer, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Product, Role,
     Signal, Statement, TileProgram,
 };

@@ -4,8 +4,8 @@
 //! lanes of a producer's other consumers are of the same kind and share nothing with it but the producer's time.
 
 use gauntlet_problems::{Roles, Schedule};
-use gauntlet_task::program::Action::{AwaitStore, BulkStore, Load, Prefetch, Store};
-use gauntlet_task::program::{
+use gauntlet_tile_program::Action::{AwaitStore, BulkStore, Load, Prefetch, Store};
+use gauntlet_tile_program::{
     Action, BufferIndex, Condition, Contents, CopyMethod, Extent, Filled, Guard, Signal, Statement,
     TileProgram,
 };

@@ -2,8 +2,8 @@
 //! of Hopper.
 
 use gauntlet_problems::{Roles, Schedule};
-use gauntlet_task::program::Action::{AwaitCopies, CommitCopies, Load, Store, Synchronise};
-use gauntlet_task::program::{
+use gauntlet_tile_program::Action::{AwaitCopies, CommitCopies, Load, Store, Synchronise};
+use gauntlet_tile_program::{
     Action, BufferIndex, Condition, CopyMethod, Extent, Signal, Statement, TileProgram,
 };
 

@@ -1,6 +1,6 @@
 //! Transfers between memory and a multiprocessor, and their arrival times.
 
-use gauntlet_task::program::{BufferIndex, Contents, CopyMethod, Filled};
+use gauntlet_tile_program::{BufferIndex, Contents, CopyMethod, Filled};
 
 use super::Place;
 use crate::gpu::costs::Transfer;

@@ -2,7 +2,7 @@
 //! All run at the clock during the measurement, 1980 MHz, so that cycles can be compared.
 
 use gauntlet_problems::{Order, Packing};
-use gauntlet_task::program::Condition;
+use gauntlet_tile_program::Condition;
 
 use super::*;
 
