@@ -77,3 +77,25 @@ fn crates_import_only_from_products_that_theirs_may_know() {
     assert!(crates.len() > 30, "{crates:?}");
     assert_eq!(wrong, Vec::<String>::new());
 }
+
+/// All Rust sources under a folder, without those of tests.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") && !path.ends_with("tests") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// Two crates that need the same code depend on a crate that has it.
+#[test]
+fn no_source_is_compiled_into_two_crates() {
+    let mut files = Vec::new();
+    sources(&root().join("crates"), &mut files);
+    assert!(files.len() > 500, "{}", files.len());
+    files.retain(|path| fs::read_to_string(path).unwrap().contains("#[path"));
+    assert_eq!(files, Vec::<PathBuf>::new());
+}

@@ -5,16 +5,11 @@
 //! limit ends one worker and reaches the caller as a [`WorkerError`] with the end of the worker's standard error.
 //! [`safeguards`] lists how workers are confined on this system.
 
-pub mod activity;
-#[cfg(test)]
-mod activity_tests;
 mod artefacts;
-mod burst;
 mod census;
 mod children;
 mod confined;
 mod confinement;
-mod cupti;
 mod descriptors;
 mod environment;
 mod error;
@@ -24,7 +19,6 @@ mod launch;
 mod leader;
 mod limits;
 mod memory;
-pub mod opening;
 mod operand;
 mod pipes;
 #[cfg(target_os = "linux")]
@@ -33,21 +27,18 @@ mod process;
 mod program;
 pub mod protocol;
 mod record;
-mod seal;
 mod service;
 mod timeouts;
-mod turns;
 mod watch;
 
 pub use artefacts::Artefacts;
-pub use burst::{Queue, back_to_back, in_batches};
 pub use census::Census;
 pub use children::end_all_workers;
 pub use confined::{Confined, Silence};
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
-pub use cupti::Tracer;
 pub use descriptors::send;
 pub use error::WorkerError;
+pub use gauntlet_calls::Turns;
 pub use heat::{Heat, Load};
 pub use held::{Call, Stepped, probe};
 pub use launch::WorkerCommand;
@@ -62,4 +53,3 @@ pub use record::{
 };
 pub use service::{Calls, Service, Steps, serve};
 pub use timeouts::Timeouts;
-pub use turns::Turns;

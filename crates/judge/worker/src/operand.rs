@@ -2,11 +2,11 @@
 
 use std::io;
 
+use gauntlet_calls::seal;
 use gauntlet_tensors::Tensor;
 
 use crate::memory::Pieces;
 use crate::protocol::Place;
-use crate::seal;
 
 /// An input that is written into a held worker's memory.
 #[derive(Debug, Clone)]

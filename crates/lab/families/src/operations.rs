@@ -1,6 +1,8 @@
 //! Operations of the tiled families, for code that has operations and not tasks, such as the tests and benchmarks of
 //! kernel libraries: operands, references, constraints, and models.
 
+mod rules;
+
 use gauntlet_attention::AttentionFamily;
 use gauntlet_device::Device;
 use gauntlet_gemm::GemmFamily;
@@ -8,6 +10,8 @@ use gauntlet_problems::{Inputs, Operation, Output, Schedule};
 use gauntlet_simulate::Problem;
 use gauntlet_task::{Coverage, Expected, InputKind, Sizes, Violation};
 use gauntlet_tiled_family::TiledSizes;
+
+pub use rules::rules;
 
 /// The operation as sizes of its task.
 ///

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use bytemuck::{Pod, Zeroable};
+use gauntlet_calls::{Turns, back_to_back};
 use gauntlet_tensors::{Tensor, TensorSpec};
 use gauntlet_worker::protocol::{CaseRequest, Failure, Sample};
-use gauntlet_worker::{Turns, back_to_back};
 
 use crate::operands::check_memory;
 use crate::service::{Addresses, Call, Planned, gone, ready};

@@ -1,7 +1,7 @@
 //! Opens operands on the GPU that came sealed, because the kernel ran after they had come.
 
+use gauntlet_calls::opening::{BLOCK, CODE, ENTRY, THREADS, groups};
 use gauntlet_cuda::driver::{Context, DeviceMemory, Dimensions, DriverError, Function, Stream};
-use gauntlet_worker::opening::{BLOCK, CODE, ENTRY, THREADS, groups};
 
 /// The kernel, for one device.
 #[derive(Debug)]

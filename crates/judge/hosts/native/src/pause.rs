@@ -1,18 +1,10 @@
 //! A gate before each call on a GPU: work that is launched behind it starts without waiting for the host.
 //!
-//! The host cannot open it, since a function may wait for the device within its call and would wait forever. So the gate is
-//! a kernel that ends by itself, the same as the loop of Python kernels uses (`crates/judge/hosts/python-loop/src/gate.rs` says why
-//! it fills the whole device). A gate that is a wait for a word of the host's memory took 14 µs on an H100 to let a kernel of
+//! [`gauntlet_calls::gate`] says why it is a kernel that ends by itself. A gate that is a wait for a word of the host's memory took 14 µs on an H100 to let a kernel of
 //! 1 µs begin (`results/h100/device-times/2026-11-26.json`).
 
+use gauntlet_calls::gate::{CODE, ENTRY, THREADS};
 use gauntlet_cuda::driver::{Context, Dimensions, DriverError, Function, Stream};
-
-/// Threads of a block: every device's multiprocessor holds a multiple.
-const THREADS: u32 = 512;
-
-/// PTX, as the driver takes it: the text ends with a null byte.
-const CODE: &str = concat!(include_str!("../../python-loop/src/gate.ptx"), "\0");
-const ENTRY: &str = "gauntlet_gate";
 
 /// The kernel, for one device.
 #[derive(Debug)]

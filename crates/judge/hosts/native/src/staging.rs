@@ -8,9 +8,9 @@
 
 use std::rc::Rc;
 
+use gauntlet_calls::opening::BLOCK;
 use gauntlet_cuda::driver::{Context, DeviceMemory, DriverError, HostMemory, Stream};
 use gauntlet_tensors::{Tensor, TensorSpec};
-use gauntlet_worker::opening::BLOCK;
 use gauntlet_worker::protocol::CaseRequest;
 
 use crate::opener::Opener;

@@ -3,10 +3,10 @@
 use std::thread::sleep;
 use std::time::Duration;
 
+use gauntlet_calls::Tracer;
+use gauntlet_calls::activity::MARK_BYTES;
 use gauntlet_cuda::driver::{Context, DeviceMemory, Stream};
 use gauntlet_tensors::TensorSpec;
-use gauntlet_worker::Tracer;
-use gauntlet_worker::activity::MARK_BYTES;
 use gauntlet_worker::protocol::{CallActivity, Failure};
 
 use crate::cuda::{CudaPlace, driver_failure};

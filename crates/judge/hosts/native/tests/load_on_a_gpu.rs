@@ -14,14 +14,12 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
 
+use gauntlet_calls::seal;
 use gauntlet_host_native::{Addresses, Call, CudaPlace, Operands, Planned, bad_request};
 use gauntlet_tensors::{DataType, Tensor, TensorSpec, save_tensors};
 use gauntlet_worker::Turns;
 use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind, GATE, Scope, Turn};
 use libloading::Library;
-
-#[path = "../../../worker/src/seal.rs"]
-mod seal;
 
 /// Not a whole number of blocks of the seal.
 const BYTES: usize = 21;

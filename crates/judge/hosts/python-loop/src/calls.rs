@@ -12,14 +12,14 @@ use std::io::Write;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::cupti::Tracer;
+use gauntlet_calls::{Tracer, Turns};
+
 use crate::device::Device;
 use crate::driver::{Driver, Handle};
 use crate::memory::{Block, Layout};
 use crate::python::{Failed, Object, Python};
 use crate::results::{Library, Output, Tree};
 use crate::staging::Staging;
-use crate::turns::Turns;
 use call::Call;
 use clocking::Clocking;
 use heating::Heat;

@@ -7,7 +7,8 @@ use std::ffi::c_int;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::activity::MARK_BYTES;
+use gauntlet_calls::activity::MARK_BYTES;
+
 use crate::driver::{Driver, Handle, NOT_SUPPORTED, checked};
 use crate::gate::Gate;
 use crate::memory::DeviceBlock;

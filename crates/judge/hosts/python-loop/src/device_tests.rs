@@ -137,7 +137,7 @@ unsafe extern "C" fn launch(
             let [address, blocks, tensor, key] =
                 [0, 1, 2, 3].map(|index| *(*arguments.add(index)).cast::<u64>());
             let bytes = std::slice::from_raw_parts_mut(address as *mut u8, 16 * blocks as usize);
-            crate::seal::apply(key, tensor, 0, bytes);
+            gauntlet_calls::seal::apply(key, tensor, 0, bytes);
         }
         return 0;
     }
@@ -162,7 +162,7 @@ unsafe extern "C" fn fill(target: Address, byte: u8, bytes: usize) -> c_int {
 }
 
 unsafe extern "C" fn fill_on(_target: Address, _byte: u8, bytes: usize, _stream: Handle) -> c_int {
-    assert_eq!(bytes, crate::activity::MARK_BYTES);
+    assert_eq!(bytes, gauntlet_calls::activity::MARK_BYTES);
     called('b');
     0
 }

@@ -1,25 +1,16 @@
 //! A gate before each call on a GPU: work that is launched behind it starts without waiting for the host.
-//!
-//! Without a gate, a kernel that is launched on an idle device starts only when the host has processed the launch, and
-//! the time between two events is mostly that of Python. The host must not decide when the gate opens: a candidate's function may
-//! wait for the device during its call, and would wait forever for a gate that opens after the call. So the gate is a
-//! kernel that ends by itself. It has as many threads as the device can hold at a time, so that no block of another kernel
-//! starts before it has ended; copies by the copy engines are not held back.
+//! [`gauntlet_calls::gate`] says why it is a kernel that ends by itself.
 
-use std::ffi::{c_int, c_uint, c_void};
+use std::ffi::{CString, c_int, c_uint, c_void};
 use std::rc::Rc;
 
-use crate::driver::{Driver, Handle, checked};
+use gauntlet_calls::gate::{CODE, ENTRY, THREADS};
 
-/// Threads of a block: every device's multiprocessor holds a multiple.
-const THREADS: c_uint = 512;
+use crate::driver::{Driver, Handle, checked};
 
 /// CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT and CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR.
 const MULTIPROCESSORS: c_int = 16;
 const MAX_THREADS: c_int = 39;
-
-/// PTX, as the driver takes it: the text ends with a null byte.
-const CODE: &str = concat!(include_str!("gate.ptx"), "\0");
 
 /// The kernel, for one device.
 pub struct Gate {
@@ -45,8 +36,10 @@ impl Gate {
         // SAFETY: the driver reads the text up to its null byte, and fills the variable.
         let status = unsafe { (driver.load_module)(&raw mut module, CODE.as_ptr().cast()) };
         checked(status, "the gate's kernel cannot be loaded")?;
+        // A name with a null byte within cannot exist; the driver finds no function without a name.
+        let entry = CString::new(ENTRY).unwrap_or_default();
         // SAFETY: the module was loaded, the name ends with a null byte, and the driver fills the variable.
-        let status = unsafe { (driver.find_function)(&raw mut function, module, c"gauntlet_gate".as_ptr()) };
+        let status = unsafe { (driver.find_function)(&raw mut function, module, entry.as_ptr()) };
         checked(status, "the gate's kernel is not found")?;
         Ok(Self {
             driver: Rc::clone(driver),

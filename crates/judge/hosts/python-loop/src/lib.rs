@@ -18,19 +18,13 @@
 //! Right before a call the coordinator may ask for a load: calls on other operands, back to back, of which nothing is kept. On
 //! a GPU the operands of the call in earnest have come by then, and are sealed until the load is over (module `opener`).
 //!
-//! `gauntlet_trace` turns the trace of the device's activity on or off (module `cupti`); while it is on, calls are not timed, and
+//! `gauntlet_trace` turns the trace of the device's activity on or off (`gauntlet_calls::Tracer`); while it is on, calls are not timed, and
 //! come with what the device did in them.
 //!
 //! The functions of Python are found in the running interpreter (module `python`), those of the CUDA driver in libcuda
 //! (module `driver`), so the library needs neither to be compiled.
 
-#[path = "../../../worker/src/activity.rs"]
-mod activity;
-#[path = "../../../worker/src/burst.rs"]
-mod burst;
 mod calls;
-#[path = "../../../worker/src/cupti.rs"]
-mod cupti;
 mod device;
 #[cfg(test)]
 mod device_tests;
@@ -38,16 +32,9 @@ mod driver;
 mod gate;
 mod memory;
 mod opener;
-#[path = "../../../worker/src/opening.rs"]
-mod opening;
 mod python;
 mod results;
-#[cfg(test)]
-#[path = "../../../worker/src/seal.rs"]
-mod seal;
 mod staging;
-#[path = "../../../worker/src/turns.rs"]
-mod turns;
 
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;

@@ -1,12 +1,13 @@
 //! Opens operands on the GPU that came sealed, because the kernel ran after they had come.
 //!
-//! `seal.rs` of the coordinator says how they are sealed, and why; `opening.rs` beside it has the kernel that opens them.
+//! [`gauntlet_calls::seal`] says how they are sealed, and why.
 
 use std::ffi::{CString, c_void};
 use std::rc::Rc;
 
+use gauntlet_calls::opening::{CODE, ENTRY, THREADS, groups};
+
 use crate::driver::{Driver, Handle, checked};
-use crate::opening::{CODE, ENTRY, THREADS, groups};
 
 /// The kernel, for the device of the current context.
 pub struct Opener {
@@ -35,7 +36,7 @@ impl Opener {
         })
     }
 
-    /// Opens `blocks` blocks of [`BLOCK`](crate::opening::BLOCK) bytes each, on the default stream. `tensor` is the address of the host to which the
+    /// Opens `blocks` blocks of [`BLOCK`](gauntlet_calls::opening::BLOCK) bytes each, on the default stream. `tensor` is the address of the host to which the
     /// coordinator wrote them.
     ///
     /// # Safety

@@ -7,10 +7,11 @@
 
 use std::rc::Rc;
 
+use gauntlet_calls::opening::BLOCK;
+
 use crate::driver::{Driver, checked};
 use crate::memory::{Block, DeviceBlock, Layout};
 use crate::opener::Opener;
-use crate::opening::BLOCK;
 
 /// The way of all tensors of a task. Empty if the coordinator does not hold the worker.
 #[derive(Default)]

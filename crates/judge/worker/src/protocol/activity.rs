@@ -1,9 +1,8 @@
 //! What a device did in a call.
 
+use gauntlet_calls::activity::{self, TracedCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::activity::{self, TracedCall};
 
 /// What a device did in a call, and in the short time right before it in which nothing was asked of the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

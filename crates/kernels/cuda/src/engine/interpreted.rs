@@ -13,7 +13,6 @@ mod parts;
 mod ragged;
 mod repacking;
 mod routed;
-mod rules;
 mod sampled;
 mod scales;
 mod small;
@@ -32,7 +31,6 @@ use gauntlet_problems::{
 use gauntlet_ptx::{Fault, Kernel, Launch, Memory, TensorMap};
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind};
 
-use self::rules::rules;
 use self::small::{sequences, small, small_attention};
 use super::layout::{Layout, assembled};
 use super::operands::repack;
@@ -367,7 +365,7 @@ fn wrong_kernels(
     let expected = sets
         .each_ref()
         .map(|set| operations::expected(problem, set, Coverage::Full).unwrap());
-    let rules = rules(problem, &one.schedule);
+    let rules = operations::rules(problem, &one.schedule);
     let rightness = operations::sizes(problem).unwrap().rightness(Some(inputs));
     let mut first = None;
     for seed in seeds {

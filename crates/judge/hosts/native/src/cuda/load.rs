@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
+use gauntlet_calls::{Queue, Turns, in_batches};
 use gauntlet_cuda::driver::{Context, DriverError, Event, Stream};
 use gauntlet_worker::protocol::Failure;
-use gauntlet_worker::{Queue, Turns, in_batches};
 
 use super::{CudaPlace, SHIFTS, driver_failure};
 use crate::service::{Call, gone};

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use gauntlet_calls::{Turns, back_to_back};
+
 use super::{Call, Host, gone};
-use crate::burst::back_to_back;
 use crate::driver::Handle;
 use crate::python::{Failed, Object};
-use crate::turns::Turns;
 
 /// The load before a call.
 pub(super) struct Heat {

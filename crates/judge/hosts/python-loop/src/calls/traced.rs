@@ -3,9 +3,10 @@
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use gauntlet_calls::Tracer;
+use gauntlet_calls::activity::{Activity, TracedCall, Work};
+
 use super::{Call, Clocking, Host};
-use crate::activity::{Activity, TracedCall, Work};
-use crate::cupti::Tracer;
 use crate::python::{Failed, Object, Python};
 
 /// How long the device is watched before each call, while nothing is asked of the kernel: a thread that it left behind may be

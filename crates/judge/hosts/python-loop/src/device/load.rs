@@ -1,6 +1,7 @@
 //! A load of the device: calls that are queued in batches, so that it never waits for the host.
 
-use crate::burst::{Queue, in_batches};
+use gauntlet_calls::{Queue, in_batches};
+
 use crate::driver::{Handle, checked};
 
 use super::Device;

@@ -1,7 +1,8 @@
 //! Calls between marks, so that a trace tells what of the device's activity lies in them.
 
+use gauntlet_calls::activity::MARK_BYTES;
+
 use super::Device;
-use crate::activity::MARK_BYTES;
 use crate::driver::{Handle, checked};
 
 impl Device {

@@ -22,7 +22,7 @@ fn sealed_operands_are_opened_on_the_device() {
     let written = staging.addresses().next().flatten().unwrap();
     // SAFETY: the operand's memory on the host is that long, and the loop only reads it.
     let there = unsafe { std::slice::from_raw_parts_mut(written as *mut u8, plain.len()) };
-    crate::seal::apply(77, written, 0, there);
+    gauntlet_calls::seal::apply(77, written, 0, there);
     let mut target = [255_u8; 24];
     let address = [target.as_mut_ptr() as u64];
     staging.send().unwrap();
@@ -68,13 +68,13 @@ fn a_load_queues_calls_in_batches_and_never_waits_for_the_last_one() {
 fn the_kernel_that_opens_operands_computes_what_seals_them() {
     use gauntlet_ptx::{Kernel, Launch, Memory, run};
 
-    use crate::opening::{CODE, ENTRY};
+    use gauntlet_calls::opening::{CODE, ENTRY};
 
     let kernel = Kernel::read(CODE.trim_end_matches('\0'), ENTRY).unwrap();
     let plain: Vec<u8> = (0..16 * 70).map(|byte| (byte * 7 % 251) as u8).collect();
     let (tensor, key) = (0x7F12_3456_7000, 0xFEDC_BA98_7654_3210);
     let mut sealed = plain.clone();
-    crate::seal::apply(key, tensor, 0, &mut sealed);
+    gauntlet_calls::seal::apply(key, tensor, 0, &mut sealed);
     let mut memory = Memory::new();
     let address = memory.allocate(sealed);
     let parameter: Vec<u8> = [address, 70, tensor, key]

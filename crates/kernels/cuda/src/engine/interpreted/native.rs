@@ -10,7 +10,6 @@ use gauntlet_problems::{Form, GroupedGemm, Operation};
 use gauntlet_task::{Coverage, ErrorMeasures, InputKind};
 use rayon::prelude::*;
 
-use super::rules::rules;
 use super::{Kernels, compiler, target};
 use crate::plan;
 use crate::shipped::{Shipped, shipped};
@@ -61,7 +60,7 @@ fn wrong(compiler: &Compiler, one: &Shipped, case: &str, problem: &Operation) ->
         Err(fault) => return said(fault.to_string()),
     };
     let expected = operations::expected(problem, &inputs, Coverage::Full).unwrap();
-    let rules = rules(problem, &one.schedule);
+    let rules = operations::rules(problem, &one.schedule);
     let errors = ErrorMeasures::between(&found, &expected, rules.tolerance);
     let Operation::GroupedGemm(GroupedGemm { form, .. }) = problem else {
         return said("no GEMM".to_owned());

@@ -223,7 +223,7 @@ impl Case {
             let output = Output::new(&problem, bytes).unwrap();
             let inputs = Inputs::Attention(inputs.clone());
             let expected = operations::expected(&problem, &inputs, Coverage::Full).unwrap();
-            let rules = rules(&problem, plan.schedule());
+            let rules = operations::rules(&problem, plan.schedule());
             let rightness = operations::sizes(&problem)
                 .unwrap()
                 .rightness(Some(InputKind::Competition));

@@ -20,7 +20,6 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rayon::prelude::*;
 
-use super::rules::rules;
 use super::{Kernels, compiler, read, run};
 use crate::plan::fixture::ADDRESSES;
 use crate::plan::native::NativePlan;
@@ -283,7 +282,7 @@ fn compare(
         ));
     }
     let found = operations::output(problem, &filled);
-    let rules = rules(problem, schedule);
+    let rules = operations::rules(problem, schedule);
     let errors = ErrorMeasures::between(&found, &expected, rules.tolerance);
     if gemm.form == Form::Plain && errors.unequal > 0 {
         return Err(format!("{} results have other bits", errors.unequal));

@@ -11,8 +11,6 @@
 mod kernels;
 mod machine;
 mod problems;
-#[path = "../../../../../kernels/cuda/src/engine/interpreted/rules.rs"]
-mod rules;
 mod tally;
 mod trial;
 

@@ -13,7 +13,6 @@ use serde::Serialize;
 
 use super::kernels::{self, Step};
 use super::problems::{Named, with_output};
-use super::rules::rules;
 use super::tally::Tally;
 
 /// The environment in which problems are checked.
@@ -117,7 +116,7 @@ impl Prepared {
         (kind, _, expected): &(InputKind, Inputs, Expected),
         tally: &mut Tally,
     ) -> Result<(), RunError> {
-        let rules = rules(kernel.problem(), &step.schedule);
+        let rules = operations::rules(kernel.problem(), &step.schedule);
         kernel.run(0)?;
         let output = kernel.output(0)?;
         kernel.run(0)?;

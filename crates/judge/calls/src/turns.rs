@@ -1,7 +1,4 @@
 //! A worker's side of calls that the coordinator clocks one by one: `step` of the worker protocol.
-//!
-//! Only the standard library is used: the loop of Python kernels, which depends on no crate, is compiled with this file
-//! too.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,7 +1,4 @@
 //! Calls back to back for some time, on the host or queued for a device, as the load before a call.
-//!
-//! Only the standard library is used: the loop of Python kernels, which depends on no crate, is compiled with this file
-//! too.
 
 /// Calls again and again until `seconds` have passed by the clock, at least once. Returns the number of calls and the
 /// seconds in which they ran.

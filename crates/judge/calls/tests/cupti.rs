@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use gauntlet_worker::Tracer;
-use gauntlet_worker::activity::{Activity, TracedCall, Work};
+use gauntlet_calls::Tracer;
+use gauntlet_calls::activity::{Activity, TracedCall, Work};
 
 /// Says in the environment that a process is the one that traces.
 const INSIDE: &str = "GAUNTLET_TEST_TRACES";

@@ -1,8 +1,7 @@
 //! NVIDIA's tracing library, CUPTI, which records what a GPU does while it is on.
 //!
 //! It is looked for when it is needed. A library that the process has loaded already, as PyTorch's, is preferred: a process
-//! should not have two. Only the standard library is used: the loop of Python kernels, which depends on no crate, is
-//! compiled with this file too.
+//! should not have two.
 //!
 //! CUPTI hands records out in buffers, from a thread of its own or from a flush, to a function without a context; so what
 //! it recorded is kept in one place for the process.

@@ -1,4 +1,4 @@
-//! The tolerances of the comparison.
+//! The rules by which tests of GPU kernels judge results of any schedule.
 
 use gauntlet_problems::resources::HopperAttention;
 use gauntlet_problems::{Arithmetic, AttentionFormat, Operation, OutputFormat, Schedule};
@@ -50,11 +50,11 @@ pub fn rules(problem: &Operation, schedule: &Schedule) -> Rules {
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_families::operations;
     use gauntlet_problems::{Form, GemmShape, GroupedGemm};
     use gauntlet_task::{Coverage, ErrorMeasures, InputKind, Output};
 
     use super::*;
+    use crate::operations;
 
     /// The verdict of the rules on the oracle's result, rounded to the format and with one element changed by a factor.
     fn said(format: OutputFormat, factor: f64) -> Option<String> {

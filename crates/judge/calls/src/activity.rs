@@ -1,17 +1,13 @@
 //! What a GPU did in a call, from records of its activity.
 //!
-//! Only the standard library is used: the loop of Python kernels, which depends on no crate, is compiled with this file
-//! too.
-//!
 //! A host marks the begin and the end of a call on the call's stream by a fill of [`MARK_BYTES`] bytes each, at the places
 //! where it records events when it clocks a call. The marks are activities themselves, so work is compared with them by
 //! one clock, that of the device.
 
+use crate::gate;
+
 /// How long the fills are that mark the begin and the end of a call. Other fills rarely have this length.
 pub const MARK_BYTES: usize = 4112;
-
-/// The kernel of the gate that holds a call back until the host has launched it.
-const GATE: &str = "gauntlet_gate";
 
 /// How many records of a call are kept.
 const MAX_RECORDS: usize = 2000;
@@ -198,11 +194,11 @@ impl Collected {
         let (begin, end) = (begin.end, end.start);
         rest.sort_by_key(|record| (record.start, record.end));
         // Only one gate is the host's. It ends right before the call begins.
-        let gate = rest
-            .iter()
-            .rposition(|record| record.work == Work::Kernel && record.name == GATE && record.end <= begin);
-        if let Some(gate) = gate {
-            rest.remove(gate);
+        let held = rest.iter().rposition(|record| {
+            record.work == Work::Kernel && record.name == gate::ENTRY && record.end <= begin
+        });
+        if let Some(held) = held {
+            rest.remove(held);
         }
         let activity = |record: Record| Activity {
             work: record.work,

@@ -8,8 +8,6 @@
 //! The seal is the exclusive or with numbers of Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
 //! easy as 1, 2, 3", SC 2011), a counter-based generator that a GPU computes about as fast as it copies memory. Its key has 64
 //! bits, and each call has its own: a load is too short to try them all.
-//!
-//! Only the standard library is used: tests of the loop of Python kernels are compiled with this file too.
 
 /// Bytes that one count of the generator seals.
 pub const BLOCK: usize = 16;

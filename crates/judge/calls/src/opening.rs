@@ -1,9 +1,6 @@
 //! The kernel that opens sealed operands on a GPU, and how it is launched.
 //!
 //! `seal.rs` says how operands are sealed, and why.
-//!
-//! Only the standard library is used: the loop of Python kernels, which depends on no crate, is compiled with this file
-//! too.
 
 /// PTX, as the driver takes it: the text ends with a null byte.
 ///
