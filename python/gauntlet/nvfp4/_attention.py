@@ -15,6 +15,10 @@ from gauntlet.nvfp4 import _arrays
 MAX_HEADS = 1 << 20
 """Most sequences times heads; the native part has the same limit, and lists as long are made before it is asked."""
 
+MAX_HEAD_SIZE = 256
+HEAD_STEP = 16
+"""Values of a head on a GPU are a multiple of this."""
+
 FORMATS = ("float16", "bfloat16", "float8_e4m3fn", "int8")
 SCALED = ("float8_e4m3fn", "int8")
 SCALE_BLOCK = 64

@@ -45,13 +45,22 @@ def excluded(folder: Path) -> list[str]:
         settings = _object(path, _read(path), part) if path.is_file() else {}
         if not settings:
             continue
-        for key, found, wanted in _differences(path, settings):
-            raise ValueError(
-                f"{path}: `{part}.{key}` is {found!r}, and only {wanted} is computed here; quantise the model again with that, "
-                "or load it with the library that wrote it"
-            )
+        check(path, part, settings)
         patterns += [name for key in ("ignore", "exclude_modules") for name in _names(path, settings, key)]
     return patterns
+
+
+def check(path: Path | str, part: str, settings: dict[str, Any]) -> None:
+    """Looks at the settings that are under a key of a file.
+
+    Raises:
+        ValueError: They describe something other than NVFP4 weights, or are broken.
+    """
+    for key, found, wanted in _differences(path, settings):
+        raise ValueError(
+            f"{path}: `{part}.{key}` is {found!r}, and only {wanted} is computed here; quantise the model again with that, "
+            "or load it with the library that wrote it"
+        )
 
 
 def _read(path: Path) -> Any:
@@ -61,7 +70,7 @@ def _read(path: Path) -> Any:
         raise _broken(path, "it is not a JSON object") from None
 
 
-def _object(path: Path, found: Any, key: str) -> dict[str, Any]:
+def _object(path: Path | str, found: Any, key: str) -> dict[str, Any]:
     """What is under a key that may be left out or null."""
     if not isinstance(found, dict):
         raise _broken(path, "it is not a JSON object")
@@ -71,18 +80,18 @@ def _object(path: Path, found: Any, key: str) -> dict[str, Any]:
     return inner
 
 
-def _names(path: Path, settings: dict[str, Any], key: str) -> list[str]:
+def _names(path: Path | str, settings: dict[str, Any], key: str) -> list[str]:
     names = settings.get(key) or []
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise _broken(path, f"`{key}` is {names!r}, and not a list of names")
     return names
 
 
-def _broken(path: Path, fault: str) -> ValueError:
+def _broken(path: Path | str, fault: str) -> ValueError:
     return ValueError(f"{path}: {fault}; fetch it again")
 
 
-def _differences(path: Path, settings: dict[str, Any]) -> Iterator[Difference]:
+def _differences(path: Path | str, settings: dict[str, Any]) -> Iterator[Difference]:
     """Keys with what they have and what these kernels compute, where that is not the same."""
     method = settings.get("quant_method", "modelopt")
     yield from _other("quant_method", method, METHODS)

@@ -23,11 +23,11 @@ def repack(model: Model, tokens: Any) -> Model:
     left: list[str] = []
     for name, module in layers(model):
         parts = _parts(module)
-        reasons = [reason for part in parts if (reason := _reason(part, wanted))]
+        reasons = [found for part in parts if (found := reason(part, wanted))]
         if reasons:
             left.append(f"{name or type(module).__name__}: {reasons[0]}")
         elif parts:
-            _replace([part for part in parts if part.tokens is None], wanted)
+            replace([part for part in parts if part.tokens is None], wanted)
             repacked.append(module)
     if not repacked:
         if left:
@@ -46,7 +46,7 @@ def _parts(module: torch.nn.Module) -> list[PackedWeights]:
     return [module] if isinstance(module, PackedWeights) else []
 
 
-def _reason(weights: PackedWeights, tokens: str) -> str | None:
+def reason(weights: PackedWeights, tokens: str) -> str | None:
     """Why weights cannot be repacked where they lie."""
     *_, n, k = weights.shape
     if weights.tokens is not None:
@@ -61,7 +61,7 @@ def _reason(weights: PackedWeights, tokens: str) -> str | None:
     return None
 
 
-def _replace(parts: Sequence[PackedWeights], tokens: str) -> None:
+def replace(parts: Sequence[PackedWeights], tokens: str) -> None:
     """Replaces the buffers of these weights. All of them change together, because a mixture multiplies by all or by none. They are not
     overwritten: another module may share them."""
     made = [_cuda.packed(part.packed(), tokens) for part in parts]

@@ -43,8 +43,10 @@ def varlen_attention(
     scales: tuple[Scale, Scale, Scale],
     is_causal: bool,
     out_dtype: torch.dtype,
+    output: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    """As `torch_ops.varlen_attention`; the scales are all numbers, all tensors, or all left out."""
+    """As `torch_ops.varlen_attention`; the scales are all numbers, all tensors, or all left out. `output`, contiguous and of the shape of
+    query and the type of results, is written if it is given, and else made."""
     query, key, value = operands
     given = [tensor for tensor in lengths.tensors() if tensor is not None]
     form = _form(
@@ -56,7 +58,8 @@ def varlen_attention(
         bool(is_causal),
         out_dtype,
     )
-    output = torch.empty(query.shape, dtype=out_dtype, device=query.device)
+    if output is None:
+        output = torch.empty(query.shape, dtype=out_dtype, device=query.device)
     if not query.is_cuda:
         _on_cpu(output, operands, lengths, scales, is_causal)
         return output
