@@ -42,14 +42,49 @@ def load_checkpoint(model: Model, path: str | PathLike[str], nan_scales_of_zeros
     _plain(stored, model, filled)
     if stored.unused:
         warnings.warn(f"{stored.path}: the model has no place for {_listed(stored.unused)}", stacklevel=3)
+    _warn_of_huge(stored)
+    return model
+
+
+def make_room(model: Any, stored: Stored) -> set[str]:
+    """Replaces the layers that a checkpoint stores in NVFP4 by modules on meta, and returns their names."""
+    excluded = stored.checkpoint.excluded
+    replacements: dict[int, torch.nn.Module] = {}
+    names: set[str] = set()
+    for name, module in layers(model):
+        made: torch.nn.Module
+        if is_fused(module):
+            if not _is_packed(stored, f"{name}.0.{MATRICES[0]}", excluded):
+                continue
+            made = _replacement(name, module, empty_experts)
+        elif type(module) is torch.nn.Linear and _is_packed(stored, name, excluded):
+            made = _replacement(name, module, empty_linear)
+        else:
+            continue
+        replacements[id(module)] = made.to("meta")
+        names.add(name)
+    replaced(model, replacements)
+    return names
+
+
+def fill(model: Any, stored: Stored) -> None:
+    """Fills the NVFP4 modules of a model, and nothing else of it."""
+    for name, module in layers(model):
+        if isinstance(module, Experts):
+            _experts(stored, name, module, stored.checkpoint.excluded, set())
+        elif isinstance(module, Linear):
+            _linear(stored, name, module, stored.checkpoint.excluded)
+    _warn_of_huge(stored)
+
+
+def _warn_of_huge(stored: Stored) -> None:
     if stored.huge:
         warnings.warn(
             f"{stored.path}: weights are as large as {max(stored.huge.values()):.0e} in {_listed(set(stored.huge))}. The scales of these "
             f"layers seem to be stored the other way, as for the other layout. If so, fill each module again: {OTHER_SCALE}, which its "
             "method `fill` takes",
-            stacklevel=3,
+            stacklevel=4,
         )
-    return model
 
 
 def _linear(stored: Stored, name: str, module: Any, excluded: Sequence[str]) -> Linear | None:

@@ -19,16 +19,7 @@ def repack(model: Model, tokens: Any) -> Model:
     """See `nvfp4.repack`."""
     check_is_module("nvfp4.repack", model)
     wanted = tokens_argument(tokens, torch.empty(0))
-    repacked: list[torch.nn.Module] = []
-    left: list[str] = []
-    for name, module in layers(model):
-        parts = _parts(module)
-        reasons = [found for part in parts if (found := reason(part, wanted))]
-        if reasons:
-            left.append(f"{name or type(module).__name__}: {reasons[0]}")
-        elif parts:
-            replace([part for part in parts if part.tokens is None], wanted)
-            repacked.append(module)
+    repacked, left = _tried(model, wanted)
     if not repacked:
         if left:
             raise ValueError(f"model: of its {len(left)} NVFP4 layers none can be repacked; {left[0]}")
@@ -37,6 +28,27 @@ def repack(model: Model, tokens: Any) -> Model:
         )
     _load(repacked, wanted)
     return model
+
+
+def repack_what_can_be(model: Any, tokens: str) -> None:
+    """As `repack`, for a model whose layers may all have to stay as they are."""
+    repacked, _ = _tried(model, tokens)
+    _load(repacked, tokens)
+
+
+def _tried(model: Any, tokens: str) -> tuple[list[torch.nn.Module], list[str]]:
+    """Repacks what can be, and returns those modules, and for each other one its name and the reason."""
+    repacked: list[torch.nn.Module] = []
+    left: list[str] = []
+    for name, module in layers(model):
+        parts = _parts(module)
+        reasons = [found for part in parts if (found := reason(part, tokens))]
+        if reasons:
+            left.append(f"{name or type(module).__name__}: {reasons[0]}")
+        elif parts:
+            replace([part for part in parts if part.tokens is None], tokens)
+            repacked.append(module)
+    return repacked, left
 
 
 def _parts(module: torch.nn.Module) -> list[PackedWeights]:

@@ -87,6 +87,6 @@ def checkpoint(kind, layout, folder, change=lambda tensors, settings: None):
     for number, own in enumerate((names[::2], names[1::2]), start=1):
         save_file({name: tensors[name] for name in own}, folder / f"model-{number}.safetensors")
         index |= dict.fromkeys(own, f"model-{number}.safetensors")
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": index}))
     (folder / "config.json").write_text(json.dumps({**config(kind).to_dict(), "quantization_config": settings}))
     return converted
