@@ -190,6 +190,16 @@ def test_other_attention_is_refused_by_name(plugin, given, state):
         Implementation(**{"num_heads": 4, "head_size": 64, "scale": 0.125, "num_kv_heads": 2, **given})
 
 
+def test_vllm_makes_an_attention_layer_of_it(plugin, state):
+    from vllm.model_executor.layers.attention import Attention
+
+    from gauntlet.engines._vllm_attention import Backend, Builder, Implementation
+
+    layer = Attention(4, 64, 0.125, num_kv_heads=2, prefix="layer", attn_backend=Backend)
+    assert isinstance(layer.impl, Implementation) and (layer.impl.num_kv_heads, layer.backend.name) == (2, "GAUNTLET")
+    assert Backend.get_builder_cls() is Builder
+
+
 @pytest.mark.parametrize("layout", SETTINGS)
 @pytest.mark.parametrize("kind", ARCHITECTURES)
 def test_vllms_models_give_the_logits_of_the_checkpoint(kind, layout, tmp_path):

@@ -91,6 +91,8 @@ class Quantizer(HfQuantizer):
     def _process_model_before_weight_loading(
         self, model: Any, checkpoint_files: Sequence[str] | None = None, **others: Any
     ) -> Any:
+        if getattr(model.config, "distributed_config", None) is not None or getattr(model, "_tp_size", None):
+            raise ValueError("tp_plan: the quantiser gauntlet does not part weights among GPUs; leave it out, or serve the model by vLLM")
         if not self.pre_quantized:
             return model
         if not checkpoint_files or not all(str(file).endswith(".safetensors") for file in checkpoint_files):
