@@ -1,6 +1,7 @@
 """Attention on PyTorch tensors: the operator on the CPU, what a GPU is asked for, and, on a Hopper GPU, its results."""
 
 import math
+import re
 import types
 
 import pytest
@@ -12,7 +13,7 @@ from recorder import recorder  # noqa: E402, F401
 from tensors import DEVICES, needs_hopper  # noqa: E402
 
 from gauntlet import _native, nvfp4  # noqa: E402
-from gauntlet.nvfp4 import _cuda_attention, torch_ops  # noqa: E402
+from gauntlet.nvfp4 import _attention, _cuda_attention, torch_ops  # noqa: E402
 
 FORMATS = [torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.int8]
 SCALED = [torch.float8_e4m3fn, torch.int8]
@@ -211,6 +212,8 @@ def test_few_comparisons_leave_what_does_not_fit_to_the_words(recorder):
         (query, key, value, (1.0, None, None), False, None),
         (query, key, value, none, False, "float16"),
         (query, key, value, none, False, torch.float64),
+        (*operands(torch.float16, 2, 4, 2, 5, 70, 72), none, False, None),
+        (*operands(torch.float16, 2, 4, 2, 5, 70, 272), none, False, None),
         (*bytes_of_8, none, False, None),
         (*bytes_of_8, (1.0, math.nan, 1.0), False, None),
         (*bytes_of_8, (1.0, *by_head[1:]), False, None),
@@ -219,6 +222,18 @@ def test_few_comparisons_leave_what_does_not_fit_to_the_words(recorder):
     ):
         assert _cuda_attention.quick(*refused) is None
     assert recorder.calls == []
+
+
+def test_the_remedy_for_other_head_sizes_is_one():
+    with pytest.raises(ValueError, match="272 values, and at most 256"):
+        _attention.check_head_size(272)
+    with pytest.raises(ValueError, match="72 values, and a GPU computes multiples of 16; .* zeros to 80, multiply query by") as raised:
+        _attention.check_head_size(72)
+    factor = float(re.search(r"query by ([0-9.]+),", str(raised.value))[1])
+    tensors = operands(torch.float32, 2, 4, 2, 5, 70, 72)
+    query, key, value = (torch.nn.functional.pad(tensor, (0, 8)) for tensor in tensors)
+    found = exact((query * factor, key, value), {}, False)[..., :72]
+    assert torch.allclose(found, exact(tensors, {}, False), rtol=1e-6, atol=1e-7)
 
 
 def test_scales_on_the_cpu_become_numbers(recorder):

@@ -44,14 +44,15 @@ def test_it_is_asked_for_the_same_by_few_comparisons_and_by_many(gpu, dtype, rou
     results.append(_cuda.product(x, named, routing, "bfloat16"))
     for result, call in zip(results, gpu.calls, strict=True):
         assert (tuple(result.shape), result.dtype) == ((7, N), torch.bfloat16)
-        name, stream, is_capturing, k, first, second, addresses, factors, formats, counts, buffers = call
+        name, stream, is_capturing, k, first, second, addresses, factors, formats, counts, buffers, *epilogue = call
+        assert epilogue == ([None] if is_routed else [])
         assert (name, stream, is_capturing) == ("enqueue_routed" if is_routed else "enqueue", 7, False)
         assert (k, factors, formats) == (K, (), (str(dtype).removeprefix("torch."), "bfloat16"))
         assert first == _native.Stack((GROUPS, N, K), weights.tensor_scales, "canonical")
         assert second == (_native.Stack((GROUPS, N, K), other.tensor_scales, "canonical") if is_dual else None)
         parts = [part for one in (weights, other) if one is not None for part in (one.values, one.scales)]
         assert addresses == (*(part.data_ptr() for part in parts), *(0 for _ in range(4 - len(parts))))
-        assert counts == (7, routing.data_ptr()) if is_routed else list(counts) == routing
+        assert counts == (7, routing.data_ptr(), False) if is_routed else list(counts) == routing
         assert buffers == (x.data_ptr(), 0, result.data_ptr())
 
 

@@ -75,6 +75,20 @@ def attention(
     return _checked(query, key, value, scales, is_causal, out_dtype)
 
 
+def check_head_size(head_size: int) -> None:
+    """Raises ValueError, which says what to do, unless a GPU computes heads of this size."""
+    if head_size > MAX_HEAD_SIZE:
+        raise ValueError(
+            f"query: its heads have {head_size} values, and at most {MAX_HEAD_SIZE} are computed; use another attention for this layer"
+        )
+    if head_size % HEAD_STEP or head_size == 0:
+        wanted = (head_size // HEAD_STEP + 1) * HEAD_STEP
+        raise ValueError(
+            f"query: its heads have {head_size} values, and a GPU computes multiples of {HEAD_STEP}; pad query, key and value with zeros to "
+            f"{wanted}, multiply query by {(wanted / max(head_size, 1)) ** 0.5:.8g}, and take the first {head_size} values of the result"
+        )
+
+
 @functools.cache
 def _on_gpu() -> ModuleType:
     """As `_products.on_gpu`, for attention."""
@@ -102,6 +116,7 @@ def _checked(query: Any, key: Any, value: Any, scales: dict[str, Any], is_causal
     scaling, arrays = _scales(dtype, scales, sizes)
     output = _arrays.dtype_argument("out_dtype", out_dtype, "float16" if dtype in SCALED else dtype, query)
     if device != "cpu":
+        check_head_size(head_size)
         return _on_gpu().attention(query, key, value, arrays, scaling, is_causal, output)
     if batch * max(heads, 1) > MAX_HEADS:
         raise ValueError(f"query: {batch} sequences of {heads} heads are more than {MAX_HEADS} heads in all; split the problem")

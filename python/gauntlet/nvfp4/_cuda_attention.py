@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 
 from gauntlet import _native
-from gauntlet.nvfp4 import _arrays
+from gauntlet.nvfp4 import _arrays, _attention
 from gauntlet.nvfp4._cuda import NAMES, current_stream, libraries
 
 _FORMATS = {
@@ -120,6 +120,8 @@ def _form(
         or len(key_shape) != 4
         or key_shape != shapes[2]
         or (key_shape[0], key_shape[3]) != (shape[0], shape[3])
+        or shape[3] % _attention.HEAD_STEP != 0
+        or not 0 < shape[3] <= _attention.MAX_HEAD_SIZE
         or devices != (devices[0],) * 3
         or output not in NAMES
         or is_half != (scaled is None)

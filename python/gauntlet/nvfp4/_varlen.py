@@ -125,6 +125,8 @@ def _form(
             raise ValueError(f"{name}: its last dimension has gaps; call .contiguous()")
     if operands[1][1] != operands[2][1]:
         raise ValueError(f"value: its shape is {tuple(operands[2][1])}, and key's {tuple(operands[1][1])}; they must be alike")
+    if device.type == "cuda":
+        _attention.check_head_size(shape[-1])
     batch = lengths[0][1].numel() - 1
     sizes_of: dict[str, tuple[int, ...]] = {"cu_seqlens_q": (batch + 1,)}
     if has_begins:
