@@ -106,8 +106,8 @@ def test_tokens_without_scales_are_multiplied_as_they_are(dtype):
     assert rounded.dtype == torch.bfloat16 and torch.equal(rounded, found.bfloat16())
     gated = torch_ops.swiglu_grouped_mm(tokens, weights, weights, sizes, out_dtype=torch.float32)
     torch.testing.assert_close(gated.double(), torch.nn.functional.silu(exact) * exact, rtol=1e-4, atol=1e-3)
-    arguments = (tokens, weights.values, weights.scales.view(torch.uint8), list(weights.tensor_scales))
-    torch.library.opcheck(torch.ops.gauntlet.grouped_mm_of_halves.default, (*arguments, sizes, torch.float32))
+    arguments = (tokens, None, [], weights.values, weights.scales.view(torch.uint8), list(weights.tensor_scales))
+    torch.library.opcheck(torch.ops.gauntlet.grouped_mm.default, (*arguments, sizes, torch.float32))
 
 
 def test_ends_of_groups_are_sizes():
@@ -131,8 +131,8 @@ def test_ends_of_groups_are_sizes():
     ):
         assert words in error(lambda wrong=wrong: nvfp4.grouped_mm(tokens, weights, offs=wrong), kind)
     assert "give one of them" in error(lambda: nvfp4.grouped_mm(tokens, weights, sizes, offs=offs), ValueError)
-    arguments = (tokens, weights.values, weights.scales.view(torch.uint8), list(weights.tensor_scales))
-    torch.library.opcheck(torch.ops.gauntlet.routed_grouped_mm.default, (*arguments, offs, torch.float32))
+    arguments = (tokens, None, [], weights.values, weights.scales.view(torch.uint8), list(weights.tensor_scales))
+    torch.library.opcheck(torch.ops.gauntlet.grouped_mm.default, (*arguments, None, torch.float32), {"offs": offs})
 
 
 def test_a_linear_layer_is_a_product_and_a_bias():

@@ -28,24 +28,14 @@ def grouped_mm(
     offs: torch.Tensor | None = None,
     out_dtype: torch.dtype = torch.bfloat16,
 ) -> torch.Tensor:
-    """As `nvfp4.grouped_mm`, through the operator; for tokens without scales ``torch.ops.gauntlet.grouped_mm_of_halves``, and
-    ``torch.ops.gauntlet.routed_grouped_mm`` if they come with `offs`.
+    """As `nvfp4.grouped_mm`, through the operator.
 
     Raises:
         As `nvfp4.grouped_mm`.
         ValueError: NVFP4 tokens come with `offs`, or there are no sizes.
     """
-    if isinstance(tokens, torch.Tensor):
-        matrices = (weights.values, weights.scales, list(weights.tensor_scales))
-        if offs is not None:
-            routed: torch.Tensor = torch.ops.gauntlet.routed_grouped_mm(tokens, *matrices, offs, out_dtype)
-            return routed
-        halves: torch.Tensor = torch.ops.gauntlet.grouped_mm_of_halves(tokens, *matrices, _sizes(sizes), out_dtype)
-        return halves
-    sizes = _sizes(sizes, offs)
-    operands = (tokens.values, tokens.scales, list(tokens.tensor_scales))
-    other = (weights.values, weights.scales, list(weights.tensor_scales))
-    result: torch.Tensor = torch.ops.gauntlet.grouped_mm(*operands, *other, sizes, out_dtype)
+    operands = (*_parts(tokens), *_parts(weights), _sizes(tokens, sizes, offs), out_dtype)
+    result: torch.Tensor = torch.ops.gauntlet.grouped_mm(*operands, offs=offs)
     return result
 
 
@@ -58,26 +48,14 @@ def swiglu_grouped_mm(
     offs: torch.Tensor | None = None,
     out_dtype: torch.dtype = torch.bfloat16,
 ) -> torch.Tensor:
-    """As `nvfp4.swiglu_grouped_mm`, through the operator; for tokens without scales
-    ``torch.ops.gauntlet.swiglu_grouped_mm_of_halves``, and ``torch.ops.gauntlet.routed_swiglu_grouped_mm`` if they come with
-    `offs`.
+    """As `nvfp4.swiglu_grouped_mm`, through the operator.
 
     Raises:
         As `nvfp4.swiglu_grouped_mm`.
         ValueError: NVFP4 tokens come with `offs`, or there are no sizes.
     """
-    if isinstance(tokens, torch.Tensor):
-        matrices = (gate.values, gate.scales, list(gate.tensor_scales), up.values, up.scales, list(up.tensor_scales))
-        if offs is not None:
-            routed: torch.Tensor = torch.ops.gauntlet.routed_swiglu_grouped_mm(tokens, *matrices, offs, out_dtype)
-            return routed
-        halves: torch.Tensor = torch.ops.gauntlet.swiglu_grouped_mm_of_halves(tokens, *matrices, _sizes(sizes), out_dtype)
-        return halves
-    sizes = _sizes(sizes, offs)
-    operands = (tokens.values, tokens.scales, list(tokens.tensor_scales))
-    first = (gate.values, gate.scales, list(gate.tensor_scales))
-    second = (up.values, up.scales, list(up.tensor_scales))
-    result: torch.Tensor = torch.ops.gauntlet.swiglu_grouped_mm(*operands, *first, *second, sizes, out_dtype)
+    operands = (*_parts(tokens), *_parts(gate), *_parts(up), _sizes(tokens, sizes, offs), out_dtype)
+    result: torch.Tensor = torch.ops.gauntlet.swiglu_grouped_mm(*operands, offs=offs)
     return result
 
 
@@ -173,79 +151,69 @@ def _default_result(query: torch.Tensor) -> torch.dtype:
     return query.dtype if query.dtype in _RESULTS else torch.float16
 
 
-def _sizes(sizes: Sequence[int] | None, offs: torch.Tensor | None = None) -> list[int]:
-    if offs is not None:
-        raise ValueError("offs: for NVFP4 tokens the operators take sizes; call nvfp4.grouped_mm, or give 16-bit tokens")
-    if sizes is None:
+def _parts(operand: Tensor | torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None, list[float]]:
+    """An operand as the operators take it: values, scales, tensor scales."""
+    if isinstance(operand, torch.Tensor):
+        return operand, None, []
+    return operand.values, operand.scales, list(operand.tensor_scales)
+
+
+def _sizes(
+    tokens: Tensor | torch.Tensor, sizes: Sequence[int] | None, offs: torch.Tensor | None
+) -> list[int] | None:
+    if offs is None and sizes is None:
         raise ValueError("sizes: left out; give the tokens of each group, or offs")
-    return list(sizes)
+    if offs is not None and not isinstance(tokens, torch.Tensor):
+        raise ValueError("offs: for NVFP4 tokens the operators take sizes; call nvfp4.grouped_mm, or give 16-bit tokens")
+    return None if offs is not None or sizes is None else list(sizes)
+
+
+_Parts = tuple[torch.Tensor, torch.Tensor, list[float]]
+
+
+def _product(
+    values: torch.Tensor,
+    scales: torch.Tensor | None,
+    tensor_scales: list[float],
+    matrices: tuple[_Parts, ...],
+    sizes: list[int] | None,
+    out_dtype: torch.dtype,
+    offs: torch.Tensor | None,
+) -> torch.Tensor:
+    if scales is not None and sizes is not None and values.is_cuda and out_dtype in _RESULTS:
+        from gauntlet.nvfp4 import _cuda
+
+        factors = ((own, len(sizes)) for _, _, own in matrices)
+        operands = [tensor for one in matrices for tensor in one[:2]]
+        if _cuda.fits(values, scales, operands, sizes) and _cuda.are_scales((tensor_scales, 1), *factors):
+            first, *others = (_cuda.Matrices.of(*one) for one in matrices)
+            second = others[0] if others else None
+            return _cuda.enqueue(values, scales, tensor_scales, first, second, sizes, out_dtype)
+    tokens = values if scales is None else Tensor(values, scales, tuple(tensor_scales))
+    weights = [Tensor(own_values, own_scales, tuple(own)) for own_values, own_scales, own in matrices]
+    product: Callable[..., torch.Tensor] = _products.grouped_mm if len(weights) == 1 else _products.swiglu_grouped_mm
+    return product(tokens, *weights, sizes, offs=offs, out_dtype=out_dtype)
 
 
 def _grouped_mm(
     values: torch.Tensor,
-    scales: torch.Tensor,
+    scales: torch.Tensor | None,
     tensor_scales: list[float],
     weight_values: torch.Tensor,
     weight_scales: torch.Tensor,
     weight_tensor_scales: list[float],
-    sizes: list[int],
+    sizes: list[int] | None,
     out_dtype: torch.dtype,
+    *,
+    offs: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    if values.is_cuda and out_dtype in _RESULTS:
-        from gauntlet.nvfp4 import _cuda
-
-        factors = (tensor_scales, 1), (weight_tensor_scales, len(sizes))
-        if _cuda.fits(values, scales, (weight_values, weight_scales), sizes) and _cuda.are_scales(*factors):
-            first = _cuda.Matrices.of(weight_values, weight_scales, weight_tensor_scales)
-            return _cuda.enqueue(values, scales, tensor_scales, first, None, sizes, out_dtype)
-    tokens = Tensor(values, scales, tuple(tensor_scales))
-    weights = Tensor(weight_values, weight_scales, tuple(weight_tensor_scales))
-    result: torch.Tensor = _products.grouped_mm(tokens, weights, sizes, out_dtype=out_dtype)
-    return result
-
-
-def _grouped_mm_of_halves(
-    tokens: torch.Tensor,
-    values: torch.Tensor,
-    scales: torch.Tensor,
-    tensor_scales: list[float],
-    routing: list[int] | torch.Tensor,
-    out_dtype: torch.dtype,
-) -> torch.Tensor:
-    weights = Tensor(values, scales, tuple(tensor_scales))
-    result: torch.Tensor = _products.grouped_mm(tokens, weights, **_routed(routing), out_dtype=out_dtype)
-    return result
-
-
-def _swiglu_grouped_mm_of_halves(
-    tokens: torch.Tensor,
-    gate_values: torch.Tensor,
-    gate_scales: torch.Tensor,
-    gate_tensor_scales: list[float],
-    up_values: torch.Tensor,
-    up_scales: torch.Tensor,
-    up_tensor_scales: list[float],
-    routing: list[int] | torch.Tensor,
-    out_dtype: torch.dtype,
-) -> torch.Tensor:
-    gate = Tensor(gate_values, gate_scales, tuple(gate_tensor_scales))
-    up = Tensor(up_values, up_scales, tuple(up_tensor_scales))
-    result: torch.Tensor = _products.swiglu_grouped_mm(tokens, gate, up, **_routed(routing), out_dtype=out_dtype)
-    return result
-
-
-def _routed(routing: list[int] | torch.Tensor) -> dict[str, Any]:
-    """The products' argument for the tokens of each group: a tensor has the ends of the groups, a list their sizes."""
-    return {"offs" if isinstance(routing, torch.Tensor) else "sizes": routing}
-
-
-def _fake_of_halves(tokens: torch.Tensor, values: torch.Tensor, *others: Any) -> torch.Tensor:
-    return tokens.new_empty((tokens.shape[0], values.shape[-2]), dtype=others[-1])
+    weights = (weight_values, weight_scales, weight_tensor_scales)
+    return _product(values, scales, tensor_scales, (weights,), sizes, out_dtype, offs)
 
 
 def _swiglu_grouped_mm(
     values: torch.Tensor,
-    scales: torch.Tensor,
+    scales: torch.Tensor | None,
     tensor_scales: list[float],
     gate_values: torch.Tensor,
     gate_scales: torch.Tensor,
@@ -253,23 +221,13 @@ def _swiglu_grouped_mm(
     up_values: torch.Tensor,
     up_scales: torch.Tensor,
     up_tensor_scales: list[float],
-    sizes: list[int],
+    sizes: list[int] | None,
     out_dtype: torch.dtype,
+    *,
+    offs: torch.Tensor | None = None,
 ) -> torch.Tensor:
-    if values.is_cuda and out_dtype in _RESULTS:
-        from gauntlet.nvfp4 import _cuda
-
-        factors = (tensor_scales, 1), (gate_tensor_scales, len(sizes)), (up_tensor_scales, len(sizes))
-        matrices = (gate_values, gate_scales, up_values, up_scales)
-        if _cuda.fits(values, scales, matrices, sizes) and _cuda.are_scales(*factors):
-            first = _cuda.Matrices.of(gate_values, gate_scales, gate_tensor_scales)
-            second = _cuda.Matrices.of(up_values, up_scales, up_tensor_scales)
-            return _cuda.enqueue(values, scales, tensor_scales, first, second, sizes, out_dtype)
-    tokens = Tensor(values, scales, tuple(tensor_scales))
-    gate = Tensor(gate_values, gate_scales, tuple(gate_tensor_scales))
-    up = Tensor(up_values, up_scales, tuple(up_tensor_scales))
-    result: torch.Tensor = _products.swiglu_grouped_mm(tokens, gate, up, sizes, out_dtype=out_dtype)
-    return result
+    both = (gate_values, gate_scales, gate_tensor_scales), (up_values, up_scales, up_tensor_scales)
+    return _product(values, scales, tensor_scales, both, sizes, out_dtype, offs)
 
 
 def _attention_of(
@@ -315,7 +273,9 @@ def _fake_attention(query: torch.Tensor, *others: Any) -> torch.Tensor:
     return query.new_empty(query.shape, dtype=others[-1])
 
 
-def _fake(values: torch.Tensor, scales: Any, tensor_scales: Any, weights: torch.Tensor, *others: Any) -> torch.Tensor:
+def _fake(
+    values: torch.Tensor, scales: Any, tensor_scales: Any, weights: torch.Tensor, *others: Any, offs: torch.Tensor | None = None
+) -> torch.Tensor:
     """A result without values: what the operators return, for tracing."""
     return values.new_empty((values.shape[0], weights.shape[-2]), dtype=others[-1])
 
@@ -334,31 +294,15 @@ def define(
     torch.library.register_fake(f"gauntlet::{name}")(fake)
 
 
-def _register(
-    name: str,
-    operands: str,
-    work: Callable[..., torch.Tensor],
-    fake: Callable[..., torch.Tensor],
-    routing: str = "SymInt[] sizes",
-) -> None:
-    """Defines a product."""
-    define(name, f"{operands}, {routing}, ScalarType out_dtype", work, fake)
-
-
-def _tensors(*names: str) -> str:
-    """The arguments of NVFP4 tensors whose names begin so."""
+def _weights(*names: str) -> str:
+    """The arguments of NVFP4 weights whose names begin so."""
     return ", ".join(f"Tensor {own}values, Tensor {own}scales, float[] {own}tensor_scales" for own in names)
 
 
-_register("grouped_mm", _tensors("", "weight_"), _grouped_mm, _fake)
-_register("swiglu_grouped_mm", _tensors("", "gate_", "up_"), _swiglu_grouped_mm, _fake)
-_HALVES = f"Tensor tokens, {_tensors('')}"
-_register("grouped_mm_of_halves", _HALVES, _grouped_mm_of_halves, _fake_of_halves)
-_register("routed_grouped_mm", _HALVES, _grouped_mm_of_halves, _fake_of_halves, "Tensor offs")
-
-_DUAL_HALVES = f"Tensor tokens, {_tensors('gate_', 'up_')}"
-_register("swiglu_grouped_mm_of_halves", _DUAL_HALVES, _swiglu_grouped_mm_of_halves, _fake_of_halves)
-_register("routed_swiglu_grouped_mm", _DUAL_HALVES, _swiglu_grouped_mm_of_halves, _fake_of_halves, "Tensor offs")
+_TOKENS = "Tensor values, Tensor? scales, float[] tensor_scales"
+_ROUTING = "SymInt[]? sizes, ScalarType out_dtype, *, Tensor? offs=None"
+define("grouped_mm", f"{_TOKENS}, {_weights('weight_')}, {_ROUTING}", _grouped_mm, _fake)
+define("swiglu_grouped_mm", f"{_TOKENS}, {_weights('gate_', 'up_')}, {_ROUTING}", _swiglu_grouped_mm, _fake)
 
 _SCALES = "Tensor? query_scale, Tensor? key_scale, Tensor? value_scale, float[] numbers"
 define(
