@@ -31,9 +31,11 @@ use clap_complete::Shell;
 use gauntlet_judge::{ExecutorKind, HostCost};
 use jiff::SignedDuration;
 
+use crate::commands::run::VERSION;
+
 /// Judges kernels for GPUs and CPUs: is yours right, and is it faster? The answer is a verdict with its evidence.
 #[derive(Debug, Parser)]
-#[command(name = "gauntlet", version = env!("GAUNTLET_VERSION"), arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "gauntlet", version = VERSION, arg_required_else_help = true, after_help = EXAMPLES)]
 pub struct Arguments {
     /// What to do.
     #[command(subcommand)]
@@ -332,6 +334,13 @@ pub struct Worker {
     /// Take longer for each call by this fraction of it: how `selftest` injects effects of known size.
     #[arg(long, hide = true, value_name = "FRACTION", value_parser = fraction)]
     pub slowed_by: Option<f64>,
+}
+
+impl Worker {
+    /// Whether it is one that only a self-test starts.
+    pub fn is_of_the_selftest(&self) -> bool {
+        self.slowed_by.is_some() || matches!(self.executor, WorkerName::Cheat | WorkerName::Zoo)
+    }
 }
 
 fn fraction(text: &str) -> Result<f64, String> {

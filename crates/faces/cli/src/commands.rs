@@ -1,7 +1,6 @@
 //! The commands, one per file.
 
 pub mod calibrate;
-pub mod cheats;
 pub mod check;
 pub mod compare;
 pub mod compile;
@@ -11,13 +10,11 @@ pub mod cuda;
 pub mod devices;
 pub mod doctor;
 pub mod explain;
-pub mod honest;
 pub mod judge;
 pub mod ledger;
 pub mod man;
 pub mod more;
 pub mod native;
-pub mod power;
 pub mod report;
 pub mod run;
 pub mod samples;

@@ -86,7 +86,7 @@ fn commands_shown_in_the_pages_are_accepted() {
 }
 
 /// Options of other programs, and of those that Gauntlet starts itself, by the places that name them.
-const OTHERS: [(&str, &[&str]); 9] = [
+const OTHERS: [(&str, &[&str]); 10] = [
     (
         "crates/judge/foreign-measurements/",
         &["--export-json", "--jsonbin", "--message-format"],
@@ -104,7 +104,11 @@ const OTHERS: [(&str, &[&str]); 9] = [
         &["--compile-for", "--processors", "--tensors", "--gpgpu"],
     ),
     ("crates/faces/cli/src/kernel_text.rs", &["--tensors"]),
-    ("crates/trials/selftest/src/", &["--threads", "--slowed-by"]),
+    ("crates/faces/cli/src/commands/selftest.rs", &["--program"]),
+    (
+        "crates/trials/selftest/src/",
+        &["--program", "--slowed-by", "--threads"],
+    ),
 ];
 
 /// All long options of a command and of those below it, without the command `worker`, which programs start and not people.

@@ -1,4 +1,5 @@
-//! The `gauntlet` command as a library: parses arguments, calls the lab, prints the report.
+//! The `gauntlet` command as a library: parses arguments, calls the lab, prints the report. What its programs have in common, as
+//! messages, progress and files of results, is for `gauntlet-selftest` too.
 //!
 //! Two programs run it: the binary `gauntlet`, and the Python package's command of the same name, in the interpreter's
 //! process. The second sets a [`Program`](gauntlet_worker::Program) first, because workers are processes of the same program.
@@ -8,43 +9,48 @@ mod calibrations;
 mod commands;
 #[cfg(test)]
 mod documented;
-mod documents;
+pub mod documents;
 mod environment;
-mod error;
-mod exit;
+pub mod error;
+pub mod exit;
 pub mod in_process;
-mod interrupt;
+mod installation;
+pub mod interrupt;
 mod kernel_text;
 mod listing;
 mod load;
-mod machine;
+pub mod machine;
 mod named_files;
 mod outputs;
 mod problem_text;
-mod progress;
+pub mod progress;
 #[cfg(test)]
 mod reference;
 mod requirement;
 mod run_lock;
 mod schedule_text;
-mod schemas;
-mod sink;
+pub mod schemas;
+pub mod sink;
 
 use std::ffi::OsString;
 
 use clap::Parser;
 
 use crate::arguments::{Arguments, Command};
-pub use crate::commands::run::version;
+pub use crate::arguments::{MeasuredExecutor, Selftest};
+pub use crate::commands::run::{VERSION, cpu_worker, environment, this_program, version};
+pub use crate::commands::worker::{answer, cpu_host};
 pub use crate::error::CliError;
+pub use crate::installation::of_the_installation;
 pub use gauntlet_report::visible_lines;
 
 /// Runs the command and returns its exit code. `arguments` begin with the name of the program.
 ///
 /// It handles interrupts for the whole process from here on: on an interrupt it ends the workers, says what is kept, and
 /// exits. Help, version and bad usage exit as well.
-pub fn main<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -> u8 {
-    let arguments = Arguments::parse_from(arguments);
+pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
+    let words: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
+    let arguments = Arguments::parse_from(&words);
     interrupt::handle();
     let result = match arguments.command {
         Command::Run(run) => commands::run::run(&run),
@@ -61,9 +67,10 @@ pub fn main<T: Into<OsString> + Clone>(arguments: impl IntoIterator<Item = T>) -
         Command::Explain(explain) => commands::explain::explain(&explain),
         Command::Ledger(ledger) => commands::ledger::ledger(&ledger),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor),
-        Command::Selftest(selftest) => commands::selftest::selftest(&selftest),
+        Command::Selftest(_) => commands::selftest::selftest(&words),
         Command::Calibrate(calibrate) => commands::calibrate::calibrate(&calibrate),
         Command::Validate(validate) => commands::validate::validate(&validate),
+        Command::Worker(worker) if worker.is_of_the_selftest() => commands::selftest::worker(&words),
         Command::Worker(worker) => commands::worker::worker(&worker),
         Command::Completions(completions) => commands::completions::completions(&completions),
         Command::Man(man) => commands::man::man(&man),

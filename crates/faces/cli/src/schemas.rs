@@ -1,44 +1,19 @@
-//! The JSON Schemas of everything that this program writes as JSON or reads from files, generated from the types that
-//! write and read them.
+//! The JSON Schemas of everything that this program writes as JSON or reads from files. They are generated from the types that
+//! write and read them, and committed: the program holds the text, and no code that makes it.
 
 mod descriptions;
+#[cfg(test)]
 mod result_file;
+#[cfg(test)]
+pub mod types;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_device::{Calibration, Device};
-use gauntlet_families::TASKS;
-use gauntlet_host_library::FunctionTable;
-use gauntlet_host_nvrtc::KernelTable;
-use gauntlet_judge::ComparisonReport;
-use gauntlet_judge::ledger::{Entry, RunSummary};
-use gauntlet_parameters::Parameters;
-use gauntlet_python_task::TaskToml;
-use gauntlet_task::{DispatchTable, Suite, Violation};
-use gauntlet_tournament::forecast::{Forecasters, Prospect};
-use gauntlet_tournament::{Pitch, RoundFile, TournamentFile, TournamentReport};
-use gauntlet_worker::Record;
-use gauntlet_worker::protocol::{Envelope, Reply};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::json;
 
-use crate::commands::cheats::Tried;
-use crate::commands::check::Checked;
-use crate::commands::compile::Compiled;
-use crate::commands::doctor::Findings;
-use crate::commands::explain::schedule::Explained;
-use crate::commands::explain::times::Diagnosed;
-use crate::commands::honest::Accepted;
-use crate::commands::ledger::Shown;
-use crate::commands::power::Powered;
-use crate::commands::schedules::Row;
-use crate::commands::selftest::Tested;
-use crate::commands::tune::Tuned;
-use crate::commands::validate::Validated;
-use crate::documents::{Document, Kind};
-use result_file::ResultFile;
+use crate::documents::Kind;
 
 /// One published schema.
 pub struct Published {
@@ -50,7 +25,8 @@ pub struct Published {
     pub medium: Medium,
     /// What the data is and where it occurs, as the end of a sentence.
     pub summary: &'static str,
-    made: fn() -> Schema,
+    /// The schema, as JSON Schema draft 2020-12.
+    pub text: &'static str,
 }
 
 /// How data is stored or sent.
@@ -77,65 +53,23 @@ impl fmt::Display for Medium {
     }
 }
 
-impl Published {
-    const fn document<D: Document>(summary: &'static str) -> Self {
-        Self {
-            name: D::NAME,
-            version: D::VERSION,
-            medium: Medium::Document,
-            summary,
-            made: written::<D>,
-        }
-    }
-
-    const fn list<T: JsonSchema>(name: &'static str, summary: &'static str) -> Self {
-        Self {
+/// The text of a schema that describes data of this kind.
+pub fn text(published: &Published, form: Schema) -> String {
+    let Published { name, version, .. } = published;
+    let mut made = form.to_value();
+    descriptions::tidy(&mut made);
+    let mut schema = Schema::from(made.as_object().cloned().unwrap_or_default());
+    schema.insert("$id".to_owned(), format!("urn:gauntlet:{name}:{version}").into());
+    schema.insert("title".to_owned(), format!("gauntlet/{name}/{version}").into());
+    schema.insert("description".to_owned(), format!("{}.", published.summary).into());
+    if published.medium == Medium::Document {
+        let kind = Kind {
             name,
-            version: 1,
-            medium: Medium::List,
-            summary,
-            made: written::<Vec<T>>,
-        }
+            version: *version,
+        };
+        say_kind(&mut schema, kind);
     }
-
-    const fn file(name: &'static str, summary: &'static str, made: fn() -> Schema) -> Self {
-        Self {
-            name,
-            version: 1,
-            medium: Medium::File,
-            summary,
-            made,
-        }
-    }
-
-    const fn message(name: &'static str, summary: &'static str, made: fn() -> Schema) -> Self {
-        Self {
-            name,
-            version: gauntlet_worker::protocol::VERSION,
-            medium: Medium::Message,
-            summary,
-            made,
-        }
-    }
-
-    /// The schema, as JSON Schema draft 2020-12.
-    pub fn schema(&self) -> Schema {
-        let Self { name, version, .. } = self;
-        let mut made = (self.made)().to_value();
-        descriptions::tidy(&mut made);
-        let mut schema = Schema::from(made.as_object().cloned().unwrap_or_default());
-        schema.insert("$id".to_owned(), format!("urn:gauntlet:{name}:{version}").into());
-        schema.insert("title".to_owned(), format!("gauntlet/{name}/{version}").into());
-        schema.insert("description".to_owned(), format!("{}.", self.summary).into());
-        if self.medium == Medium::Document {
-            let kind = Kind {
-                name,
-                version: *version,
-            };
-            say_kind(&mut schema, kind);
-        }
-        schema
-    }
+    serde_json::to_string_pretty(&schema).unwrap_or_default() + "\n"
 }
 
 /// Adds the field `schema`, see [`Versioned`](crate::documents::Versioned).
@@ -159,7 +93,7 @@ fn say_kind(schema: &mut Schema, kind: Kind) {
 }
 
 /// The form in which this program writes a type.
-fn written<T: JsonSchema + ?Sized>() -> Schema {
+pub fn written<T: JsonSchema + ?Sized>() -> Schema {
     SchemaSettings::draft2020_12()
         .for_serialize()
         .into_generator()
@@ -167,124 +101,223 @@ fn written<T: JsonSchema + ?Sized>() -> Schema {
 }
 
 /// The form in which this program reads a type.
-fn read<T: JsonSchema>() -> Schema {
+pub fn read<T: JsonSchema>() -> Schema {
     SchemaSettings::draft2020_12()
         .for_deserialize()
         .into_generator()
         .into_root_schema_for::<T>()
 }
 
+/// The version of messages.
+const WIRE: u32 = gauntlet_worker::protocol::VERSION;
+
+macro_rules! published {
+    ($medium:ident, $name:literal, $version:expr, $summary:literal) => {
+        Published {
+            name: $name,
+            version: $version,
+            medium: Medium::$medium,
+            summary: $summary,
+            text: include_str!(concat!("../../../../docs/reference/schemas/", $name, ".json")),
+        }
+    };
+}
+
 /// Every published schema: documents, lists, files and messages, in the order in which users meet them.
 pub const PUBLISHED: &[Published] = &[
-    Published::document::<ComparisonReport>(
-        "The result of `gauntlet compare` and `judge`, and of `report` on such a result",
+    published!(
+        Document,
+        "comparison",
+        2,
+        "The result of `gauntlet compare` and `judge`, and of `report` on such a result"
     ),
-    Published::document::<TournamentReport>("The result of `gauntlet run`, and of `report` on a run"),
-    Published::document::<Checked>("The result of `gauntlet check`"),
-    Published::document::<Tuned>("The result of `gauntlet tune`"),
-    Published::document::<Compiled>("The result of `gauntlet compile`"),
-    Published::document::<Explained>("The result of `gauntlet explain --problem`"),
-    Published::document::<Diagnosed>("The result of `gauntlet explain --times`"),
-    Published::document::<Findings>("The result of `gauntlet doctor`"),
-    Published::document::<Calibration>("The result of `gauntlet calibrate`"),
-    Published::document::<Validated>("The result of `gauntlet validate`"),
-    Published::document::<Tested>("The result of `gauntlet selftest`"),
-    Published::document::<Tried>("The result of `gauntlet selftest --cheats`"),
-    Published::document::<Accepted>("The result of `gauntlet selftest --honest`"),
-    Published::document::<Powered>("The result of `gauntlet selftest --power`"),
-    Published::document::<Suite>("The result of `gauntlet suites NAME`: the cases of a suite"),
-    Published::document::<Device>("The result of `gauntlet devices NAME`: the figures of a device"),
-    Published::document::<Shown>("The result of `gauntlet ledger show RUN`: a run with all its records"),
-    Published::document::<Entry>("The result of `gauntlet ledger show NUMBER`: one record of the ledger"),
-    Published::document::<Forecasters>("The result of `gauntlet ledger forecasters`"),
-    Published::list::<Suite>("suites", "The result of `gauntlet suites`: the built-in suites"),
-    Published::list::<Device>(
+    published!(
+        Document,
+        "run",
+        2,
+        "The result of `gauntlet run`, and of `report` on a run"
+    ),
+    published!(Document, "check", 1, "The result of `gauntlet check`"),
+    published!(Document, "tuning", 1, "The result of `gauntlet tune`"),
+    published!(
+        Document,
+        "compiled-kernels",
+        2,
+        "The result of `gauntlet compile`"
+    ),
+    published!(
+        Document,
+        "explanation",
+        1,
+        "The result of `gauntlet explain --problem`"
+    ),
+    published!(
+        Document,
+        "diagnosis",
+        1,
+        "The result of `gauntlet explain --times`"
+    ),
+    published!(Document, "doctor", 1, "The result of `gauntlet doctor`"),
+    published!(Document, "calibration", 1, "The result of `gauntlet calibrate`"),
+    published!(Document, "validation", 1, "The result of `gauntlet validate`"),
+    published!(
+        Document,
+        "operating-characteristics",
+        1,
+        "The result of `gauntlet selftest`"
+    ),
+    published!(
+        Document,
+        "cheats",
+        1,
+        "The result of `gauntlet selftest --cheats`"
+    ),
+    published!(
+        Document,
+        "honest-workers",
+        1,
+        "The result of `gauntlet selftest --honest`"
+    ),
+    published!(Document, "power", 1, "The result of `gauntlet selftest --power`"),
+    published!(
+        Document,
+        "suite",
+        1,
+        "The result of `gauntlet suites NAME`: the cases of a suite"
+    ),
+    published!(
+        Document,
+        "device",
+        1,
+        "The result of `gauntlet devices NAME`: the figures of a device"
+    ),
+    published!(
+        Document,
+        "ledger-run",
+        1,
+        "The result of `gauntlet ledger show RUN`: a run with all its records"
+    ),
+    published!(
+        Document,
+        "ledger-record",
+        1,
+        "The result of `gauntlet ledger show NUMBER`: one record of the ledger"
+    ),
+    published!(
+        Document,
+        "forecasters",
+        1,
+        "The result of `gauntlet ledger forecasters`"
+    ),
+    published!(
+        List,
+        "suites",
+        1,
+        "The result of `gauntlet suites`: the built-in suites"
+    ),
+    published!(
+        List,
         "devices",
-        "The result of `gauntlet devices`: the devices that are described",
+        1,
+        "The result of `gauntlet devices`: the devices that are described"
     ),
-    Published::list::<Row>(
+    published!(
+        List,
         "parameters",
-        "The result of `gauntlet schedules`: the parameters of the kernels of a suite",
+        1,
+        "The result of `gauntlet schedules`: the parameters of the kernels of a suite"
     ),
-    Published::list::<Violation>(
+    published!(
+        List,
         "violations",
-        "The result of `gauntlet schedules WORDS`: the rules that the parameters break",
+        1,
+        "The result of `gauntlet schedules WORDS`: the rules that the parameters break"
     ),
-    Published::list::<RunSummary>(
+    published!(
+        List,
         "runs",
-        "The result of `gauntlet ledger list`: the runs of the ledger",
+        1,
+        "The result of `gauntlet ledger list`: the runs of the ledger"
     ),
-    Published::list::<Prospect>(
+    published!(
+        List,
         "prospects",
-        "The result of `gauntlet ledger next`: what a run left open",
+        1,
+        "The result of `gauntlet ledger next`: what a run left open"
     ),
-    Published::file(
+    published!(
+        File,
         "task-file",
-        "A task.toml, beside the task.py of a task in Python",
-        read::<TaskToml>,
+        1,
+        "A task.toml, beside the task.py of a task in Python"
     ),
-    Published::file("suite-file", "A suite: the cases of a built-in task", || {
-        Suite::file_schema(TASKS)
-    }),
-    Published::file(
+    published!(File, "suite-file", 1, "A suite: the cases of a built-in task"),
+    published!(
+        File,
         "parameters-file",
-        "The parameters of a kernel, as a file of their own",
-        read::<Parameters>,
+        1,
+        "The parameters of a kernel, as a file of their own"
     ),
-    Published::file(
+    published!(
+        File,
         "kernel-table",
-        "The launch tables of the CUDA kernels in a `.cu` file, by kernel",
-        read::<BTreeMap<String, KernelTable>>,
+        1,
+        "The launch tables of the CUDA kernels in a `.cu` file, by kernel"
     ),
-    Published::file(
+    published!(
+        File,
         "function-table",
-        "The tables of the functions in a shared library, by function",
-        read::<BTreeMap<String, FunctionTable>>,
+        1,
+        "The tables of the functions in a shared library, by function"
     ),
-    Published::file(
+    published!(
+        File,
         "dispatch-table",
-        "The parameters of each case, as `gauntlet tune` writes them",
-        read::<DispatchTable>,
+        1,
+        "The parameters of each case, as `gauntlet tune` writes them"
     ),
-    Published::file(
+    published!(
+        File,
         "round-file",
-        "A round: a baseline, pitches, a suite and the criteria",
-        read::<RoundFile>,
+        1,
+        "A round: a baseline, pitches, a suite and the criteria"
     ),
-    Published::file(
-        "tournament-file",
-        "A tournament: rounds in order",
-        read::<TournamentFile>,
-    ),
-    Published::file(
+    published!(File, "tournament-file", 1, "A tournament: rounds in order"),
+    published!(
+        File,
         "pitch-file",
-        "A pitch: a proposed change, with everything its author commits to",
-        read::<Pitch>,
+        1,
+        "A pitch: a proposed change, with everything its author commits to"
     ),
-    Published::file(
+    published!(
+        File,
         "record-file",
-        "Recorded times and findings, which the executor `replay` serves",
-        read::<Record>,
+        1,
+        "Recorded times and findings, which the executor `replay` serves"
     ),
-    Published::file(
+    published!(
+        File,
         "device-file",
-        "The figures of a device, with their sources",
-        read::<Device>,
+        1,
+        "The figures of a device, with their sources"
     ),
-    Published::file(
+    published!(
+        File,
         "calibration-file",
-        "What `gauntlet calibrate` measured of a machine",
-        read::<Calibration>,
+        1,
+        "What `gauntlet calibrate` measured of a machine"
     ),
-    Published::file(
+    published!(
+        File,
         "result-file",
-        "A JSON file of the folder results/: an envelope, and what an experiment found",
-        read::<ResultFile>,
+        1,
+        "A JSON file of the folder results/: an envelope, and what an experiment found"
     ),
-    Published::message(
+    published!(
+        Message,
         "worker-request",
-        "A request of the coordinator to a worker",
-        written::<Envelope>,
+        WIRE,
+        "A request of the coordinator to a worker"
     ),
-    Published::message("worker-reply", "The reply of a worker", read::<Reply>),
+    published!(Message, "worker-reply", WIRE, "The reply of a worker"),
 ];

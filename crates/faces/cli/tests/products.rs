@@ -15,8 +15,8 @@ const MAY_IMPORT: [(&str, &[&str]); 7] = [
     ("kernels", &["ground"]),
     ("lab", &["ground", "judge", "kernels"]),
     ("arena", &["ground", "judge", "kernels", "lab"]),
-    ("faces", &["ground", "judge", "kernels", "lab", "arena", "trials"]),
-    ("trials", &["ground", "judge", "kernels", "lab", "arena"]),
+    ("faces", &["ground", "judge", "kernels", "lab", "arena"]),
+    ("trials", &["ground", "judge", "kernels", "lab", "arena", "faces"]),
 ];
 
 fn root() -> PathBuf {

@@ -37,6 +37,7 @@ fn compile(
         .args(["--crate-name", name, "--crate-type", kind, "--edition", "2024"])
         .args([
             "-Copt-level=3",
+            "-Clto",
             "-Cpanic=abort",
             "-Cstrip=symbols",
             "--cap-lints=allow",

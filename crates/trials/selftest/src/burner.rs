@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_worker::Program;
 
-/// The name under which `gauntlet worker cheat` serves it.
+/// The name under which `gauntlet-selftest worker cheat` serves it.
 pub const NAME: &str = "neighbour";
 
 /// One period, and the part of it in which the process burns.
@@ -18,7 +18,7 @@ const BURNING: Duration = Duration::from_millis(30);
 pub struct Burner(Child);
 
 impl Burner {
-    /// Starts it. `program` is `gauntlet`.
+    /// Starts it. `program` is `gauntlet-selftest`.
     pub fn start(program: &Program) -> io::Result<Self> {
         let child = Command::new(&program.file)
             .args(program.with(["worker", "cheat", NAME]))

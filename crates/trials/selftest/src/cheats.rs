@@ -49,7 +49,7 @@ use crate::ServeError;
 /// A dishonest candidate, or an honest one that must not be taken for dishonest.
 #[derive(Debug, Clone)]
 pub struct Cheat {
-    /// The name for `gauntlet worker cheat`.
+    /// The name for `gauntlet-selftest worker cheat`.
     pub name: &'static str,
     /// The kind of cheat.
     pub kind: Kind,
@@ -162,7 +162,7 @@ enum Worker {
     Answers(&'static str, &'static str),
     /// A separate program.
     Program(fn() -> io::Result<()>),
-    /// A kernel in a file, which workers of this program call.
+    /// A kernel in a file, which workers of `gauntlet` call.
     Kernel(Kernel),
 }
 

@@ -20,7 +20,7 @@ pub use trial::{Outcome, ResidentReport, Settings, ZooError, run};
 /// An honest worker with a habit.
 #[derive(Debug, Clone)]
 pub struct Resident {
-    /// The name for `gauntlet worker zoo`.
+    /// The name for `gauntlet-selftest worker zoo`.
     pub name: &'static str,
     /// What is odd about it, in a sentence.
     pub story: &'static str,

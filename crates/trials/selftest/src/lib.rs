@@ -1,11 +1,16 @@
-//! The lab's self-test: how often its verdicts are wrong when the truth is known, whether it catches candidates
-//! that cheat, whether it leaves odd but honest ones alone, and what it finds within a given time.
+//! The self-test of the judge: how often its verdicts are wrong when the truth is known, whether it catches candidates
+//! that cheat, whether it leaves odd but honest ones alone, and what it finds within a given time. It is a program of its own,
+//! `gauntlet-selftest`, which `gauntlet selftest` starts.
 
 pub mod burner;
 pub mod characteristics;
 pub mod cheats;
+mod command;
 pub mod honest;
 pub mod power;
+mod tables;
+
+pub use command::main;
 
 use std::io;
 

@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use gauntlet_selftest::characteristics::effect::Effect;
 use jiff::SignedDuration;
 
 use super::{MeasuredExecutor, positive_time};
 
-/// `selftest`.
+/// `selftest`, and the program that it starts.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -48,7 +47,7 @@ pub struct Selftest {
         long, value_name = "PERCENT", default_value = "0,1,3", value_delimiter = ',', allow_hyphen_values = true,
         value_parser = effect,
     )]
-    pub effects: Vec<Effect>,
+    pub effects: Vec<f64>,
     /// With --cheats, --honest or --power: beside a process that burns one core for 30 % of the time.
     #[arg(long, conflicts_with_all = ["comparisons", "live", "seed"])]
     pub contested: bool,
@@ -91,9 +90,9 @@ fn within(text: &str, least: usize, most: usize) -> Result<usize, String> {
     }
 }
 
-fn effect(text: &str) -> Result<Effect, String> {
+fn effect(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
-        Ok(percent) if percent.abs() <= 100.0 => Ok(Effect::of(percent / 100.0)),
+        Ok(percent) if percent.abs() <= 100.0 => Ok(percent / 100.0),
         _ => Err("give percents between -100 and 100, such as 0,1,3".to_owned()),
     }
 }

@@ -117,8 +117,11 @@ pub fn cpu_worker(simd: Option<&str>) -> Result<WorkerCommand, CliError> {
 }
 
 /// The version of this program, with its commit.
+pub const VERSION: &str = env!("GAUNTLET_VERSION");
+
+/// The same, as documents hold it.
 pub fn version() -> String {
-    env!("GAUNTLET_VERSION").to_owned()
+    VERSION.to_owned()
 }
 
 /// The properties that the figures of a run depend on, in addition to its files.

@@ -14,7 +14,7 @@ use crate::sink;
 /// Lists the published schemas, or prints one.
 pub fn schema(arguments: &Schema) -> Result<Exit, CliError> {
     match &arguments.name {
-        Some(name) => sink::write_json(Path::new("-"), &find(name)?.schema())?,
+        Some(name) => sink::write(Path::new("-"), find(name)?.text.as_bytes())?,
         None => list()?,
     }
     Ok(Exit::Done)

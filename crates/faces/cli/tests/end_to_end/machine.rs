@@ -91,13 +91,11 @@ fn ended((mut child, mut stderr): (Child, BufReader<ChildStderr>)) -> (Option<i3
 fn every_command_that_measures_waits_for_another() {
     let place = place();
     let held = hold(&place);
-    let commands: [&[&str]; 6] = [
+    let commands: [&[&str]; 4] = [
         &["run", "round.toml"],
         &BENCH,
         &["tune", "--suite", "suite.toml"],
         &["calibrate", "--quick"],
-        &["selftest", "--comparisons", "1", "--live", "1"],
-        &["selftest", "--cheats"],
     ];
     for arguments in commands {
         let (mut child, _stderr) = waiting(&place, arguments);
@@ -108,7 +106,6 @@ fn every_command_that_measures_waits_for_another() {
     for arguments in [
         &["check", "round.toml"][..],
         &["run", "round.toml", "--executor", "model", "--device", "b200"],
-        &["selftest", "--comparisons", "1", "--live", "0"],
     ] {
         let ran = place.run(arguments);
         assert!(!ran.err.contains("waiting"), "{}", ran.err);

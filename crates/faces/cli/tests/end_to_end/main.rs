@@ -1,5 +1,4 @@
-//! Tests that run the command: one program, since linking one for each file takes longer than most of the tests. The corpus
-//! of cheats is a program of its own, because a cheat looks for the processes of other workers.
+//! Tests that run the command: one program, since linking one for each file takes longer than most of the tests.
 
 mod bad_input;
 mod bad_kernels;

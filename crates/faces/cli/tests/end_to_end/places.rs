@@ -114,14 +114,6 @@ fn a_place_for_results_that_is_not_there() {
             "nothing can be made in /proc",
         ),
         (
-            [&["selftest"], &["--json", "/proc/out.json"]],
-            "nothing can be made in /proc",
-        ),
-        (
-            [&["selftest", "--cheats"], &["--json", "/proc/out.json"]],
-            "nothing can be made in /proc",
-        ),
-        (
             [&["check", "suite.toml"], &["--json", "/proc/out.json"]],
             "nothing can be made in /proc",
         ),

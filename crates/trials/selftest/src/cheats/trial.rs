@@ -27,7 +27,7 @@ use super::{Cheat, Kind};
 /// The settings of a trial of the corpus.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The `gauntlet` program, which serves the honest worker and the cheats.
+    /// The program that serves the honest worker and the cheats (`gauntlet-selftest`), or that compares kernels in files (`gauntlet`).
     pub program: Program,
     /// Only cheats of these kinds.
     pub kinds: Vec<Kind>,

@@ -24,7 +24,7 @@ use crate::cheats;
 /// The settings of a trial of the zoo.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The `gauntlet` program, which serves the workers.
+    /// The program that serves the workers, `gauntlet-selftest`.
     pub program: Program,
     /// Only workers of these names; all of them if none are named.
     pub names: Vec<String>,

@@ -1,10 +1,9 @@
 //! The goals that verdicts are held to, and what became of them.
 
-use gauntlet_selftest::characteristics::goals::{Bound, Goal, Standing};
+use gauntlet_report::{Tone, paint, paragraph};
 
 use super::{hundredths, with_interval};
-use crate::text::{paint, paragraph};
-use crate::tone::Tone;
+use crate::characteristics::goals::{Bound, Goal, Standing};
 
 /// The goals that were missed, and how many were held, missed and left open.
 pub(super) fn goals(goals: &[Goal], width: usize) -> String {

@@ -1,21 +1,21 @@
-//! `gauntlet selftest --power`.
+//! `--power`.
 
 use std::collections::BTreeMap;
 
+use gauntlet_cli::documents::{Document, Versioned};
+use gauntlet_cli::error::{CliError, terminal_width};
+use gauntlet_cli::exit::Exit;
+use gauntlet_cli::progress::{Line, Progress};
+use gauntlet_cli::{MeasuredExecutor, cpu_worker, environment, sink, version};
 use gauntlet_device::Device;
-use gauntlet_selftest::cheats::Quiet;
-use gauntlet_selftest::power::{Plan, Power};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::arguments::{MeasuredExecutor, Selftest};
-use crate::commands::run::{cpu_worker, environment, version};
-use crate::commands::selftest::tested;
-use crate::documents::{Document, Versioned};
-use crate::error::{CliError, terminal_width};
-use crate::exit::Exit;
-use crate::progress::{Line, Progress};
-use crate::sink;
+use super::{Arguments, tested};
+use crate::characteristics::effect::Effect;
+use crate::cheats::Quiet;
+use crate::power::{Plan, Power};
+use crate::tables;
 
 /// The result of `gauntlet selftest --power`.
 #[derive(Serialize, JsonSchema)]
@@ -38,10 +38,11 @@ impl Document for Powered {
 }
 
 /// Counts how often real differences are found within the budget, by the lab and by other rules.
-pub fn power(arguments: &Selftest) -> Result<Exit, CliError> {
+pub fn power(all: &Arguments) -> Result<Exit, CliError> {
+    let arguments = &all.selftest;
     let worker = cpu_worker(None)?;
     let plan = Plan {
-        effects: arguments.effects.clone(),
+        effects: arguments.effects.iter().copied().map(Effect::of).collect(),
         runs: arguments.runs,
         budget: arguments.budget.as_secs_f64(),
     };
@@ -57,7 +58,7 @@ pub fn power(arguments: &Selftest) -> Result<Exit, CliError> {
         power,
     };
     sink::deliver(arguments.json.as_deref(), &Versioned::of(&result), || {
-        sink::print(gauntlet_report::power(&result.power, terminal_width()))
+        sink::print(tables::power(&result.power, terminal_width()))
     })?;
     Ok(if result.power.adopted_the_same() {
         Exit::NotReached

@@ -1,22 +1,22 @@
 //! How often verdicts err, as tables: the lab's own by machine and truth, those of other rules, and the goals.
 
 mod goals;
+mod power;
 
-use gauntlet_selftest::characteristics::Characteristics;
-use gauntlet_selftest::characteristics::cell::Cell;
-use gauntlet_selftest::characteristics::effect::Effect;
-use gauntlet_selftest::characteristics::estimator::{Estimator, EstimatorCell};
-use gauntlet_selftest::characteristics::live::LiveComparison;
-use gauntlet_selftest::characteristics::noise::Noise;
-use gauntlet_selftest::characteristics::rule::Rule;
-use gauntlet_selftest::characteristics::share::Share;
-use gauntlet_selftest::characteristics::tally::Tally;
+use gauntlet_report::{Column, bold, criteria as criteria_line, dim, paragraph, table, usable};
 use gauntlet_stats::{Interval, percent, speedup_fraction};
 
 use self::goals::goals;
-use crate::outline::criteria as criteria_line;
-use crate::table::{Column, columns, table};
-use crate::text::{bold, dim, paragraph, usable};
+pub use self::power::power;
+use crate::characteristics::Characteristics;
+use crate::characteristics::cell::Cell;
+use crate::characteristics::effect::Effect;
+use crate::characteristics::estimator::{Estimator, EstimatorCell};
+use crate::characteristics::live::LiveComparison;
+use crate::characteristics::noise::Noise;
+use crate::characteristics::rule::Rule;
+use crate::characteristics::share::Share;
+use crate::characteristics::tally::Tally;
 
 /// The lab's false verdicts and power on each machine, the results of other rules on the same calls, and the state of
 /// the goals.
@@ -143,10 +143,16 @@ fn heading(machine: &str, found: &Characteristics, width: usize) -> String {
 }
 
 fn own_table(cells: &[&Cell], width: usize) -> String {
-    let header = columns!(
-        Whole "truth"; Figures "times"; Words "false adoption", "false regression", "found", "open";
-        Figures "pairs", "time"
-    );
+    let header = [
+        ("truth", Column::Whole),
+        ("times", Column::Figures),
+        ("false adoption", Column::Words),
+        ("false regression", Column::Words),
+        ("found", Column::Words),
+        ("open", Column::Words),
+        ("pairs", Column::Figures),
+        ("time", Column::Figures),
+    ];
     let rows = cells.iter().filter_map(|cell| own_row(cell)).collect();
     table(&header, rows, 2, width)
 }
@@ -245,7 +251,7 @@ fn estimators_table(cells: &[EstimatorCell], width: usize) -> String {
 }
 
 /// In percent: `0.15 [0.03…0.44]`.
-pub(crate) fn with_interval(share: &Share) -> String {
+fn with_interval(share: &Share) -> String {
     format!(
         "{} [{}…{}]",
         hundredths(share.observed),
@@ -269,12 +275,12 @@ fn hundredths(share: f64) -> String {
 mod tests {
     use anstream::adapter::strip_str;
     use gauntlet_judge::Measurement;
-    use gauntlet_selftest::characteristics::injected::Injected;
-    use gauntlet_selftest::characteristics::{Extent, goals};
+    use gauntlet_report::widest;
     use gauntlet_stats::{Criteria, Decision, Origin};
 
     use super::*;
-    use crate::text::widest;
+    use crate::characteristics::injected::Injected;
+    use crate::characteristics::{Extent, goals};
 
     fn cell(machine: &str, effect: Effect, decision: Decision, comparisons: usize) -> Cell {
         let rules = std::iter::once(Rule::Gauntlet).chain(Rule::RIVALS);

@@ -4,10 +4,11 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-#[path = "end_to_end/common/interpreter.rs"]
+#[path = "../../../faces/cli/tests/end_to_end/common/interpreter.rs"]
 mod interpreter;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use gauntlet_judge::gates::{Faster, Gate};
@@ -62,11 +63,22 @@ fn tried_by_name(names: Vec<String>, kernels: Option<On>) -> Vec<CheatReport> {
     // Threads that numpy starts wait for work by spinning, and a `python3` may be a script that looks for the interpreter.
     let python = interpreter().map(|path| format!("GAUNTLET_PYTHON={path}"));
     let variables = python.into_iter().chain(["OPENBLAS_NUM_THREADS=1".to_owned()]);
-    let program = env!("CARGO_BIN_EXE_gauntlet").to_owned();
+    let own = Path::new(env!("CARGO_BIN_EXE_gauntlet-selftest"));
+    let program = match kernels {
+        None => own.to_owned(),
+        Some(_) => own.with_file_name("gauntlet"),
+    };
+    assert!(
+        program.exists(),
+        "build it first: cargo build --release -p kernel-gauntlet"
+    );
     let settings = Settings {
         program: Program {
             file: "/usr/bin/env".into(),
-            arguments: variables.chain([program]).map(OsString::from).collect(),
+            arguments: variables
+                .map(OsString::from)
+                .chain([program.into_os_string()])
+                .collect(),
         },
         kinds: Kind::ALL.to_vec(),
         names,

@@ -1,20 +1,18 @@
-//! `gauntlet selftest --cheats`.
+//! `--cheats`.
 
 use std::collections::BTreeMap;
 
+use gauntlet_cli::documents::{Document, Versioned};
+use gauntlet_cli::error::{CliError, terminal_width};
+use gauntlet_cli::exit::Exit;
+use gauntlet_cli::progress::Progress;
+use gauntlet_cli::{MeasuredExecutor, environment, sink, this_program};
 use gauntlet_report::{Column, table};
-use gauntlet_selftest::cheats::{self, CheatReport, Kind, On, Outcome, Quiet, Settings, TrialError};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::arguments::{MeasuredExecutor, Selftest};
-use crate::commands::run::{environment, this_program};
-use crate::commands::selftest::{check_names, tested};
-use crate::documents::{Document, Versioned};
-use crate::error::{CliError, terminal_width};
-use crate::exit::Exit;
-use crate::progress::Progress;
-use crate::sink;
+use super::{Arguments, check_names, tested};
+use crate::cheats::{self, CheatReport, Kind, On, Outcome, Quiet, Settings, TrialError};
 
 /// The result of `gauntlet selftest --cheats`.
 #[derive(Serialize, JsonSchema)]
@@ -35,7 +33,8 @@ impl Document for Tried {
 }
 
 /// Measures how quiet the machine is, tries every cheat of the corpus, and prints which gate caught it.
-pub fn cheats(arguments: &Selftest) -> Result<Exit, CliError> {
+pub fn cheats(all: &Arguments) -> Result<Exit, CliError> {
+    let arguments = &all.selftest;
     let json = arguments.json.as_deref();
     json.into_iter().try_for_each(sink::check)?;
     let kernels = arguments.device.map(|device| match device {
@@ -46,7 +45,10 @@ pub fn cheats(arguments: &Selftest) -> Result<Exit, CliError> {
     let known: Vec<&str> = corpus.iter().map(|cheat| cheat.name).collect();
     check_names(&arguments.only, &known)?;
     let settings = Settings {
-        program: this_program()?,
+        program: match kernels {
+            Some(_) => all.gauntlet()?,
+            None => this_program()?,
+        },
         kinds: Kind::ALL.to_vec(),
         names: arguments.only.clone(),
         kernels,

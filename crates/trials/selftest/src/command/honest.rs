@@ -1,22 +1,20 @@
-//! `gauntlet selftest --honest`.
+//! `--honest`.
 
 use std::collections::BTreeMap;
 
+use gauntlet_cli::documents::{Document, Versioned};
+use gauntlet_cli::error::{CliError, terminal_width};
+use gauntlet_cli::exit::Exit;
+use gauntlet_cli::progress::Progress;
+use gauntlet_cli::{MeasuredExecutor, environment, sink, this_program};
 use gauntlet_report::{Column, table};
-use gauntlet_selftest::cheats::Quiet;
-use gauntlet_selftest::honest::{self, Outcome, ResidentReport, Settings, ZooError};
 use gauntlet_stats::percent_interval;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::arguments::{MeasuredExecutor, Selftest};
-use crate::commands::run::{environment, this_program};
-use crate::commands::selftest::{check_names, tested};
-use crate::documents::{Document, Versioned};
-use crate::error::{CliError, terminal_width};
-use crate::exit::Exit;
-use crate::progress::Progress;
-use crate::sink;
+use super::{Arguments, check_names, tested};
+use crate::cheats::Quiet;
+use crate::honest::{self, Outcome, ResidentReport, Settings, ZooError};
 
 /// The result of `gauntlet selftest --honest`.
 #[derive(Serialize, JsonSchema)]
@@ -37,7 +35,8 @@ impl Document for Accepted {
 }
 
 /// Compares every worker of the zoo with itself, and prints how each comparison ended.
-pub fn honest(arguments: &Selftest) -> Result<Exit, CliError> {
+pub fn honest(all: &Arguments) -> Result<Exit, CliError> {
+    let arguments = &all.selftest;
     let known: Vec<&str> = honest::residents().iter().map(|resident| resident.name).collect();
     check_names(&arguments.only, &known)?;
     let settings = Settings {

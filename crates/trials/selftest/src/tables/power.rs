@@ -1,13 +1,12 @@
 //! How often differences are found within a time, as a table by effect and rule.
 
-use gauntlet_selftest::characteristics::share::Share;
-use gauntlet_selftest::power::{Power, PowerCell};
+use gauntlet_report::{Column, criteria as criteria_line, paragraph, table, usable};
 use gauntlet_stats::{percent, speedup_fraction};
 
-use crate::outline::criteria as criteria_line;
-use crate::selftest::with_interval;
-use crate::table::{Column, table};
-use crate::text::{paragraph, usable};
+use super::with_interval;
+use crate::characteristics::share::Share;
+use crate::characteristics::tally::Tally;
+use crate::power::{Power, PowerCell};
 
 /// What the lab and other rules say of known differences, each with the same time on the same machine.
 pub fn power(found: &Power, width: usize) -> String {
@@ -56,7 +55,7 @@ fn introduction(found: &Power) -> String {
 }
 
 fn rows(cell: &PowerCell) -> Vec<Vec<String>> {
-    let row = |(index, tally): (usize, &gauntlet_selftest::characteristics::tally::Tally)| {
+    let row = |(index, tally): (usize, &Tally)| {
         let first = index == 0;
         let wrong = [tally.false_adoption, tally.false_regression];
         let wrong = wrong.into_iter().flatten().map(|share| share.count).sum();
@@ -85,12 +84,12 @@ fn truth(cell: &PowerCell) -> String {
 #[cfg(test)]
 mod tests {
     use anstream::adapter::strip_str;
-    use gauntlet_selftest::characteristics::effect::Effect;
-    use gauntlet_selftest::power::{Plan, PowerRun};
+    use gauntlet_report::widest;
     use gauntlet_stats::{Criteria, Decision};
 
     use super::*;
-    use crate::text::widest;
+    use crate::characteristics::effect::Effect;
+    use crate::power::{Plan, PowerRun};
 
     #[test]
     fn every_rule_has_a_row_and_it_fits_into_eighty_columns() {
