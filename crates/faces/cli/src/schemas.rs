@@ -108,216 +108,58 @@ pub fn read<T: JsonSchema>() -> Schema {
         .into_root_schema_for::<T>()
 }
 
-/// The version of messages.
-const WIRE: u32 = gauntlet_worker::protocol::VERSION;
-
 macro_rules! published {
-    ($medium:ident, $name:literal, $version:expr, $summary:literal) => {
-        Published {
+    ($($medium:ident $name:literal $version:literal $summary:literal;)*) => {
+        &[$(Published {
             name: $name,
             version: $version,
             medium: Medium::$medium,
             summary: $summary,
             text: include_str!(concat!("../../../../docs/reference/schemas/", $name, ".json")),
-        }
+        }),*]
     };
 }
 
 /// Every published schema: documents, lists, files and messages, in the order in which users meet them.
-pub const PUBLISHED: &[Published] = &[
-    published!(
-        Document,
-        "comparison",
-        2,
-        "The result of `gauntlet compare` and `judge`, and of `report` on such a result"
-    ),
-    published!(
-        Document,
-        "run",
-        2,
-        "The result of `gauntlet run`, and of `report` on a run"
-    ),
-    published!(Document, "check", 1, "The result of `gauntlet check`"),
-    published!(Document, "tuning", 1, "The result of `gauntlet tune`"),
-    published!(
-        Document,
-        "compiled-kernels",
-        2,
-        "The result of `gauntlet compile`"
-    ),
-    published!(
-        Document,
-        "explanation",
-        1,
-        "The result of `gauntlet explain --problem`"
-    ),
-    published!(
-        Document,
-        "diagnosis",
-        1,
-        "The result of `gauntlet explain --times`"
-    ),
-    published!(Document, "doctor", 1, "The result of `gauntlet doctor`"),
-    published!(Document, "calibration", 1, "The result of `gauntlet calibrate`"),
-    published!(Document, "validation", 1, "The result of `gauntlet validate`"),
-    published!(
-        Document,
-        "operating-characteristics",
-        1,
-        "The result of `gauntlet selftest`"
-    ),
-    published!(
-        Document,
-        "cheats",
-        1,
-        "The result of `gauntlet selftest --cheats`"
-    ),
-    published!(
-        Document,
-        "honest-workers",
-        1,
-        "The result of `gauntlet selftest --honest`"
-    ),
-    published!(Document, "power", 1, "The result of `gauntlet selftest --power`"),
-    published!(
-        Document,
-        "suite",
-        1,
-        "The result of `gauntlet suites NAME`: the cases of a suite"
-    ),
-    published!(
-        Document,
-        "device",
-        1,
-        "The result of `gauntlet devices NAME`: the figures of a device"
-    ),
-    published!(
-        Document,
-        "ledger-run",
-        1,
-        "The result of `gauntlet ledger show RUN`: a run with all its records"
-    ),
-    published!(
-        Document,
-        "ledger-record",
-        1,
-        "The result of `gauntlet ledger show NUMBER`: one record of the ledger"
-    ),
-    published!(
-        Document,
-        "forecasters",
-        1,
-        "The result of `gauntlet ledger forecasters`"
-    ),
-    published!(
-        List,
-        "suites",
-        1,
-        "The result of `gauntlet suites`: the built-in suites"
-    ),
-    published!(
-        List,
-        "devices",
-        1,
-        "The result of `gauntlet devices`: the devices that are described"
-    ),
-    published!(
-        List,
-        "parameters",
-        1,
-        "The result of `gauntlet schedules`: the parameters of the kernels of a suite"
-    ),
-    published!(
-        List,
-        "violations",
-        1,
-        "The result of `gauntlet schedules WORDS`: the rules that the parameters break"
-    ),
-    published!(
-        List,
-        "runs",
-        1,
-        "The result of `gauntlet ledger list`: the runs of the ledger"
-    ),
-    published!(
-        List,
-        "prospects",
-        1,
-        "The result of `gauntlet ledger next`: what a run left open"
-    ),
-    published!(
-        File,
-        "task-file",
-        1,
-        "A task.toml, beside the task.py of a task in Python"
-    ),
-    published!(File, "suite-file", 1, "A suite: the cases of a built-in task"),
-    published!(
-        File,
-        "parameters-file",
-        1,
-        "The parameters of a kernel, as a file of their own"
-    ),
-    published!(
-        File,
-        "kernel-table",
-        1,
-        "The launch tables of the CUDA kernels in a `.cu` file, by kernel"
-    ),
-    published!(
-        File,
-        "function-table",
-        1,
-        "The tables of the functions in a shared library, by function"
-    ),
-    published!(
-        File,
-        "dispatch-table",
-        1,
-        "The parameters of each case, as `gauntlet tune` writes them"
-    ),
-    published!(
-        File,
-        "round-file",
-        1,
-        "A round: a baseline, pitches, a suite and the criteria"
-    ),
-    published!(File, "tournament-file", 1, "A tournament: rounds in order"),
-    published!(
-        File,
-        "pitch-file",
-        1,
-        "A pitch: a proposed change, with everything its author commits to"
-    ),
-    published!(
-        File,
-        "record-file",
-        1,
-        "Recorded times and findings, which the executor `replay` serves"
-    ),
-    published!(
-        File,
-        "device-file",
-        1,
-        "The figures of a device, with their sources"
-    ),
-    published!(
-        File,
-        "calibration-file",
-        1,
-        "What `gauntlet calibrate` measured of a machine"
-    ),
-    published!(
-        File,
-        "result-file",
-        1,
-        "A JSON file of the folder results/: an envelope, and what an experiment found"
-    ),
-    published!(
-        Message,
-        "worker-request",
-        WIRE,
-        "A request of the coordinator to a worker"
-    ),
-    published!(Message, "worker-reply", WIRE, "The reply of a worker"),
-];
+pub const PUBLISHED: &[Published] = published! {
+    Document "comparison" 2 "The result of `gauntlet compare` and `judge`, and of `report` on such a result";
+    Document "run" 2 "The result of `gauntlet run`, and of `report` on a run";
+    Document "check" 1 "The result of `gauntlet check`";
+    Document "tuning" 1 "The result of `gauntlet tune`";
+    Document "compiled-kernels" 2 "The result of `gauntlet compile`";
+    Document "explanation" 1 "The result of `gauntlet explain --problem`";
+    Document "diagnosis" 1 "The result of `gauntlet explain --times`";
+    Document "doctor" 1 "The result of `gauntlet doctor`";
+    Document "calibration" 1 "The result of `gauntlet calibrate`";
+    Document "validation" 1 "The result of `gauntlet validate`";
+    Document "operating-characteristics" 1 "The result of `gauntlet selftest`";
+    Document "cheats" 1 "The result of `gauntlet selftest --cheats`";
+    Document "honest-workers" 1 "The result of `gauntlet selftest --honest`";
+    Document "power" 1 "The result of `gauntlet selftest --power`";
+    Document "suite" 1 "The result of `gauntlet suites NAME`: the cases of a suite";
+    Document "device" 1 "The result of `gauntlet devices NAME`: the figures of a device";
+    Document "ledger-run" 1 "The result of `gauntlet ledger show RUN`: a run with all its records";
+    Document "ledger-record" 1 "The result of `gauntlet ledger show NUMBER`: one record of the ledger";
+    Document "forecasters" 1 "The result of `gauntlet ledger forecasters`";
+    List "suites" 1 "The result of `gauntlet suites`: the built-in suites";
+    List "devices" 1 "The result of `gauntlet devices`: the devices that are described";
+    List "parameters" 1 "The result of `gauntlet schedules`: the parameters of the kernels of a suite";
+    List "violations" 1 "The result of `gauntlet schedules WORDS`: the rules that the parameters break";
+    List "runs" 1 "The result of `gauntlet ledger list`: the runs of the ledger";
+    List "prospects" 1 "The result of `gauntlet ledger next`: what a run left open";
+    File "task-file" 1 "A task.toml, beside the task.py of a task in Python";
+    File "suite-file" 1 "A suite: the cases of a built-in task";
+    File "parameters-file" 1 "The parameters of a kernel, as a file of their own";
+    File "kernel-table" 1 "The launch tables of the CUDA kernels in a `.cu` file, by kernel";
+    File "function-table" 1 "The tables of the functions in a shared library, by function";
+    File "dispatch-table" 1 "The parameters of each case, as `gauntlet tune` writes them";
+    File "round-file" 1 "A round: a baseline, pitches, a suite and the criteria";
+    File "tournament-file" 1 "A tournament: rounds in order";
+    File "pitch-file" 1 "A pitch: a proposed change, with everything its author commits to";
+    File "record-file" 1 "Recorded times and findings, which the executor `replay` serves";
+    File "device-file" 1 "The figures of a device, with their sources";
+    File "calibration-file" 1 "What `gauntlet calibrate` measured of a machine";
+    File "result-file" 1 "A JSON file of the folder results/: an envelope, and what an experiment found";
+    Message "worker-request" 4 "A request of the coordinator to a worker";
+    Message "worker-reply" 4 "The reply of a worker";
+};
