@@ -9,8 +9,8 @@ use gauntlet_parameters::{ParameterError, Parameters, Space};
 use gauntlet_problems::{Inputs, Operation, Schedule, StorageError};
 use gauntlet_simulate::{Problem, repeated_limit};
 use gauntlet_task::{
-    Cached, Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Schedules, Sizes, Task,
-    TaskSizes, Violation,
+    Cached, Coverage, Expected, FULL_AT_A_GLANCE, FULL_BELOW, Grid, InputKind, Rightness, Schedules, Sizes,
+    Task, TaskSizes, Violation,
 };
 use gauntlet_tensors::{TensorFileError, TensorSpec};
 use serde::Serialize;
