@@ -71,8 +71,8 @@ def _open_gpu(torch):
     torch.cuda.synchronize()
 
 
-# Seconds for which the gate before a call is closed on a GPU, unless the coordinator says otherwise.
-GATE = 600e-6
+# Seconds for which a GPU is held back before a call, unless the coordinator says otherwise; the protocol names them `gate`.
+HOLD = 600e-6
 
 
 class Worker:
@@ -215,7 +215,7 @@ class Worker:
             samples = [{name: value for name, value in sample.items() if name != "phases"} for sample in samples]
         return {"answer": "timed", "samples": samples}
 
-    def step(self, copies, poison=255, heat=(), scope="call", gate=GATE):
+    def step(self, copies, poison=255, heat=(), scope="call", gate=HOLD):
         if self.written_at is None:
             self.written_at = self._hold()
         self._run(copies, poison, self.pipes, heat, scope, gate)
@@ -251,7 +251,7 @@ class Worker:
             raise Wrong("nothing is built; send build first")
         return self.task
 
-    def _run(self, copies, poison, pipes=None, heat=(), scope="call", gate=GATE):
+    def _run(self, copies, poison, pipes=None, heat=(), scope="call", hold=HOLD):
         task = self._built()
         if not self.copies:
             raise Wrong("nothing is loaded; send load first")
@@ -267,7 +267,7 @@ class Worker:
             stream = tensors.import_torch().cuda.current_stream().cuda_stream
         try:
             cold, whole = len(self.copies) > 1, scope == "call"
-            clocking = (int(whole), int(1e9 * gate))
+            clocking = (int(whole), int(1e9 * hold))
             times = self.loop.run((self.kernel.function, tuple(calls), poison, stream, int(cold), pipes, heats, *clocking))
         except Unfit as error:
             raise Wrong(explain(task, *error.args, self.kernel.in_place)) from None

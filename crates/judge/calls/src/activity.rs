@@ -4,7 +4,7 @@
 //! where it records events when it clocks a call. The marks are activities themselves, so work is compared with them by
 //! one clock, that of the device.
 
-use crate::gate;
+use crate::hold;
 
 /// How long the fills are that mark the begin and the end of a call. Other fills rarely have this length.
 pub const MARK_BYTES: usize = 4112;
@@ -173,7 +173,7 @@ impl Collected {
         }
     }
 
-    /// The call between the two marks, with everything else that was recorded but the gate.
+    /// The call between the two marks, with everything else that was recorded but the hold.
     ///
     /// # Errors
     /// If a record could not be read, or there are not two marks: then records of this version of CUPTI mean something else,
@@ -193,9 +193,9 @@ impl Collected {
         };
         let (begin, end) = (begin.end, end.start);
         rest.sort_by_key(|record| (record.start, record.end));
-        // Only one gate is the host's. It ends right before the call begins.
+        // Only one hold is the host's. It ends right before the call begins.
         let held = rest.iter().rposition(|record| {
-            record.work == Work::Kernel && record.name == gate::ENTRY && record.end <= begin
+            record.work == Work::Kernel && record.name == hold::ENTRY && record.end <= begin
         });
         if let Some(held) = held {
             rest.remove(held);

@@ -58,10 +58,10 @@ fn activity(work: Work, start: i64, end: i64, stream: u32, name: &str) -> Activi
 }
 
 #[test]
-fn a_call_is_what_lies_around_its_marks_without_the_gate() {
-    let gate = || named(&kernel(SINCE + 100, SINCE + 600_100, 7), "gauntlet_gate");
+fn a_call_is_what_lies_around_its_marks_without_the_hold() {
+    let hold = || named(&kernel(SINCE + 100, SINCE + 600_100, 7), "gauntlet_hold_back");
     let records = vec![
-        gate(),
+        hold(),
         named(&memory(1, 64, SINCE + 50, SINCE + 90, 13), ""),
         mark(600_110, 600_111),
         // Records come in any order.
@@ -82,12 +82,12 @@ fn a_call_is_what_lies_around_its_marks_without_the_gate() {
         left_out: 0,
     };
     assert_eq!(found, expected);
-    // A kernel that takes the gate's name hides nothing: only one is the host's.
+    // A kernel that takes the hold's name hides nothing: only one is the host's.
     let records = vec![
-        named(&kernel(SINCE + 20, SINCE + 90, 13), "gauntlet_gate"),
-        gate(),
+        named(&kernel(SINCE + 20, SINCE + 90, 13), "gauntlet_hold_back"),
+        hold(),
         mark(600_110, 600_111),
-        named(&kernel(SINCE + 600_200, SINCE + 600_300, 7), "gauntlet_gate"),
+        named(&kernel(SINCE + 600_200, SINCE + 600_300, 7), "gauntlet_hold_back"),
         mark(600_400, 600_401),
     ];
     let found = call(records).unwrap();

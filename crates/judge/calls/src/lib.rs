@@ -2,7 +2,7 @@
 //!
 //! [`Turns`] are the coordinator's and the worker's around a call that the coordinator clocks. [`back_to_back`] and
 //! [`in_batches`] make the load before it; operands that are copied to a GPU before the load are [sealed](seal), and
-//! [opened](opening) after it. A [gate] holds a call on a GPU back until the host has launched it. A [`Tracer`] tells what
+//! [opened](opening) after it. A [hold] keeps a call on a GPU back until the host has launched it. A [`Tracer`] tells what
 //! a GPU [did](activity) in a call.
 //!
 //! Only the standard library is used, because the loop of Python kernels is linked with nothing else.
@@ -31,7 +31,7 @@ pub mod activity;
 mod activity_tests;
 mod burst;
 mod cupti;
-pub mod gate;
+pub mod hold;
 pub mod opening;
 pub mod seal;
 mod turns;

@@ -70,7 +70,7 @@ int cuptiActivityFlushAll(uint32_t flag) {
     size_t size, most, used = 0;
     if (flag != 0 || enabled != (1 << 1 | 1 << 2 | 1 << 10)) return 0;
     request(&buffer, &size, &most);
-    used += put(buffer + used, 10, 0, 1000, 601000, 7, "gauntlet_gate");
+    used += put(buffer + used, 10, 0, 1000, 601000, 7, "gauntlet_hold_back");
     used += put(buffer + used, 2, 4112, 601100, 601200, 7, 0);
     used += put(buffer + used, 4, 0, 0, 0, 0, 0);
     used += put(buffer + used, 10, 0, 601700, 611700, 7, "_Z7softmaxPf");

@@ -66,7 +66,7 @@ pub struct Stepped {
     /// Each call as the worker reports it.
     pub samples: Vec<Sample>,
     /// Seconds of each call by the coordinator's clock: from before the worker goes on to when its word arrives that the
-    /// call is over. The seconds for which its gate was closed beyond [`GATE`](crate::protocol::GATE) are taken off.
+    /// call is over. The seconds for which it was held back beyond [`HOLD`](crate::protocol::HOLD) are taken off.
     pub seen: Vec<f64>,
     /// Seconds by the coordinator's clock that the worker took to copy the operands of each call to a GPU and its outputs
     /// back; empty where tensors lie in its own memory.
@@ -78,7 +78,7 @@ pub struct Stepped {
     /// The most seconds that the host says that it took for a call before it waited for the device; 0 unless calls are clocked on
     /// the device.
     pub host: f64,
-    /// How many calls took the host longer than the gate before them was closed.
+    /// How many calls took the host longer than the hold before them.
     pub late: usize,
 }
 

@@ -23,7 +23,7 @@ use crate::limits::Limits;
 use crate::pipes::{Replies, Requests, StandardError};
 #[cfg(target_os = "linux")]
 use crate::placement::Placement;
-use crate::protocol::{Description, GATE, Scope};
+use crate::protocol::{Description, HOLD, Scope};
 use crate::timeouts::Timeouts;
 use crate::watch::Watch;
 
@@ -57,8 +57,8 @@ pub struct WorkerProcess {
     tells_activity: bool,
     /// From where to where its calls are clocked.
     pub(crate) scope: Scope,
-    /// Seconds for which it closes the gate before each call.
-    pub(crate) gate: f64,
+    /// Seconds for which it holds the device back before each call.
+    pub(crate) hold: f64,
     /// Where its build's files are.
     artefacts: Option<PathBuf>,
     next_id: u64,
@@ -172,7 +172,7 @@ impl WorkerProcess {
             has_device_times: false,
             tells_activity: false,
             scope: Scope::Call,
-            gate: GATE,
+            hold: HOLD,
             init: started.init,
             artefacts: artefacts.map(|artefacts| artefacts.folder.clone()),
             next_id: 1,
@@ -210,10 +210,10 @@ impl WorkerProcess {
         self.scope = scope;
     }
 
-    /// Lets the worker close the gate before each call for this many seconds, if the coordinator steps through its calls and they
+    /// Lets the worker hold the device back before each call for this many seconds, if the coordinator steps through its calls and they
     /// are clocked on the device.
-    pub fn close_gate_for(&mut self, seconds: f64) {
-        self.gate = seconds;
+    pub fn hold_back_for(&mut self, seconds: f64) {
+        self.hold = seconds;
     }
 
     /// The only folder that it may write to.

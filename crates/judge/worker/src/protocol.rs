@@ -32,9 +32,9 @@ pub use turn::{Place, Turn};
 /// The version of this protocol.
 pub const VERSION: u32 = 4;
 
-/// For how long the gate before a call is closed on a device, in seconds, unless the request says otherwise. Launching a kernel
+/// How long a device is held back before a call, in seconds, unless the request says otherwise. Launching a kernel
 /// from Python took 80 to 160 µs on the host of an H100 whose caches had just been used for something else.
-pub const GATE: f64 = 600e-6;
+pub const HOLD: f64 = 600e-6;
 
 /// The byte that fills outputs unless a request gives another: it makes every element of a float type NaN.
 pub const POISON: u8 = 0xFF;
@@ -149,10 +149,10 @@ pub enum Request {
         /// As for `time`.
         #[serde(default, skip_serializing_if = "Scope::is_call")]
         scope: Scope,
-        /// Seconds for which a gate is closed on the device right before each call that is clocked there. What takes the host
+        /// Seconds for which the device is held back right before each call that is clocked there. What takes the host
         /// longer than that shows in the time of the call.
-        #[serde(default = "gate", skip_serializing_if = "is_gate")]
-        gate: f64,
+        #[serde(rename = "gate", default = "hold", skip_serializing_if = "is_usual_hold")]
+        hold: f64,
     },
     /// Write the result of a call of the last `run`, `time` or `activity` to this file (safetensors).
     Output {
@@ -214,12 +214,12 @@ fn poison() -> u8 {
     POISON
 }
 
-fn gate() -> f64 {
-    GATE
+fn hold() -> f64 {
+    HOLD
 }
 
-fn is_gate(seconds: &f64) -> bool {
-    *seconds == GATE
+fn is_usual_hold(seconds: &f64) -> bool {
+    *seconds == HOLD
 }
 
 fn is_poison(byte: &u8) -> bool {

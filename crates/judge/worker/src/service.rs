@@ -21,8 +21,8 @@ pub struct Steps {
     pub heat: Vec<f64>,
     /// From where to where each call is clocked.
     pub scope: Scope,
-    /// Seconds for which the gate before a call is closed on a device.
-    pub gate: f64,
+    /// Seconds for which a device is held back before a call.
+    pub hold: f64,
 }
 
 /// The arguments of a request for timed calls.
@@ -157,14 +157,14 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
             poison,
             heat,
             scope,
-            gate,
+            hold,
         } => {
             service.step(&Steps {
                 copies,
                 poison,
                 heat,
                 scope,
-                gate,
+                hold,
             })?;
             Answer::Stepped
         }

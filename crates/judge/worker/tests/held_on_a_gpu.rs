@@ -175,7 +175,7 @@ fn a_worker_that_can_clocks_the_device_until_it_is_to_clock_whole_calls() {
 }
 
 #[test]
-fn a_gate_that_is_closed_for_longer_is_taken_off_the_clock() {
+fn a_longer_hold_is_taken_off_the_clock() {
     let mut worker = loaded("True");
     if !worker.is_held() {
         return;
@@ -184,10 +184,10 @@ fn a_gate_that_is_closed_for_longer_is_taken_off_the_clock() {
     assert_eq!(
         (usual.host, usual.late),
         (2e-3, 2),
-        "2 ms do not fit into the usual gate"
+        "2 ms do not fit into the usual hold"
     );
     // This worker does not wait for it, which shows.
-    worker.close_gate_for(1000.0);
+    worker.hold_back_for(1000.0);
     let longer = heated(&mut worker, &[0, 1], None).unwrap();
     assert_eq!((longer.host, longer.late), (2e-3, 0));
     assert!(longer.seen.iter().all(|seen| *seen < 0.0), "{:?}", longer.seen);
@@ -196,7 +196,7 @@ fn a_gate_that_is_closed_for_longer_is_taken_off_the_clock() {
     assert_eq!((whole.host, whole.late), (0.0, 0));
     assert!(
         whole.seen[0] > 0.0,
-        "there is no gate before a whole call: {:?}",
+        "there is no hold before a whole call: {:?}",
         whole.seen
     );
 }

@@ -19,7 +19,7 @@ use crate::error::{BuildError, RunError};
 use crate::plan::{self, Target, Variant};
 use gauntlet_cuda::CompileError;
 use gauntlet_cuda::compiler::Compiler;
-use gauntlet_cuda::driver::{Context, Device, DriverError, Gate, Stream};
+use gauntlet_cuda::driver::{Context, Device, DriverError, Hold, Stream};
 use gauntlet_cuda::nvml::Monitor;
 
 pub use kernel::{Kernel, Resources};
@@ -42,7 +42,7 @@ struct Shared {
     context: Context,
     stream: Stream,
     /// None where streams cannot wait on memory: device times then include a little host time.
-    gate: Option<Gate>,
+    hold: Option<Hold>,
     monitor: Option<Monitor>,
 }
 
@@ -54,10 +54,10 @@ impl Engine {
     pub fn new(ordinal: usize) -> Result<Self, DriverError> {
         let context = Context::new(&Device::new(ordinal)?)?;
         let stream = Stream::new(&context)?;
-        let gate = Gate::new(&context).ok().filter(|gate| works(gate, &stream));
+        let hold = Hold::new(&context).ok().filter(|hold| works(hold, &stream));
         Ok(Self {
             shared: Rc::new(Shared {
-                gate,
+                hold,
                 monitor: Monitor::new(context.device()).ok(),
                 stream,
                 context,
@@ -130,6 +130,6 @@ impl Engine {
 }
 
 /// Whether the driver lets a stream wait.
-fn works(gate: &Gate, stream: &Stream) -> bool {
-    gate.close(stream).map(drop).is_ok() && stream.synchronise().is_ok()
+fn works(hold: &Hold, stream: &Stream) -> bool {
+    hold.begin(stream).map(drop).is_ok() && stream.synchronise().is_ok()
 }

@@ -228,7 +228,7 @@ fn timed(call: &mut dyn Call) -> Result<f64, Failure> {
 mod tests {
     use gauntlet_tensors::DataType;
 
-    use gauntlet_worker::protocol::{GATE, Scope, Turn};
+    use gauntlet_worker::protocol::{HOLD, Scope, Turn};
 
     use super::*;
     use crate::operands::Operands;
@@ -294,7 +294,7 @@ mod tests {
             is_timed: true,
             scope: Scope::Call,
             heat: &[],
-            gate: GATE,
+            hold: HOLD,
         };
         let outputs = [TensorSpec::new("y", DataType::U8, [100])];
         let mut call = Adding::default();
@@ -332,7 +332,7 @@ mod tests {
             scope: Scope::Call,
             // Each load is one call.
             heat: &[0.0, 0.0],
-            gate: GATE,
+            hold: HOLD,
         };
         let case = CaseRequest {
             task: "adding".to_owned(),

@@ -2,7 +2,7 @@
 //!
 //! For each call, in this order: its inputs are brought to addresses of this call, its outputs are poisoned, the level-2
 //! cache is evicted unless the calls are to be warm, and the device is synchronised. Then the call is launched between two
-//! events behind a gate, and the whole device is synchronised before its output is read and the next call's inputs
+//! events behind a hold, and the whole device is synchronised before its output is read and the next call's inputs
 //! exist. So nothing of one call can run in the time of another.
 //!
 //! Inputs come from the worker's own copies, or from a coordinator that holds the worker and writes them. Such a coordinator may
@@ -21,7 +21,7 @@ use gauntlet_worker::Turns;
 use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Scope};
 
 use crate::evict::Eviction;
-use crate::pause::Pause;
+use crate::hold::Hold;
 use crate::service::{Addresses, Call, Planned, broken, gone, ready};
 use crate::staging::Staging;
 use crate::tracing::Tracing;
@@ -47,7 +47,7 @@ pub struct CudaPlace {
     slots: Vec<[DeviceMemory; 2]>,
     eviction: Eviction,
     events: [Event; 2],
-    pause: Pause,
+    hold: Hold,
     /// Seconds that waiting for an idle device takes.
     idle: f64,
     /// The way of tensors from and to a coordinator that holds the worker, and the number of the load that it belongs to.
@@ -73,7 +73,7 @@ impl CudaPlace {
             slots: Vec::new(),
             eviction: Eviction::new(&context, &stream)?,
             events: [Event::new(&context)?, Event::new(&context)?],
-            pause: Pause::new(&context)?,
+            hold: Hold::new(&context)?,
             idle: 0.0,
             staging: None,
             monitor: Monitor::new(&device).ok(),
@@ -227,19 +227,19 @@ impl CudaPlace {
         planned.operands.copies() > 1 || planned.operands.bytes() >= self.context.device().l2_bytes
     }
 
-    /// Times a call from an idle device to an idle device. On the device alone it is launched behind a gate, and if the device
+    /// Times a call from an idle device to an idle device. On the device alone it is launched behind a hold, and if the device
     /// is still at work after everything on the stream has ended, the rest was on another stream, and counts too. A
-    /// whole call has no gate, and its time is the host's. Also returns the seconds that the host took before it waited.
+    /// whole call has no hold, and its time is the host's. Also returns the seconds that the host took before it waited.
     fn timed(&mut self, call: &mut dyn Call, planned: &Planned<'_>) -> Result<(Sample, f64), Failure> {
         let [begin, end] = &self.events;
         let scope = planned.scope;
-        let close = || {
-            let closed = self.pause.queue(planned.gate, &self.stream);
-            closed.map_err(driver_failure)
+        let hold_back = || {
+            let begun = self.hold.begin(planned.hold, &self.stream);
+            begun.map_err(driver_failure)
         };
         match &self.tracing {
-            Some(tracing) => tracing.begin(&self.stream, close)?,
-            None if scope == Scope::Device => close()?,
+            Some(tracing) => tracing.begin(&self.stream, hold_back)?,
+            None if scope == Scope::Device => hold_back()?,
             None => {}
         }
         let start = Instant::now();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use gauntlet_parameters::Parameters;
 use gauntlet_tensors::TensorSpec;
 use gauntlet_worker::protocol::{
-    CallActivity, CaseRequest, Description, Failure, FailureKind, GATE, POISON, Resources, Sample, Scope,
+    CallActivity, CaseRequest, Description, Failure, FailureKind, HOLD, POISON, Resources, Sample, Scope,
     Turn,
 };
 use gauntlet_worker::{Calls, Service, Steps, Turns};
@@ -53,8 +53,8 @@ pub struct Planned<'a> {
     pub scope: Scope,
     /// Seconds of load right before each call that the coordinator steps through; empty for none.
     pub heat: &'a [f64],
-    /// Seconds for which the gate before a call is closed on a device.
-    pub gate: f64,
+    /// Seconds for which a device is held back before a call.
+    pub hold: f64,
 }
 
 /// What a host of kernels on plain tensors implements.
@@ -154,7 +154,7 @@ impl<H: Host> HostService<H> {
             is_timed,
             scope,
             heat: &[],
-            gate: GATE,
+            hold: HOLD,
         };
         let computed = compute(&mut self.host, &planned, &mut self.results)?;
         self.calls = computed.len();
@@ -224,7 +224,7 @@ impl<H: Host> Service for HostService<H> {
             is_timed: true,
             scope: steps.scope,
             heat: &steps.heat,
-            gate: steps.gate,
+            hold: steps.hold,
         };
         // SAFETY: standard input and output stay open until the process ends.
         let mut turns = unsafe { Turns::on(0, 1) };

@@ -33,11 +33,15 @@ impl Tracing {
         })
     }
 
-    /// Begins a call on an idle device. `close` closes the gate on the stream.
-    pub fn begin(&self, stream: &Stream, close: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    /// Begins a call on an idle device. `hold_back` holds the stream back.
+    pub fn begin(
+        &self,
+        stream: &Stream,
+        hold_back: impl FnOnce() -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         self.tracer.clear();
         sleep(QUIET);
-        close()?;
+        hold_back()?;
         self.mark(stream)
     }
 

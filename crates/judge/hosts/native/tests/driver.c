@@ -111,7 +111,7 @@ int cuLaunchKernelEx(const void* configuration, void* function, void** arguments
         for (int index = 0; index < 4; ++index) memcpy(numbers + index, arguments[index], 8);
         tell('o', numbers[0], numbers[1], numbers[2], numbers[3]);
     } else {
-        // The gate, and the kernel that evicts the cache.
+        // The hold, and the kernel that evicts the cache.
         tell(((const char*)function)[9], 0, 0, 0, 0);
     }
     return SUCCESS;

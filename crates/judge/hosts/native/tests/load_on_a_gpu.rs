@@ -18,7 +18,7 @@ use gauntlet_calls::seal;
 use gauntlet_host_native::{Addresses, Call, CudaPlace, Operands, Planned, bad_request};
 use gauntlet_tensors::{DataType, Tensor, TensorSpec, save_tensors};
 use gauntlet_worker::Turns;
-use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind, GATE, Scope, Turn};
+use gauntlet_worker::protocol::{CaseRequest, Failure, FailureKind, HOLD, Scope, Turn};
 use libloading::Library;
 
 /// Not a whole number of blocks of the seal.
@@ -272,7 +272,7 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
         scope: Scope::Device,
         // Each load is one call.
         heat: &[0.0; 3],
-        gate: GATE,
+        hold: HOLD,
     };
 
     let (found, outputs) = step(&mut place, &case_of_bytes, &planned);

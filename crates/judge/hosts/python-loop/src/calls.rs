@@ -176,7 +176,7 @@ impl Host {
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
     /// cleared before each call, None or the protocol's two descriptors, if the coordinator steps through the calls, and the
     /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late; at last
-    /// whether calls on a GPU are clocked as a whole, and for how many nanoseconds the gate is closed before one that is not. A call
+    /// whether calls on a GPU are clocked as a whole, and for how many nanoseconds the device is held back before one that is not. A call
     /// is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the outputs
     /// that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
     pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
@@ -196,7 +196,7 @@ impl Host {
         let clocking = Clocking {
             stream,
             whole: request.item(7)?.number()? != 0,
-            gate: request.item(8)?.number()? as u64,
+            hold: request.item(8)?.number()? as u64,
         };
         let heats = request.item(6)?.items()?;
         let heats: Vec<Heat> = heats.iter().map(Heat::new).collect::<Result<_, _>>()?;

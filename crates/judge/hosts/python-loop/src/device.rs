@@ -10,7 +10,7 @@ use std::time::Instant;
 use gauntlet_calls::activity::MARK_BYTES;
 
 use crate::driver::{Driver, Handle, NOT_SUPPORTED, checked};
-use crate::gate::Gate;
+use crate::hold::Hold;
 use crate::memory::DeviceBlock;
 
 /// CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE.
@@ -23,7 +23,7 @@ const IDLE_TRIALS: usize = 32;
 pub struct Device {
     /// The driver.
     pub driver: Rc<Driver>,
-    gate: Gate,
+    hold: Hold,
     start: Handle,
     end: Handle,
     /// Twice as long as the second-level cache: after it was filled, nothing else is in the cache. At least as long as a mark.
@@ -55,10 +55,10 @@ impl Device {
         }
         let cache = usize::try_from(cache).unwrap_or(0);
         let flush = DeviceBlock::new(&driver, (2 * cache).max(MARK_BYTES))?;
-        let gate = Gate::new(&driver, device)?;
+        let hold = Hold::new(&driver, device)?;
         let mut device = Self {
             driver,
-            gate,
+            hold,
             start: events[0],
             end: events[1],
             flush,
@@ -104,16 +104,16 @@ impl Device {
         )
     }
 
-    /// Times a call on a stream, in seconds on the device: launched behind a gate, from an idle device to an idle device.
+    /// Times a call on a stream, in seconds on the device: launched behind a hold, from an idle device to an idle device.
     /// If the device is still at work after everything on the stream has ended, the rest was on another stream, and counts
-    /// too. Also returns the seconds that the host took before it waited for the device. The gate is closed for `gate` nanoseconds.
+    /// too. Also returns the seconds that the host took before it waited for the device. The hold lasts `hold` nanoseconds.
     pub fn time<T, E: From<String>>(
         &self,
         stream: Handle,
-        gate: u64,
+        hold: u64,
         call: impl FnOnce() -> Result<T, E>,
     ) -> Result<(T, f64, f64), E> {
-        self.gate.close(gate, stream)?;
+        self.hold.begin(hold, stream)?;
         let begun = Instant::now();
         checked(
             // SAFETY: the event is this device's, and the stream is the current one of torch.

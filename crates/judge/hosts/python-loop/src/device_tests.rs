@@ -14,7 +14,7 @@ thread_local! {
     /// Bytes that can still be allocated.
     static LEFT: Cell<usize> = const { Cell::new(1 << 20) };
     /// Calls of the driver, by the first letters of their names, in order.
-    static CLOSED: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+    static HELD: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
     static CALLS: std::cell::RefCell<String> = const { std::cell::RefCell::new(String::new()) };
     /// The status that the next synchronisation returns.
     static FAULT: Cell<c_int> = const { Cell::new(0) };
@@ -91,7 +91,7 @@ unsafe extern "C" fn unlock(_memory: *mut c_void) -> c_int {
 unsafe extern "C" fn load_module(_module: *mut Handle, text: *const c_void) -> c_int {
     // SAFETY: the text ends with a null byte.
     let text = unsafe { std::ffi::CStr::from_ptr(text.cast()) };
-    let kernels = [".entry gauntlet_gate(", ".entry gauntlet_open("];
+    let kernels = [".entry gauntlet_hold_back(", ".entry gauntlet_open("];
     assert!(
         kernels
             .iter()
@@ -100,7 +100,7 @@ unsafe extern "C" fn load_module(_module: *mut Handle, text: *const c_void) -> c
     0
 }
 
-/// The handle of the kernel that opens operands; the gate's is null.
+/// The handle of the kernel that opens operands; that of the hold is null.
 const OPENER: usize = 1;
 
 unsafe extern "C" fn find_function(
@@ -141,8 +141,8 @@ unsafe extern "C" fn launch(
         }
         return 0;
     }
-    // SAFETY: the gate's kernel takes one number.
-    CLOSED.set(unsafe { *(*arguments).cast::<u64>() });
+    // SAFETY: the kernel of the hold takes one number.
+    HELD.set(unsafe { *(*arguments).cast::<u64>() });
     called('g');
     // 1024 multiprocessors of 1024 threads each.
     assert_eq!(blocks * threads, 1 << 20);
@@ -225,8 +225,8 @@ fn a_call_is_timed_between_two_events_until_the_whole_device_is_idle() {
             Ok::<_, String>(7)
         })
         .unwrap();
-    assert_eq!(CALLS.take(), "grkrws", "behind the gate");
-    assert_eq!(CLOSED.get(), 1_300_000);
+    assert_eq!(CALLS.take(), "grkrws", "behind the hold");
+    assert_eq!(HELD.get(), 1_300_000);
     assert!(host >= 2e-3, "{host}");
     assert_eq!(result, 7);
     assert!(seconds >= 0.25e-3, "{seconds}");
@@ -235,7 +235,7 @@ fn a_call_is_timed_between_two_events_until_the_whole_device_is_idle() {
 }
 
 #[test]
-fn a_whole_call_is_timed_without_a_gate_until_the_whole_device_is_idle() {
+fn a_whole_call_is_timed_without_a_hold_until_the_whole_device_is_idle() {
     let device = Device::new(driver()).unwrap();
     CALLS.take();
     let call = || {
@@ -252,7 +252,7 @@ fn a_whole_call_is_timed_without_a_gate_until_the_whole_device_is_idle() {
 }
 
 #[test]
-fn a_traced_call_lies_between_two_marks_behind_the_gate() {
+fn a_traced_call_lies_between_two_marks_behind_the_hold() {
     let device = Device::new(driver()).unwrap();
     CALLS.take();
     let call = || {
@@ -260,7 +260,7 @@ fn a_traced_call_lies_between_two_marks_behind_the_gate() {
         Ok::<_, String>(7)
     };
     assert_eq!(device.marked(std::ptr::null_mut(), 600_000, call), Ok(7));
-    assert_eq!((CALLS.take().as_str(), CLOSED.get()), ("gbkbs", 600_000));
+    assert_eq!((CALLS.take().as_str(), HELD.get()), ("gbkbs", 600_000));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn blocks_keep_what_they_took_on_the_host_and_on_the_device() {
     assert_eq!(
         Rc::strong_count(&device.driver),
         3,
-        "the cache's block, the gate and the device"
+        "the cache's block, the hold and the device"
     );
 }
 

@@ -8,7 +8,7 @@
 //! 2. `gauntlet_load` copies the inputs to memory that the kernel never sees.
 //! 3. `gauntlet_run` does, for each call: restore or place the inputs, fill outputs that are written in place, clear the
 //!    second-level cache of a GPU, read the clock, call, synchronise, read the clock, and copy the result away. On a GPU the
-//!    call is launched behind a gate (module `gate`), and its time is the device's.
+//!    call is launched behind a hold (module `hold`), and its time is the device's.
 //! 4. `gauntlet_write` writes the result of one of these calls to a file.
 //!
 //! If the coordinator holds the worker, it clocks each call by itself: `gauntlet_run` takes turns with it before and after
@@ -29,7 +29,7 @@ mod device;
 #[cfg(test)]
 mod device_tests;
 mod driver;
-mod gate;
+mod hold;
 mod memory;
 mod opener;
 mod python;

@@ -171,7 +171,7 @@ impl Conduct {
     }
 
     /// Whether the coordinator's clock neither confirms the reported gain nor contradicts it. Its times scatter: on a busy machine by many
-    /// percent, and behind the gates of a GPU by microseconds, which is a large part of a short call. It is no accusation. The
+    /// percent, and behind the holds of a GPU by microseconds, which is a large part of a short call. It is no accusation. The
     /// gain is believed if the kernels have no code where calls are clocked.
     fn unconfirmed(
         &self,
@@ -255,15 +255,15 @@ fn outweighed(saved: &[f64], assessment: &Assessment) -> Option<Suspicion> {
     })
 }
 
-/// How late hosts were with their launches; none unless calls were clocked on a GPU behind gates.
+/// How late hosts were with their launches; none unless calls were clocked on a GPU behind holds.
 fn launching(cases: &[Vec<CaseConduct>]) -> Option<Launching> {
-    let each = || cases.iter().flatten().filter(|one| one.gate > 0.0);
+    let each = || cases.iter().flatten().filter(|one| one.hold > 0.0);
     let late = [0, 1].map(|side: usize| {
         let [late, calls] = [0, 1].map(|what: usize| each().map(|one| one.late[side][what]).sum::<usize>());
         late as f64 / calls.max(1) as f64
     });
     Some(Launching {
-        gate: each().map(|one| one.gate).reduce(f64::max)?,
+        hold: each().map(|one| one.hold).reduce(f64::max)?,
         late_baseline: late[0],
         late_candidate: late[1],
     })

@@ -16,7 +16,7 @@ use gauntlet_parameters::Parameters;
 use gauntlet_stats::{Arm, Block, BlockOrder};
 use gauntlet_task::{Case, Rules};
 use gauntlet_worker::most_calls;
-use gauntlet_worker::protocol::{GATE, Scope};
+use gauntlet_worker::protocol::{HOLD, Scope};
 use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
@@ -29,7 +29,7 @@ use super::slot::Slot;
 use super::warm_up::WarmingUp;
 use crate::evidence::{Candidate, Measurement, Spent};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets, side_by_side};
-use plan::{MAX_SAMPLES, Plan, SLOT, SLOT_ON_GPU, gate_for, loads, samples_for};
+use plan::{MAX_SAMPLES, Plan, SLOT, SLOT_ON_GPU, hold_for, loads, samples_for};
 
 /// A case with the operands that a pair is given.
 pub struct Dealt<'c> {
@@ -99,7 +99,7 @@ impl<'a> Pair<'a> {
         let (mut baseline, mut candidate) = (baseline?, candidate?);
         baseline.must_be_reached_like(&candidate)?;
         candidate.must_be_reached_like(&baseline)?;
-        // The gate before each call of a held worker on a GPU is far longer than the call, so a worker without one would show
+        // The hold before each call of a held worker on a GPU is far longer than the call, so a worker without one would show
         // nothing of what lies around it.
         if on_gpu(workshop) && !(baseline.is_held() && candidate.is_held()) {
             baseline.release();
@@ -260,7 +260,7 @@ impl<'a> Pair<'a> {
         };
         // With the shortest loads where calls will have longer ones: operands are sealed then, which the plan has to know.
         let is_heated = self.load_in_slots().is_some();
-        self.close_gates_for(GATE);
+        self.hold_back_for(HOLD);
         let mut calls = [0.0; 2];
         let (mut fetching, mut pause, mut host): (f64, f64, f64) = (0.0, 0.0, 0.0);
         for arm in self.in_turn(0).map(|side| side.arm) {
@@ -291,10 +291,10 @@ impl<'a> Pair<'a> {
             calls[arm.index()] = warming.turn();
             conduct.note_warm_up(arm, &warming);
         }
-        let gate = gate_for(host);
-        self.close_gates_for(gate);
+        let hold = hold_for(host);
+        self.hold_back_for(hold);
         if !keeps_results && self.scope == Some(Scope::Device) {
-            conduct.note_gate(gate);
+            conduct.note_hold(hold);
         }
         self.baseline.begin_case();
         self.candidate.begin_case();
@@ -310,10 +310,10 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Lets both hosts close the gate before each call for this many seconds: the coordinator's clock sees it.
-    fn close_gates_for(&mut self, seconds: f64) {
-        self.baseline.close_gate_for(seconds);
-        self.candidate.close_gate_for(seconds);
+    /// Lets both hosts hold the device back before each call for this many seconds: the coordinator's clock sees it.
+    fn hold_back_for(&mut self, seconds: f64) {
+        self.baseline.hold_back_for(seconds);
+        self.candidate.hold_back_for(seconds);
     }
 
     /// The least seconds of load before a slot, if both sides can have it within their slots.

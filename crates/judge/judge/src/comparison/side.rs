@@ -217,9 +217,9 @@ impl Side {
         self.worker.clock(scope);
     }
 
-    /// Lets its host close the gate before each call for this many seconds.
-    pub fn close_gate_for(&mut self, seconds: f64) {
-        self.worker.close_gate_for(seconds);
+    /// Lets its host hold the device back before each call for this many seconds.
+    pub fn hold_back_for(&mut self, seconds: f64) {
+        self.worker.hold_back_for(seconds);
     }
 
     /// Lets the worker load operands and time its calls by itself. Comes before its first load.

@@ -36,7 +36,7 @@ pub struct Slot {
     /// The most seconds that the host says that it took for a call before it waited for the device; 0 unless calls are clocked on
     /// the device.
     pub host: f64,
-    /// How many calls took the host longer than the gate before them was closed.
+    /// How many calls took the host longer than the hold before them.
     pub late: usize,
 }
 

@@ -13,7 +13,7 @@ use crate::heat::Load;
 use crate::memory::{Pieces, read, write, write_changed};
 use crate::operand::Operand;
 use crate::process::{Asked, WorkerProcess};
-use crate::protocol::{Answer, FailureKind, GATE, Place, Request, Sample, Scope, Turn};
+use crate::protocol::{Answer, FailureKind, HOLD, Place, Request, Sample, Scope, Turn};
 
 /// A line of the worker, and the coordinator's clock around it.
 struct Line {
@@ -46,7 +46,7 @@ struct Clocked {
     /// The worker's last turn of this call, and its line.
     last: Turn,
     line: String,
-    /// Seconds of the call, without what its gate was closed for beyond [`GATE`].
+    /// Seconds of the call, without what it was held back for beyond [`HOLD`].
     seen: f64,
     /// Seconds that the host says that it took for the call; 0 unless it was clocked on the device.
     host: f64,
@@ -82,7 +82,7 @@ impl WorkerProcess {
             poison,
             heat,
             scope: self.scope,
-            gate: self.gate,
+            hold: self.hold,
         })?;
         let mut stepped = Stepped::for_calls(calls.len());
         let since = Instant::now();
@@ -96,7 +96,7 @@ impl WorkerProcess {
             }
             stepped.samples.push(sample);
             stepped.seen.push(clocked.seen);
-            stepped.late += usize::from(clocked.host > self.gate);
+            stepped.late += usize::from(clocked.host > self.hold);
             stepped.host = stepped.host.max(clocked.host);
             stepped.moving.extend(clocked.moving);
             stepped.loads.extend(load);
@@ -191,14 +191,14 @@ impl WorkerProcess {
         };
         let line = self.await_line(asked, &[])?;
         let moving = copying + ended.elapsed().as_secs_f64();
-        let is_gated = self.scope == Scope::Device;
-        let longer = if is_gated { self.gate - GATE } else { 0.0 };
+        let is_held_back = self.scope == Scope::Device;
+        let longer = if is_held_back { self.hold - HOLD } else { 0.0 };
         self.stop_if_drawn(call);
         Ok(Clocked {
             last: self.turn(asked, &line)?,
             line,
             seen: over.seconds - longer,
-            host: if is_gated { host } else { 0.0 },
+            host: if is_held_back { host } else { 0.0 },
             moving: Some(moving),
         })
     }

@@ -1,7 +1,7 @@
 //! How calls are timed.
 //!
 //! A call's time is measured on the host, around everything a caller waits for. The device's time is measured in a
-//! separate call, whose launches are queued behind a closed gate between two events, so they run without waiting for
+//! separate call, whose launches are queued behind a hold between two events, so they run without waiting for
 //! the host. Measured in the same call, it would include the host's time for a launch, which on an idle device is as
 //! long as a small kernel. The separate call uses another copy of the operands, so that neither call finds the other's
 //! operands in the cache.
@@ -16,9 +16,9 @@ use super::Kernel;
 use crate::error::RunError;
 use gauntlet_cuda::driver::{DriverError, Event};
 
-/// Most launches that are queued behind a closed gate. The queue has room for about a thousand; filling it would block
-/// the host, which alone can open the gate.
-const MAX_BEHIND_GATE: usize = 256;
+/// Most launches that are queued behind a hold. The queue has room for about a thousand; filling it would block
+/// the host, which alone can end the hold.
+const MAX_BEHIND_HOLD: usize = 256;
 
 /// Calls in a graph, replays for the median, and uncounted replays before them: the same as for the peer measurements
 /// on the H200.
@@ -156,7 +156,7 @@ impl Kernel {
         Ok(start.elapsed())
     }
 
-    /// The device's time of a call. If the device has a gate, all launches are queued before the first begins.
+    /// The device's time of a call. If the stream can be held back, all launches are queued before the first begins.
     pub(super) fn time_kernel(
         &self,
         copy: usize,
@@ -165,15 +165,15 @@ impl Kernel {
     ) -> Result<Duration, RunError> {
         self.shared.context.make_current()?;
         let stream = &self.shared.stream;
-        // Set-up copies from the host, which may wait for the stream, so it precedes the gate.
+        // Set-up copies from the host, which may wait for the stream, so it precedes the hold.
         let ready = self.ready(copy, output)?;
-        let few = self.resources().launches <= MAX_BEHIND_GATE;
-        let gate = self.shared.gate.as_ref().filter(|_| few);
-        let closed = gate.map(|gate| gate.close(stream)).transpose()?;
+        let few = self.resources().launches <= MAX_BEHIND_HOLD;
+        let hold = self.shared.hold.as_ref().filter(|_| few);
+        let holding = hold.map(|hold| hold.begin(stream)).transpose()?;
         start.record(stream)?;
         self.launch(&ready)?;
         end.record(stream)?;
-        drop(closed);
+        drop(holding);
         drop(ready);
         self.finish()?;
         Ok(end.since(start)?)

@@ -38,7 +38,7 @@ struct Buffer {
 
 impl Engine {
     /// Records the activities of each role of each block in a call, from the first block's start to the last one's end.
-    /// If the device has a gate, all launches are queued before the first begins, so none waits for the host. A call on
+    /// If the stream can be held back, all launches are queued before the first begins, so none waits for the host. A call on
     /// each copy of the operands precedes the traced one, as in a rotation.
     ///
     /// # Errors

@@ -12,8 +12,8 @@ pub(super) struct Clocking {
     pub stream: Handle,
     /// Whether calls on a GPU are clocked as a whole.
     pub whole: bool,
-    /// Nanoseconds for which the gate before a call on a GPU is closed, unless it is clocked as a whole.
-    pub gate: u64,
+    /// Nanoseconds for which a GPU is held back before a call, unless it is clocked as a whole.
+    pub hold: u64,
 }
 
 impl Host {
@@ -31,7 +31,7 @@ impl Host {
                 let (result, seconds) = device.time_whole(apply)?;
                 Ok((result, seconds, 0.0))
             }
-            Some(device) => device.time(clocking.stream, clocking.gate, apply),
+            Some(device) => device.time(clocking.stream, clocking.hold, apply),
             None => {
                 let begun = Instant::now();
                 let result = apply()?;

@@ -43,7 +43,7 @@ impl Host {
         sleep(QUIET);
         let begun = Instant::now();
         let apply = || kernel.apply(&call.arguments, call.keywords.as_ref());
-        let result = device.marked(clocking.stream, clocking.gate, apply)?;
+        let result = device.marked(clocking.stream, clocking.hold, apply)?;
         let seconds = begun.elapsed().as_secs_f64();
         let activity = match tracer.call() {
             Ok(call) => told(python, &call)?,

@@ -6,14 +6,14 @@ use super::Device;
 use crate::driver::{Handle, checked};
 
 impl Device {
-    /// Makes a call on a stream between two marks, behind a gate, from an idle device to an idle device.
+    /// Makes a call on a stream between two marks, behind a hold, from an idle device to an idle device.
     pub fn marked<T, E: From<String>>(
         &self,
         stream: Handle,
-        gate: u64,
+        hold: u64,
         call: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
-        self.gate.close(gate, stream)?;
+        self.hold.begin(hold, stream)?;
         self.mark(stream)?;
         let result = call()?;
         self.mark(stream)?;

@@ -1,4 +1,4 @@
-//! What the coordinator's clock shows around calls: messages, gates and waking up, as the baseline's slots show them.
+//! What the coordinator's clock shows around calls: messages, holds and waking up, as the baseline's slots show them.
 //!
 //! A slot takes the time of its calls and three further costs. Messages, and anything else between calls, take both
 //! sides equally long, since both make the same number of calls. The first call after a pause is slower than the
@@ -19,10 +19,10 @@ const MESSAGE_A_CALL: f64 = 4e-6;
 /// Upper bound on the messages around a call that the coordinator clocks by itself, in seconds.
 pub(super) const HANDSHAKE: f64 = 5e-4;
 
-/// The same on a GPU where a gain has to be confirmed. A host closes a gate of 0.6 ms before each call, so an exchange lasts that
+/// The same on a GPU where a gain has to be confirmed. A host holds the device back for 0.6 ms before each call, so an exchange lasts that
 /// much longer: 0.65 ms beyond the call on an H200. If a part of it were left to the calls, a gain of 3 % in 45 us would
-/// look like 1 %. What a gate is closed for beyond 0.6 ms is taken off the clock before.
-pub(super) const GATED_HANDSHAKE: f64 = 1.5e-3;
+/// look like 1 %. What it is held back for beyond 0.6 ms is taken off the clock before.
+pub(super) const HELD_BACK_HANDSHAKE: f64 = 1.5e-3;
 
 /// Upper bound on these if only the candidate's own calls show them. A candidate can hide that much of each call.
 const OWN_HANDSHAKE: f64 = 2e-4;

@@ -4,7 +4,7 @@ use gauntlet_stats::{Arm, Block, median, typical_call};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::around::{GATED_HANDSHAKE, HANDSHAKE, LEAST, bounded, handshakes, median_of};
+use super::around::{HANDSHAKE, HELD_BACK_HANDSHAKE, LEAST, bounded, handshakes, median_of};
 use super::charge::{OfPair, Shares};
 use super::lone::LoneCall;
 use super::waiting::Waiting;
@@ -62,9 +62,9 @@ pub struct CaseConduct {
     pub(super) known: Vec<[LoneCall; 2]>,
     /// Seconds that all lone calls of each side took by the coordinator's clock, and their number.
     alone: ([f64; 2], usize),
-    /// Seconds for which the gate before each call was closed; 0 unless calls were clocked behind gates.
-    #[serde(default)]
-    pub(super) gate: f64,
+    /// Seconds for which the device was held back before each call; 0 unless calls were clocked behind holds.
+    #[serde(rename = "gate", default)]
+    pub(super) hold: f64,
     /// How many calls of each side took the host longer, and of how many.
     #[serde(default)]
     pub(super) late: [[usize; 2]; 2],
@@ -112,7 +112,7 @@ impl CaseConduct {
             whole_calls: Vec::new(),
             around: None,
             handshakes: [0.0; 2],
-            gate: 0.0,
+            hold: 0.0,
             late: [[0; 2]; 2],
             work: OfPair::default(),
             idle: None,
@@ -147,9 +147,9 @@ impl CaseConduct {
         self.device_only = device_only;
     }
 
-    /// Notes for how many seconds gates are closed.
-    pub fn note_gate(&mut self, seconds: f64) {
-        self.gate = seconds;
+    /// Notes for how many seconds the device is held back.
+    pub fn note_hold(&mut self, seconds: f64) {
+        self.hold = seconds;
     }
 
     /// Notes what a lone call took, whatever it is for.
@@ -258,7 +258,11 @@ impl CaseConduct {
             [late, slots.iter().map(Slot::calls).sum()]
         });
         self.handshakes = handshakes([&baseline, &candidate], HANDSHAKE);
-        let most_around = if self.on_gpu { GATED_HANDSHAKE } else { HANDSHAKE };
+        let most_around = if self.on_gpu {
+            HELD_BACK_HANDSHAKE
+        } else {
+            HANDSHAKE
+        };
         let around_calls = handshakes([&baseline, &candidate], most_around);
         let [of_baseline, of_candidate] = self.handshakes;
         let mut uneven = [(&baseline, of_baseline), (&candidate, of_candidate)].map(|(slots, handshake)| {

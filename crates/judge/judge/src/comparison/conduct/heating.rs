@@ -96,7 +96,7 @@ impl Loads {
     }
 
     /// How busy the side was, over how busy it is in the slot's calls. On a GPU either suffices, as many calls or a busy host:
-    /// what a host queues behind a closed gate in the slot may take it longer than the call. On a CPU both are needed.
+    /// what a host queues behind a hold in the slot may take it longer than the call. On a CPU both are needed.
     fn diligence(&self, on_gpu: bool) -> f64 {
         let rate = self.worth / self.seconds;
         let Some(active) = self.active.map(|active| active / self.seconds) else {

@@ -1,7 +1,7 @@
 //! How honest and dishonest workers look from outside.
 
 mod clock;
-mod gated;
+mod held_back;
 mod memory;
 mod neighbour;
 mod stepped;

@@ -1,8 +1,8 @@
 //! Whether a gain of device time shows in whole calls.
 //!
-//! A call on a GPU is clocked on the device, behind a gate that gives the host time to launch everything. What a host computes in that
-//! time, from operands that lie there already, is in no time of the device, and the coordinator's clock sees the gate and not the host. So
-//! some calls of each pair of processes are made without a gate and clocked as a whole, by the coordinator: from the call of the function
+//! A call on a GPU is clocked on the device, behind a hold that gives the host time to launch everything. What a host computes in that
+//! time, from operands that lie there already, is in no time of the device, and the coordinator's clock sees the hold and not the host. So
+//! some calls of each pair of processes are made without a hold and clocked as a whole, by the coordinator: from the call of the function
 //! until its results are there. What a call takes less on the device, a whole call takes less too.
 //!
 //! Hosts differ, and each process's by some microseconds, so the two savings are compared over pairs. Both are shares of the baseline's

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gauntlet_stats::BlockOrder;
-use gauntlet_worker::protocol::GATE;
+use gauntlet_worker::protocol::HOLD;
 use rand::rng;
 
 use crate::comparison::heating::before_calls;
@@ -67,24 +67,24 @@ pub fn samples_for([one, other]: [f64; 2], slot: f64) -> usize {
     ((slot / call.max(1e-9)).ceil() as usize).clamp(1, MAX_SAMPLES)
 }
 
-/// A gate is lengthened if a host took this share of it to launch a call.
+/// A hold is lengthened if a host took this share of it to launch a call.
 const NEARLY_LATE: f64 = 0.8;
 
-/// A lengthened gate is closed for this many times the longest launch time of the warm-up, since lone calls take longer to launch
+/// A lengthened hold lasts this many times the longest launch time of the warm-up, since lone calls take longer to launch
 /// than calls in a row.
-const GATE_OVER_HOST: f64 = 2.0;
+const HOLD_OVER_HOST: f64 = 2.0;
 
-/// No gate is closed for longer: a gate delays each call.
-const MAX_GATE: f64 = 10e-3;
+/// No hold lasts longer: it delays each call.
+const MAX_HOLD: f64 = 10e-3;
 
-/// For how many seconds the gates of both sides are closed before each call, given the longest time in seconds that a host took to
-/// launch a call behind a gate of [`GATE`]. Launching that outlasts the gate is part of the time of the call. If not even the
-/// longest gate would do, it stays as it is.
-pub fn gate_for(host: f64) -> f64 {
-    if !(NEARLY_LATE * GATE..=MAX_GATE).contains(&host) {
-        return GATE;
+/// For how many seconds both sides are held back before each call, given the longest time in seconds that a host took to
+/// launch a call behind a hold of [`HOLD`]. Launching that outlasts the hold is part of the time of the call. If not even the
+/// longest hold would do, it stays as it is.
+pub fn hold_for(host: f64) -> f64 {
+    if !(NEARLY_LATE * HOLD..=MAX_HOLD).contains(&host) {
+        return HOLD;
     }
-    (GATE_OVER_HOST * host).min(MAX_GATE)
+    (HOLD_OVER_HOST * host).min(MAX_HOLD)
 }
 
 /// The fresh sets of each load, and its blocks: two loads if there are enough of both.
@@ -110,13 +110,13 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_is_closed_for_longer_only_if_that_helps() {
-        assert_eq!(gate_for(0.0), GATE);
-        assert_eq!(gate_for(0.16e-3), GATE);
-        assert_eq!(gate_for(0.65e-3), 1.3e-3);
-        assert_eq!(gate_for(4e-3), 8e-3);
-        assert_eq!(gate_for(7e-3), 10e-3);
-        assert_eq!(gate_for(30e-3), GATE);
+    fn a_hold_lasts_longer_only_if_that_helps() {
+        assert_eq!(hold_for(0.0), HOLD);
+        assert_eq!(hold_for(0.16e-3), HOLD);
+        assert_eq!(hold_for(0.65e-3), 1.3e-3);
+        assert_eq!(hold_for(4e-3), 8e-3);
+        assert_eq!(hold_for(7e-3), 10e-3);
+        assert_eq!(hold_for(30e-3), HOLD);
     }
 
     #[test]

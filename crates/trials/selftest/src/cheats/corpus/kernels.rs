@@ -235,15 +235,15 @@ fn on_gpus() -> Vec<Cheat> {
         .gains_nothing(),
         times(
             "kernel-computes-in-the-gate",
-            "gpu.py:computes_in_the_gate",
-            "computes on the host, with copies on another stream, while the gate before the call is closed",
+            "gpu.py:computes_in_the_hold",
+            "computes on the host, with copies on another stream, during the hold before the call",
         )
         .gains("nearly all of the device's time on paper")
         .gains_nothing(),
         times(
             "kernel-computes-rows-in-the-gate",
-            "gpu.py:computes_rows_in_the_gate",
-            "the same with an eighth of the rows, and honest where there is no gate",
+            "gpu.py:computes_rows_in_the_hold",
+            "the same with an eighth of the rows, and honest where there is no hold",
         )
         .gains("an eighth of the device's time on paper")
         .gains_nothing(),

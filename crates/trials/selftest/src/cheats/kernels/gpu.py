@@ -86,7 +86,7 @@ _on_the_host = {}
 
 
 def _by_the_host(result, x, gain, w):
-    """Computes the result on the host, with copies on a stream that the gate does not hold back."""
+    """Computes the result on the host, with copies on a stream that the hold does not keep back."""
     key = tuple(x.shape)
     if key not in _on_the_host:
         _on_the_host[key] = [torch.empty(tensor.shape, pin_memory=True) for tensor in (x, gain, w, result)]
@@ -100,15 +100,15 @@ def _by_the_host(result, x, gain, w):
     _stream().synchronize()
 
 
-def computes_in_the_gate(x, gain, w):
-    """Computes everything on the host, while the gate before the call is closed."""
+def computes_in_the_hold(x, gain, w):
+    """Computes everything on the host, during the hold before the call."""
     result = x.new_empty((x.shape[0], w.shape[1]))
     _by_the_host(result, x, gain, w)
     return result
 
 
-def computes_rows_in_the_gate(x, gain, w):
-    """The same with an eighth of the rows, and where the gate does not hold it back it computes honestly."""
+def computes_rows_in_the_hold(x, gain, w):
+    """The same with an eighth of the rows, and where no hold keeps it back, it computes honestly."""
     if torch.cuda.current_stream().query():
         return honest(x, gain, w)
     rows = x.shape[0] // 8

@@ -1,4 +1,4 @@
-//! How a gain of device time looks in whole calls, where the coordinator's clock sees the gate and not the host.
+//! How a gain of device time looks in whole calls, where the coordinator's clock sees the hold and not the host.
 
 use gauntlet_stats::Arm;
 
@@ -47,9 +47,9 @@ fn a_gain_that_whole_calls_show_is_believed() {
     );
 }
 
-/// All of the work is done on the host while the gate is closed, or an eighth of it with honest whole calls.
+/// All of the work is done on the host during the hold, or an eighth of it with honest whole calls.
 #[test]
-fn work_of_the_host_behind_a_gate_is_told_and_is_no_gain() {
+fn work_of_the_host_behind_a_hold_is_told_and_is_no_gain() {
     let all = doubt(pairs(4, 0.1 * ON_DEVICE, |process| 150e-6 + of_hosts(process))).unwrap();
     assert!(
         matches!(all, Suspicion::NotInCalls { own, upper, .. } if own > 0.8 && upper < 0.0),

@@ -1,20 +1,20 @@
-//! A gate before each call on a GPU: work that is launched behind it starts without waiting for the host.
+//! A hold before each call on a GPU: work that is launched behind it starts without waiting for the host.
 //!
-//! [`gauntlet_calls::gate`] says why it is a kernel that ends by itself. A gate that is a wait for a word of the host's memory took 14 µs on an H100 to let a kernel of
-//! 1 µs begin (`results/h100/device-times/2026-11-26.json`).
+//! [`gauntlet_calls::hold`] says why it is a kernel that ends by itself. A hold that is a wait for a word of the host's memory
+//! took 14 µs on an H100 to let a kernel of 1 µs begin (`results/h100/device-times/2026-11-26.json`).
 
-use gauntlet_calls::gate::{CODE, ENTRY, THREADS};
+use gauntlet_calls::hold::{CODE, ENTRY, THREADS};
 use gauntlet_cuda::driver::{Context, Dimensions, DriverError, Function, Stream};
 
 /// The kernel, for one device.
 #[derive(Debug)]
-pub(crate) struct Pause {
+pub(crate) struct Hold {
     function: Function,
     blocks: u32,
 }
 
-impl Pause {
-    /// The gate of a device.
+impl Hold {
+    /// The hold of a device.
     ///
     /// # Errors
     /// If the driver does not take the kernel.
@@ -26,11 +26,11 @@ impl Pause {
         })
     }
 
-    /// Closes the gate on a stream for this many seconds. It opens by itself.
+    /// Holds a stream back for this many seconds; the hold ends by itself.
     ///
     /// # Errors
     /// If the kernel cannot be launched.
-    pub fn queue(&self, seconds: f64, stream: &Stream) -> Result<(), DriverError> {
+    pub fn begin(&self, seconds: f64, stream: &Stream) -> Result<(), DriverError> {
         let dimensions = Dimensions {
             grid: [self.blocks, 1, 1],
             block: [THREADS, 1, 1],

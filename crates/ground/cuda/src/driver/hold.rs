@@ -1,6 +1,6 @@
-//! A gate in a stream: work queued behind it starts without pauses when the host opens the gate.
+//! Holds a stream back: work queued behind a hold starts without pauses when the host ends it.
 //!
-//! Without a gate, a kernel launched on an idle device starts only after the host has processed the launch, so the time
+//! Without a hold, a kernel launched on an idle device starts only after the host has processed the launch, so the time
 //! since the previous event measures the host rather than the device.
 
 use std::cell::Cell;
@@ -15,15 +15,15 @@ use super::stream::Stream;
 
 /// A word of the host's memory that streams wait on.
 #[derive(Debug)]
-pub struct Gate {
+pub struct Hold {
     context: Context,
     word: *mut u32,
     address: CUdeviceptr,
-    /// Increases with each use, so that a stream that polls late still sees that its gate was opened.
+    /// Increases with each use, so that a stream that polls late still sees that its hold has ended.
     turn: Cell<u32>,
 }
 
-impl Gate {
+impl Hold {
     /// # Errors
     /// If the driver cannot allocate mapped host memory.
     pub fn new(context: &Context) -> Result<Self, DriverError> {
@@ -38,32 +38,32 @@ impl Gate {
             ))?;
             word.cast::<u32>().write_volatile(0);
         }
-        let mut gate = Self {
+        let mut hold = Self {
             context: context.clone(),
             word: word.cast(),
             address: 0,
             turn: Cell::new(0),
         };
         // SAFETY: the word was allocated as mapped memory.
-        unsafe { call!(cuMemHostGetDevicePointer_v2(&raw mut gate.address, word, 0)) }?;
-        Ok(gate)
+        unsafe { call!(cuMemHostGetDevicePointer_v2(&raw mut hold.address, word, 0)) }?;
+        Ok(hold)
     }
 
-    /// Makes the stream wait until the returned guard is dropped.
+    /// Holds the stream back until the returned guard is dropped.
     ///
     /// # Errors
     /// If the driver reports an error: not every system lets streams wait on memory.
-    pub fn close(&self, stream: &Stream) -> Result<Closed<'_>, DriverError> {
+    pub fn begin(&self, stream: &Stream) -> Result<Holding<'_>, DriverError> {
         let turn = self.turn.get().wrapping_add(1);
         self.turn.set(turn);
         let flags = CUstreamWaitValue_flags::CU_STREAM_WAIT_VALUE_GEQ as u32;
         // SAFETY: the stream and the word are alive.
         unsafe { call!(cuStreamWaitValue32_v2(stream.handle(), self.address, turn, flags)) }?;
-        Ok(Closed { gate: self, turn })
+        Ok(Holding { hold: self, turn })
     }
 }
 
-impl Drop for Gate {
+impl Drop for Hold {
     fn drop(&mut self) {
         if self.context.make_current().is_ok() {
             // SAFETY: allocated once, freed once; the driver waits for streams that still poll the word.
@@ -72,16 +72,16 @@ impl Drop for Gate {
     }
 }
 
-/// A closed gate; it opens when dropped.
+/// A hold that has begun; it ends when this is dropped.
 #[derive(Debug)]
-pub struct Closed<'a> {
-    gate: &'a Gate,
+pub struct Holding<'a> {
+    hold: &'a Hold,
     turn: u32,
 }
 
-impl Drop for Closed<'_> {
+impl Drop for Holding<'_> {
     fn drop(&mut self) {
-        // SAFETY: the gate keeps the word alive.
-        unsafe { self.gate.word.write_volatile(self.turn) };
+        // SAFETY: the hold keeps the word alive.
+        unsafe { self.hold.word.write_volatile(self.turn) };
     }
 }

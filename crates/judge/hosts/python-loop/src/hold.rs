@@ -1,10 +1,10 @@
-//! A gate before each call on a GPU: work that is launched behind it starts without waiting for the host.
-//! [`gauntlet_calls::gate`] says why it is a kernel that ends by itself.
+//! A hold before each call on a GPU: work that is launched behind it starts without waiting for the host.
+//! [`gauntlet_calls::hold`] says why it is a kernel that ends by itself.
 
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::rc::Rc;
 
-use gauntlet_calls::gate::{CODE, ENTRY, THREADS};
+use gauntlet_calls::hold::{CODE, ENTRY, THREADS};
 
 use crate::driver::{Driver, Handle, checked};
 
@@ -13,14 +13,14 @@ const MULTIPROCESSORS: c_int = 16;
 const MAX_THREADS: c_int = 39;
 
 /// The kernel, for one device.
-pub struct Gate {
+pub struct Hold {
     driver: Rc<Driver>,
     function: Handle,
     blocks: c_uint,
 }
 
-impl Gate {
-    /// The gate of a device.
+impl Hold {
+    /// The hold of a device.
     ///
     /// # Errors
     /// If the driver does not take the kernel.
@@ -35,12 +35,12 @@ impl Gate {
         let (mut module, mut function) = (std::ptr::null_mut(), std::ptr::null_mut());
         // SAFETY: the driver reads the text up to its null byte, and fills the variable.
         let status = unsafe { (driver.load_module)(&raw mut module, CODE.as_ptr().cast()) };
-        checked(status, "the gate's kernel cannot be loaded")?;
+        checked(status, "the kernel that holds calls back cannot be loaded")?;
         // A name with a null byte within cannot exist; the driver finds no function without a name.
         let entry = CString::new(ENTRY).unwrap_or_default();
         // SAFETY: the module was loaded, the name ends with a null byte, and the driver fills the variable.
         let status = unsafe { (driver.find_function)(&raw mut function, module, entry.as_ptr()) };
-        checked(status, "the gate's kernel is not found")?;
+        checked(status, "the kernel that holds calls back is not found")?;
         Ok(Self {
             driver: Rc::clone(driver),
             function,
@@ -48,12 +48,12 @@ impl Gate {
         })
     }
 
-    /// Closes the gate on a stream for this many nanoseconds. It opens by itself. Launches that take the host longer show as time
+    /// Holds a stream back for this many nanoseconds; the hold ends by itself. Launches that take the host longer show as time
     /// of the call.
     ///
     /// # Errors
     /// If the kernel cannot be launched.
-    pub fn close(&self, mut nanoseconds: u64, stream: Handle) -> Result<(), String> {
+    pub fn begin(&self, mut nanoseconds: u64, stream: Handle) -> Result<(), String> {
         let mut arguments = [(&raw mut nanoseconds).cast::<c_void>()];
         // SAFETY: the kernel takes one number of eight bytes, which the driver copies before it returns; the stream is the
         // current one of torch.
@@ -72,6 +72,6 @@ impl Gate {
                 std::ptr::null_mut(),
             )
         };
-        checked(status, "the gate cannot be closed")
+        checked(status, "the stream cannot be held back")
     }
 }

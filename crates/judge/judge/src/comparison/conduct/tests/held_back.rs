@@ -1,4 +1,4 @@
-//! How short calls on a GPU look behind the gate that a host closes before each of them.
+//! How short calls on a GPU look behind the hold before each of them.
 
 use gauntlet_stats::Arm;
 
@@ -7,7 +7,7 @@ use super::*;
 const CALL: f64 = 45e-6;
 const CALLS: usize = 20;
 
-/// Seconds that the coordinator's clock shows around a call: the gate, launching, and waking up.
+/// Seconds that the coordinator's clock shows around a call: the hold, launching, and waking up.
 const AROUND: f64 = 650e-6;
 
 /// Pairs whose candidate takes `took` seconds a call and reports `told`. What lies around its calls takes `late(pair)` seconds
