@@ -9,7 +9,7 @@ import numpy as np
 from gauntlet import _native
 from gauntlet.nvfp4 import _arrays
 from gauntlet.nvfp4._activations import Activation
-from gauntlet.nvfp4._products import FLOATS, Weights, check_floats, grouped_mm, on_gpu, registered
+from gauntlet.nvfp4._products import E4M3, FLOATS, Weights, check_floats, check_is_exact, grouped_mm, on_gpu, registered
 from gauntlet.nvfp4._tensor import Tensor
 
 
@@ -18,7 +18,8 @@ def linear(x: Any, weight: Tensor | Weights, bias: Any = None, *, out_dtype: Any
 
     Args:
         x: ``[..., k]``, bfloat16 or float16, on the CPU also float32: numpy arrays and PyTorch tensors.
-        weight: ``[n, k]``; `Weights` spare the CPU a copy in each call.
+        weight: ``[n, k]``; `Weights` spare the CPU a copy in each call. Those for float8_e4m3fn tokens give results that are not
+            exact: tokens are rounded to e4m3 too, each relative to its largest magnitude.
         bias: ``[n]``, of any of these types.
         out_dtype: float16, bfloat16 or float32; by default the type of `x`.
 
@@ -36,6 +37,13 @@ def linear(x: Any, weight: Tensor | Weights, bias: Any = None, *, out_dtype: Any
     if len(getattr(weight, "shape", ())) != 2:
         raise ValueError(f"weight: its shape is {getattr(weight, 'shape', None)}; give [n, k]")
     n, dtype = weight.shape[0], _arrays.dtype_argument("out_dtype", out_dtype, _arrays.dtype_name(x), x)
+    if getattr(weight, "tokens", None) == E4M3:
+        from gauntlet.nvfp4 import _eights
+
+        if bias is not None:
+            _arrays.check("bias", bias, FLOATS, [n])
+            _arrays.check_same_device({"x": x, "bias": bias})
+        return _eights.layer(x, weight, bias, dtype)
     flat = x.reshape(-1, x.shape[-1]) if x.ndim else x
     if bias is None:
         result = grouped_mm(flat, weight, out_dtype=dtype)
@@ -115,6 +123,8 @@ def moe(
         _arrays.check("expert_map", expert_map, ("int32", "int64"), [None])
         arrays["expert_map"] = expert_map
     _check_experts(width, gate, up, down)
+    for name, weights in (("gate", gate), ("up", up), ("down", down)):
+        check_is_exact(name, weights)
     function = Activation.checked(activation, alpha, beta, limit)
     biases = {"gate_bias": gate_bias, "up_bias": up_bias, "down_bias": down_bias}
     for name, weights in zip(biases, (gate, up, down), strict=True):
