@@ -108,7 +108,7 @@ def varlen_attention(
             page size is a power of two. The last dimension of each operand has no gaps; others may.
         value: As `key`.
         cu_seqlens_q: int32, ``[sequences + 1]``: where each sequence begins in query, and the end of the last.
-        max_seqlen_q: Most queries of a sequence. Queries of a longer one are not computed beyond it.
+        max_seqlen_q: Most queries of a sequence. Of a longer one, queries beyond it may be left out.
         max_seqlen_k: About the most keys of a sequence; it decides how the work is split, not what is computed.
         cu_seqlens_k: As `cu_seqlens_q`, of key and value; not for pages.
         seqused_k: int32, ``[sequences]``: how many keys of each sequence count; for pages it is needed.
@@ -122,7 +122,7 @@ def varlen_attention(
     Returns:
         ``[positions, heads, head_size]``. Positions of no sequence are left as they were allocated.
 
-    On a GPU the call is one launch that does not depend on the lengths, which the kernel reads when it runs: it may be captured in
+    On a GPU the call is one launch or two that do not depend on the lengths, which the kernels read when they run: it may be captured in
     a graph and replayed with others. They are not checked.
 
     Raises:

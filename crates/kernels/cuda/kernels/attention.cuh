@@ -72,6 +72,10 @@ struct Parameter {
     Strides query_strides, key_strides, value_strides;
     u32 pages_a_sequence, page_shift;  // a page has 1 << page_shift positions
     u32 tiles_a_set;                   // of the heads of a sequence that share keys, at most
+    u32 batch;                         // sequences
+    // The launch is for sequences with more rows than the first and at most the second, a row being a query of one of
+    // the heads that share keys.
+    u32 rows_above, rows_to;
 #endif
 };
 
@@ -139,6 +143,64 @@ struct BlockScales {
         return __uint_as_float(__float_as_uint(scales.score) | scales.flip);
     }
 };
+
+#if RAGGED
+// What a sequence's lengths say is believed only as far as they are no fewer than none. Launches before this one may
+// have written them while it was starting, so they are not loaded through the cache for constants.
+DEVICE Sequence ragged_sequence(const Parameter& parameter, u32 index) {
+    u32 begin = parameter.query_begins[index], end = parameter.query_begins[index + 1], key_begin = 0, keys;
+    if (parameter.key_begins) key_begin = parameter.key_begins[index];
+    if (parameter.key_counts) keys = parameter.key_counts[index];
+    else keys = parameter.key_begins[index + 1] - key_begin;
+    return {begin, key_begin, (u32)max((int)(end - begin), 0), (u32)max((int)keys, 0)};
+}
+
+// The rows of a sequence, none if they are another launch's.
+DEVICE u32 ragged_rows(const Parameter& parameter, const Sequence& sequence) {
+    u32 rows = sequence.queries * (parameter.heads / parameter.kv_heads);
+    return parameter.rows_above < rows && rows <= parameter.rows_to ? rows : 0;
+}
+
+// Things of which each sequence has as many as `count` says of its number, one sequence's after another's: how many
+// there are in all, and the sequence that has the one with number `at`. By whole warps, which look at 32 sequences at a
+// time.
+template <typename Count>
+DEVICE u32 count_of_sequences(const Parameter& parameter, Count count) {
+    u32 total = 0;
+    for (u32 first = 0; first < parameter.batch; first += 32) {
+        u32 index = first + threadIdx.x % 32;
+        if (index < parameter.batch) total += count(index);
+    }
+#pragma unroll
+    for (u32 apart = 16; apart > 0; apart /= 2) total += __shfl_xor_sync(~0u, total, apart);
+    return total;
+}
+
+struct Found {
+    u32 sequence, before, count;  // those of the sequences before it, and its own: none if there is no such thing
+};
+
+template <typename Count>
+DEVICE Found find_sequence(const Parameter& parameter, u32 at, Count count) {
+    u32 lane = threadIdx.x % 32, before = 0;
+    for (u32 first = 0; first < parameter.batch; first += 32) {
+        u32 own = first + lane < parameter.batch ? count(first + lane) : 0, until = own;
+#pragma unroll
+        for (u32 apart = 1; apart < 32; apart *= 2) {
+            u32 less = __shfl_up_sync(~0u, until, apart);
+            if (lane >= apart) until += less;
+        }
+        u32 beyond = __ballot_sync(~0u, before + until > at);
+        if (beyond != 0) {
+            u32 found = 32 - __popc(beyond);  // they are the last lanes
+            before += __shfl_sync(~0u, until - own, found);
+            return {first + found, before, __shfl_sync(~0u, own, found)};
+        }
+        before += __shfl_sync(~0u, until, 31);
+    }
+    return {0, at, 0};
+}
+#endif
 
 // How many keys, from the first, a query sees.
 DEVICE u32 visible_keys(const Sequence& sequence, u32 query) {

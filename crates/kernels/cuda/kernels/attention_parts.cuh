@@ -73,22 +73,21 @@ DEVICE bool arrive_last(const Parameter& parameter, u32 counter, u32 parts) {
 }
 
 // ---- Parts of a block: of each part of each tile, the sums of ROWS rows, one after another, and then their
-// statistics.
+// statistics. With SHARED_OUT a tile's parts are those of blocks that follow one another, and each block has two
+// places: for the tile that it begins, and for the one that it goes on with.
 
-template <u32 ROWS>
+template <u32 ROWS, bool SHARED_OUT>
 struct BlockParts {
     static constexpr u32 FLOATS = ROWS * (HEAD + 2);
-    float* begin;  // of the tile's first part
+    float* begin;
 
-    DEVICE BlockParts(const Parameter& parameter, u32 tile)
-        : begin(parameter.workspace + (u64)tile * parameter.parts * FLOATS) {}
+    // `first` is the number of the tile's first part among all, or, with SHARED_OUT, that of its block.
+    DEVICE BlockParts(const Parameter& parameter, u64 first)
+        : begin(parameter.workspace + (SHARED_OUT ? 2 : 1) * first * FLOATS) {}
 
-    DEVICE float4* sums(u32 part, u32 row, u32 element) const {
-        return (float4*)(begin + (u64)part * FLOATS + row * HEAD + element);
-    }
-    DEVICE float2* statistics(u32 part, u32 row) const {
-        return (float2*)(begin + (u64)part * FLOATS + ROWS * HEAD) + row;
-    }
+    DEVICE float* of(u32 part) const { return begin + (u64)(SHARED_OUT ? 2 * part + (part == 0) : part) * FLOATS; }
+    DEVICE float4* sums(u32 part, u32 row, u32 element) const { return (float4*)(of(part) + row * HEAD + element); }
+    DEVICE float2* statistics(u32 part, u32 row) const { return (float2*)(of(part) + ROWS * HEAD) + row; }
 
     // Four neighbours of a row, from `element` on.
     DEVICE void put(u32 part, u32 row, u32 element, const Merged& merged) const {

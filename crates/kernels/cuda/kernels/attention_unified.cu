@@ -13,7 +13,8 @@
 // (attention_unified_parts.cuh).
 //
 // Sequences of several lengths that only the device knows, and keys and values in pages, are as serving engines keep
-// them (RAGGED, attention_unified_work.cuh): then a block finds its tile by its number, and ends if there is none.
+// them (RAGGED, attention_unified_work.cuh): then a block finds its tile by its number, and ends if there is none;
+// tiles of 16 queries are shared out in equal numbers of steps (STREAMED).
 //
 // Definitions beside those of attention.cuh: TILE_M, TILE_N, STAGES; SPLIT 1, a tile's keys are split over
 // Parameter::parts blocks; PACKED 1, a tile's rows are of all heads that share a key head; SCORES: 0 stay in registers,
@@ -107,20 +108,12 @@ struct Either<false, First, Second> {
 using Softmax = Either<SCORES_IN_REGISTERS, RegisterSoftmax, SharedSoftmax>::Type;
 using Sums = Either<SCALAR, ScalarSums, MatrixSums>::Type;
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-    attention_unified(const __grid_constant__ Parameter parameter) {
-    extern __shared__ __align__(1024) u8 dynamic[];
-    u32 memory = shared_address(dynamic), lane = threadIdx.x % 32;
+// What a block has of a tile.
+DEVICE void compute(const Parameter& parameter, Work& work, u32 memory) {
+    u32 lane = threadIdx.x % 32;
     // Broadcast, so that the compiler knows that a warp takes one branch.
     u32 warp = __shfl_sync(~0u, threadIdx.x / 32, 0), warp_row = 16 * (warp % ROW_WARPS);
     u32 warp_key = warp / ROW_WARPS * WARP_KEYS, warp_bytes = warp_key * PITCH;
-    if constexpr (OVERLAP) grid_launch_dependents();
-    // Tables are not written by launches, so they are read while the one before is still running; ragged lengths may
-    // be.
-    if constexpr (OVERLAP && RAGGED) grid_wait();
-    Work work(parameter);
-    if constexpr (OVERLAP && !RAGGED) grid_wait();
-    if (RAGGED && work.rows == 0 || SPLIT && work.part >= work.parts) return;
     load_rows<TILE_M>(memory + QUERIES_AT, [&](u32 row) { return work.query_at(parameter, row); }, work.rows);
     copy_commit();
     for (u32 step = 1; step < STAGES; ++step) work.load_step(parameter, memory, work.first_step + step - 1);
@@ -179,4 +172,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                            [&](u32 row, u32 element, float low, float high) { results.put(row, element, low, high); });
         results.finish();
     }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+    attention_unified(const __grid_constant__ Parameter parameter) {
+    extern __shared__ __align__(1024) u8 dynamic[];
+    u32 memory = shared_address(dynamic);
+    if constexpr (OVERLAP) grid_launch_dependents();
+#if RAGGED
+    if constexpr (OVERLAP) grid_wait();
+    if constexpr (STREAMED) {
+        Shares shares(parameter);
+        u32 end = shares.begin(blockIdx.x + 1);
+        Found found = {0, 0, 0};
+        for (u32 step = shares.begin(blockIdx.x); step < end;) {
+            Work work(parameter, shares, found, step, end);
+            step += max(work.end_step - work.first_step, 1u);
+            compute(parameter, work, memory);
+            __syncthreads();  // the next tile's operands take the place of what is merged
+        }
+        return;
+    }
+#endif
+    // Tables are not written by launches, so they are read while the one before is still running; ragged lengths may
+    // be.
+    Work work(parameter);
+    if constexpr (OVERLAP && !RAGGED) grid_wait();
+    if (RAGGED && work.rows == 0 || SPLIT && work.part >= work.parts) return;
+    compute(parameter, work, memory);
 }

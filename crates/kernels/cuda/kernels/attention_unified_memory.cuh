@@ -16,6 +16,10 @@ static_assert(SCORES != 0 || VALUES == 0, "scalar products read weights from sha
 constexpr u32 ROW_WARPS = TILE_M / 16, KEY_WARPS = TILE_M == 16 ? 4 : 1, WARPS = ROW_WARPS * KEY_WARPS,
               THREADS = 32 * WARPS;
 constexpr u32 WARP_KEYS = TILE_N / KEY_WARPS;
+// Whether blocks take equal shares of all tiles' steps, of LEAST_STEPS at least: tiles of 16 queries on ragged
+// sequences.
+constexpr bool STREAMED = RAGGED && KEY_WARPS > 1;
+constexpr u32 LEAST_STEPS = 2;
 constexpr bool SCORES_IN_REGISTERS = SCORES == 0, WEIGHTS_APART = SCORES == 2, SCALAR = VALUES == 1;
 constexpr bool SWIZZLED = LAYOUT == 1, STAGED = EPILOGUE == 1;
 
@@ -64,7 +68,7 @@ DEVICE void load_rows(u32 to, RowAt row_at, u32 there) {
 #pragma unroll
     for (u32 turn = 0; turn < TURNS; ++turn) {
         u32 index = turn * THREADS + threadIdx.x, row = index / PIECES;
-        if (ROWS * PIECES % THREADS != 0 && index >= ROWS * PIECES) break;
+        if (ROWS * PIECES % THREADS != 0 && index >= ROWS * PIECES) break;  // whole warps do
         u32 piece = index % PIECES;
         bool copied = row < there && piece < ROW_BYTES / 16;
         copy_16(to + place<PITCH>(row, piece), row_at(copied ? row : 0) + (copied ? piece * 16 : 0), copied ? 16 : 0);

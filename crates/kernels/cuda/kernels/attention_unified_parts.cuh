@@ -65,7 +65,7 @@ DEVICE void finish_shared_rows(const Parameter& parameter, const Work& work, con
         });
         return;
     }
-    BlockParts<TILE_M> parts(parameter, work.number);
+    BlockParts<TILE_M, STREAMED> parts(parameter, work.first_part(parameter));
     for_each_four(work.rows,
                   [&](u32 row, u32 element) { parts.put(work.part, row, element, merge_warps(memory, row, element)); });
     __threadfence();

@@ -5,6 +5,34 @@
 
 static_assert(!RAGGED || PACKED && !BY_BLOCK && !STAGED,
               "rows of ragged sequences are of all heads that share a key head");
+static_assert(!STREAMED || SPLIT, "blocks share tiles");
+
+#if RAGGED
+// What the blocks of a launch for few queries share out: the steps of all tiles, of one sequence after another and one
+// key head after another. Each block takes as many, whatever the lengths: it goes on with a tile that the block before
+// began, has whole ones, and begins one.
+struct Shares {
+    u32 total, blocks;  // of all tiles, and blocks that have a share
+
+    DEVICE Shares(const Parameter& parameter)
+        : total(count_of_sequences(parameter, [&](u32 index) { return steps_of(parameter, index); })),
+          blocks(min(gridDim.x, max(total / LEAST_STEPS, 1u))) {}
+
+    // Where a block's share begins, and the block whose share has a step.
+    DEVICE u32 begin(u32 block) const { return block >= blocks ? total : (u32)((u64)total * block / blocks); }
+    DEVICE u32 block_of(u32 step) const { return (u32)((((u64)step + 1) * blocks - 1) / total); }
+
+    // Of a sequence, which has a tile for each of its key heads. Without a key a tile has a step of zeros, so that its
+    // results are written.
+    DEVICE static u32 steps_of(const Parameter& parameter, u32 index) {
+        Sequence sequence = ragged_sequence(parameter, index);
+        u32 rows = min(ragged_rows(parameter, sequence), TILE_M);
+        if (rows == 0) return 0;
+        u32 seen = visible_keys(sequence, (rows - 1) / (parameter.heads / parameter.kv_heads));
+        return max((seen + TILE_N - 1) / TILE_N, 1u) * parameter.kv_heads;
+    }
+};
+#endif
 
 struct Work {
     Sequence sequence;  // if RAGGED, rows are positions, counted over all sequences
@@ -18,6 +46,11 @@ struct Work {
     u32 all_heads;  // of the queries
 #endif
 
+#if RAGGED
+    u32 leading;               // STREAMED: the block that has the tile's first part
+    u32 entries[TILE_N / 32];  // of the table of pages, for the lane's positions of the step that is loaded next
+#endif
+
     DEVICE Work(const Parameter& parameter) {
         number = SPLIT ? blockIdx.x / parameter.parts : blockIdx.x;
         heads = parameter.heads / parameter.kv_heads;
@@ -27,6 +60,7 @@ struct Work {
         part = SPLIT ? blockIdx.x % parameter.parts : 0;
         first_step = SPLIT ? min((u32)((u64)steps * part / parts), steps) : 0;
         end_step = SPLIT ? min((u32)((u64)steps * (part + 1) / parts), steps) : steps;
+        fetch(parameter, first_step);
     }
 
     // How many keys a row sees, and the fewest of the sixteen rows from `row` on.
@@ -45,40 +79,78 @@ struct Work {
 
     // Starts the copies of a step, if there is one more; commits a group of copies in either case, so that all threads
     // count alike.
-    DEVICE void load_step(const Parameter& parameter, u32 memory, u32 step) const {
+    DEVICE void load_step(const Parameter& parameter, u32 memory, u32 step) {
         if (step < end_step) {
             u32 first = step * TILE_N, slot = step % STAGES * STEP_BYTES, there = sequence.keys - first;
-            load_rows<TILE_N>(memory + KEYS_AT + slot, [&](u32 row) { return key_at(parameter, first + row); }, there);
+            load_rows<TILE_N>(memory + KEYS_AT + slot, [&](u32 row) { return key_at(parameter, first, row); }, there);
             load_rows<TILE_N>(
-                memory + VALUES_AT + slot, [&](u32 row) { return value_at(parameter, first + row); }, there);
+                memory + VALUES_AT + slot, [&](u32 row) { return value_at(parameter, first, row); }, there);
+            fetch(parameter, step + 1);
         }
         copy_commit();
     }
 
 #if RAGGED
-    // Tiles of a set of heads are taken from the last queries down, which see the most keys. What a sequence's lengths
-    // say is believed only as far as they are no fewer than none. Launches before this one may have written them while
-    // it was starting, so they are not loaded through the cache for constants.
+    // What a block has of a tile of few queries, from a step of its share on that ends at `end`.
+    // `found` is the sequence of the tile before.
+    DEVICE Work(const Parameter& parameter, const Shares& shares, Found& found, u32 step, u32 end) {
+        auto steps_of = [&](u32 index) { return Shares::steps_of(parameter, index); };
+        if (step >= found.before + found.count) found = find_sequence(parameter, step, steps_of);
+        u32 steps = found.count / parameter.kv_heads, of_keys = steps == 0 ? 0 : (step - found.before) / steps;
+        u32 begin = found.before + of_keys * steps;
+        number = found.sequence * parameter.kv_heads + of_keys;
+        heads = parameter.heads / parameter.kv_heads;
+        take(parameter, found.sequence, of_keys, 0);
+        leading = shares.block_of(begin);
+        parts = steps == 0 ? 1 : shares.block_of(begin + steps - 1) + 1 - leading;
+        part = blockIdx.x - leading;
+        first_step = step - begin;
+        end_step = min(steps, end - begin);
+        fetch(parameter, first_step);
+    }
+    DEVICE u64 first_part(const Parameter& parameter) const {
+        return STREAMED ? leading : (u64)number * parameter.parts;
+    }
+
+    // Tiles of a set of heads are taken from the last queries down, which see the most keys.
     DEVICE void find(const Parameter& parameter) {
         u32 set = number / parameter.tiles_a_set, place = parameter.tiles_a_set - 1 - number % parameter.tiles_a_set;
-        u32 index = set / parameter.kv_heads;
-        head = set % parameter.kv_heads;
-        u32 begin = parameter.query_begins[index], end = parameter.query_begins[index + 1];
-        u32 key_begin = 0, keys;
-        if (parameter.key_begins) key_begin = parameter.key_begins[index];
-        if (parameter.key_counts) keys = parameter.key_counts[index];
-        else keys = parameter.key_begins[index + 1] - key_begin;
-        sequence = {begin, key_begin, (u32)max((int)(end - begin), 0), (u32)max((int)keys, 0)};
-        u32 all = sequence.queries * heads, first = place * TILE_M;
+        take(parameter, set / parameter.kv_heads, set % parameter.kv_heads, place);
+    }
+    DEVICE void take(const Parameter& parameter, u32 index, u32 of_keys, u32 place) {
+        head = of_keys;
+        sequence = ragged_sequence(parameter, index);
+        u32 all = ragged_rows(parameter, sequence), first = place * TILE_M;
         rows = first < all ? min(all - first, TILE_M) : 0;
         tile = {index, head, first, rows};
         all_heads = parameter.heads;
         key = parameter.key + head * parameter.key_strides.head;
         value = parameter.value + head * parameter.value_strides.head;
         if (parameter.pages == nullptr) {
-            key += key_begin * parameter.key_strides.position;
-            value += key_begin * parameter.value_strides.position;
+            key += sequence.key_row * parameter.key_strides.position;
+            value += sequence.key_row * parameter.value_strides.position;
         }
+    }
+
+    // Looks up the pages of a step, a load before they are needed. Those of positions that there are not are not read.
+    DEVICE void fetch(const Parameter& parameter, u32 step) {
+        if (parameter.pages == nullptr) return;
+#pragma unroll
+        for (u32 i = 0; i < TILE_N / 32; ++i) {
+            u32 position = step * TILE_N + i * 32 + threadIdx.x % 32;
+            u64 entry = (u64)tile.sequence * parameter.pages_a_sequence + (position >> parameter.page_shift);
+            entries[i] = position < sequence.keys ? parameter.pages[entry] : 0;
+        }
+    }
+    // By whole warps: the lane that has the position's entry gives it to those that copy the position.
+    DEVICE u32 page_of(u32 row) const {
+        u32 page = __shfl_sync(~0u, entries[0], row % 32);
+#pragma unroll
+        for (u32 i = 1; i < TILE_N / 32; ++i) {
+            u32 other = __shfl_sync(~0u, entries[i], row % 32);
+            if (row / 32 == i) page = other;
+        }
+        return page;
     }
 
     // The query of the tile's row, and its head: a query's heads follow one another. Rows beyond the last are like the
@@ -92,17 +164,18 @@ struct Work {
         return parameter.query + position * parameter.query_strides.position +
                query_head(row) * parameter.query_strides.head;
     }
-    DEVICE const u8* at(const Parameter& parameter, const u8* begin, const Strides& strides, u32 position) const {
+    // The position of a row of the step.
+    DEVICE const u8* at(const Parameter& parameter, const u8* begin, const Strides& strides, u32 first, u32 row) const {
+        u32 position = first + row;
         if (parameter.pages == nullptr) return begin + position * strides.position;
-        u64 page =
-            parameter.pages[(u64)tile.sequence * parameter.pages_a_sequence + (position >> parameter.page_shift)];
+        u64 page = page_of(row);
         return begin + page * strides.page + (position & ((1u << parameter.page_shift) - 1)) * strides.position;
     }
-    DEVICE const u8* key_at(const Parameter& parameter, u32 position) const {
-        return at(parameter, key, parameter.key_strides, position);
+    DEVICE const u8* key_at(const Parameter& parameter, u32 first, u32 row) const {
+        return at(parameter, key, parameter.key_strides, first, row);
     }
-    DEVICE const u8* value_at(const Parameter& parameter, u32 position) const {
-        return at(parameter, value, parameter.value_strides, position);
+    DEVICE const u8* value_at(const Parameter& parameter, u32 first, u32 row) const {
+        return at(parameter, value, parameter.value_strides, first, row);
     }
 
     // Of the output, whose positions have the query heads side by side.
@@ -142,8 +215,12 @@ struct Work {
     DEVICE const u8* query_at(const Parameter& parameter, u32 row) const {
         return parameter.query + result_row(row) * ROW_BYTES;
     }
-    DEVICE const u8* key_at(const Parameter&, u32 position) const { return key + (u64)position * ROW_BYTES; }
-    DEVICE const u8* value_at(const Parameter&, u32 position) const { return value + (u64)position * ROW_BYTES; }
+    DEVICE void fetch(const Parameter&, u32) {}
+    DEVICE u64 first_part(const Parameter& parameter) const { return (u64)number * parameter.parts; }
+    DEVICE const u8* key_at(const Parameter&, u32 first, u32 row) const { return key + (u64)(first + row) * ROW_BYTES; }
+    DEVICE const u8* value_at(const Parameter&, u32 first, u32 row) const {
+        return value + (u64)(first + row) * ROW_BYTES;
+    }
 
     // Of Q and of the output: a head's queries lie one after another, and heads too.
     DEVICE u64 result_row(u32 row) const {

@@ -169,6 +169,8 @@ pub enum Pass {
     Preparation,
     /// The one that merges what the main one leaves in parts, after it.
     Merging,
+    /// The one that computes the rest of the result, after it.
+    Rest,
 }
 
 /// One launch of a kernel; its one parameter is a struct, by value.
@@ -198,9 +200,13 @@ pub trait Plan: fmt::Debug + Send + Sync {
     fn merging(&self) -> Option<&Variant> {
         None
     }
+    /// The kernel for what the main one leaves out, if it leaves out anything.
+    fn rest(&self) -> Option<&Variant> {
+        None
+    }
     /// All kernels; [`place`](Self::place) says which is which.
     fn variants(&self) -> Vec<&Variant> {
-        let others = [self.preparation(), self.merging()];
+        let others = [self.preparation(), self.merging(), self.rest()];
         [self.variant()]
             .into_iter()
             .chain(others.into_iter().flatten())
@@ -211,7 +217,7 @@ pub trait Plan: fmt::Debug + Send + Sync {
         match pass {
             Pass::Main => 0,
             Pass::Preparation => 1,
-            Pass::Merging => self.variants().len() - 1,
+            Pass::Merging | Pass::Rest => self.variants().len() - 1,
         }
     }
     /// The memory it needs. Tables hold the groups with the addresses of their weights, so they are made from those.

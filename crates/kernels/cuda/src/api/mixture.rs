@@ -98,7 +98,7 @@ impl Queue {
         for launch in launches {
             let kernel = match launch.pass {
                 Pass::Preparation => &mixture.count,
-                Pass::Main | Pass::Merging => main,
+                Pass::Main | Pass::Merging | Pass::Rest => main,
             };
             // SAFETY: the caller makes the same promise.
             unsafe { kernel.launch(&launch, self.stream()) }?;

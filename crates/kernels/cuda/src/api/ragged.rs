@@ -70,7 +70,7 @@ impl Queue {
         self.reserve_for(&plan.ready)
     }
 
-    /// Puts a call on the stream: one launch, whatever the lengths, which the kernel reads when it runs. It may be captured.
+    /// Puts a call on the stream: one launch or two, whatever the lengths, which the kernels read when they run. It may be captured.
     /// The result is `[positions of Q, heads, head_size]` without gaps; positions of no sequence are not written.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Queue {
     /// Buffers and lengths must be device memory, and live until the stream's work is done; plan and queue must also live as long
     /// as a graph holds the call. Positions that the lengths name must lie within the operands and the result, and so must the
     /// pages that the table names for positions below the sequences' numbers of keys. Positions beyond the plan's most queries of a
-    /// sequence are not computed.
+    /// sequence may be left out.
     pub unsafe fn enqueue_ragged_attention(
         &self,
         plan: &RaggedAttentionPlan,

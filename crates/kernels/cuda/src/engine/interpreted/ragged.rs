@@ -267,7 +267,13 @@ fn sequences_of_several_lengths_and_pages_are_right() {
     let Some(compiler) = compiler() else { return };
     let decoded = [(1, 300), (1, 1), (0, 17), (1, 129)];
     let mixed = [(70, 130), (1, 260), (9, 9), (5, 2)];
+    // More than a warp looks at at a time; some without queries, one with most of all keys.
+    let many: Vec<_> = (0..40)
+        .map(|number| (number % 4, if number == 35 { 700 } else { 1 + number * 7 % 90 }))
+        .collect();
     let cases = [
+        case(AttentionFormat::F16, 64, true, &many, Keys::Paged(4), [2, 0]),
+        case(AttentionFormat::Bf16, 64, false, &many, Keys::Ragged, [9, 0]),
         case(AttentionFormat::F16, 64, true, &decoded, Keys::Paged(4), [0, 0]),
         case(AttentionFormat::Bf16, 128, true, &mixed, Keys::Paged(5), [3, 100]),
         case(

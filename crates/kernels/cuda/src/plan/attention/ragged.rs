@@ -1,4 +1,4 @@
-//! Attention on sequences whose lengths are in the device's memory, by the unified kernel: a call is one launch that does not
+//! Attention on sequences whose lengths are in the device's memory, by the unified kernel: a call is one launch or two that do not
 //! depend on them, so a captured one serves any lengths up to those planned for.
 
 use bytemuck::{Pod, Zeroable};
@@ -6,9 +6,9 @@ use gauntlet_problems::resources::FEW_QUERIES;
 use gauntlet_problems::{Attention, AttentionFormat, OutputFormat, Scaling, Schedule, Sequence};
 
 use super::automatic::{MAX_PARTS, PART_STEPS, STEP_KEYS, roomy};
-use super::check_heads;
 use super::unified::UnifiedPlan;
-use crate::plan::{Addresses, Launch, Memory, Plan, PlanError, Target, Variant, Weights};
+use super::{Work, check_heads};
+use crate::plan::{Addresses, Launch, Memory, Pass, Plan, PlanError, Target, Variant, Weights};
 
 /// Sizes and formats of attention on sequences of several lengths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -21,7 +21,7 @@ pub struct RaggedShape {
     pub kv_heads: usize,
     /// Values of a head and position: a multiple of 16, up to 256.
     pub head_size: usize,
-    /// Most query positions of a sequence; those beyond are not computed.
+    /// Most query positions of a sequence; those beyond may be left out.
     pub most_queries: usize,
     /// Most key positions of a sequence: they decide into how many parts keys are split, and nothing else.
     pub most_keys: usize,
@@ -109,17 +109,32 @@ struct Tail {
     pages_a_sequence: u32,
     page_shift: u32,
     tiles_a_set: u32,
-    reserved: u32,
+    batch: u32,
+    rows_above: u32,
+    rows_to: u32,
 }
 
 /// A shape that was planned.
 #[derive(Debug)]
 pub struct RaggedPlan {
-    unified: UnifiedPlan,
+    batch: usize,
+    main: Part,
+    rest: Option<Part>,
+}
+
+/// The sequences of one launch.
+#[derive(Debug)]
+struct Part {
+    work: Work,
+    variant: Variant,
     schedule: Schedule,
-    /// Tiles of the heads of a sequence that share keys, and of all sequences.
+    /// They have more rows than the first and at most the second: a row is a query of one of the heads that share keys.
+    rows: [u32; 2],
+    /// Tiles of the heads of a sequence that share keys.
     tiles_a_set: usize,
-    tiles: usize,
+    blocks: usize,
+    workspace_bytes: usize,
+    counter_bytes: usize,
 }
 
 impl RaggedPlan {
@@ -153,25 +168,21 @@ impl RaggedPlan {
                 "choose per-tensor or per-head",
             ));
         }
-        let rows = shape.most_queries * (shape.heads / shape.kv_heads);
-        let most = if shape.head_size > 128 { 64 } else { 128 };
-        let sizes = [FEW_QUERIES, 64, most];
-        let size = sizes.into_iter().find(|&size| rows <= size).unwrap_or(most);
-        let tiles_a_set = rows.div_ceil(size);
-        let tiles = tiles_a_set * shape.kv_heads * shape.batch;
-        let most_parts = (shape.most_keys / (STEP_KEYS * PART_STEPS)).max(1);
-        let parts = (target.processors as usize / tiles.max(1)).clamp(1, most_parts);
-        let mut schedule = roomy(&longest, target, size);
-        schedule.split_k = parts.min(MAX_PARTS[usize::from(size > FEW_QUERIES)]);
-        let mut unified = UnifiedPlan::new(&longest, &schedule, target)?;
-        let defines = &mut unified.variant.defines;
-        defines.extend([("RAGGED", "1".to_owned()), ("PACKED", "1".to_owned())]);
-        super::check_tiles(tiles.saturating_mul(schedule.split_k))?;
+        let shared = shape.heads / shape.kv_heads;
+        let rows = shape.most_queries * shared;
+        // Of several sequences some may be decoded while others have many queries.
+        let (main, rest) = match (rows <= FEW_QUERIES, shared <= FEW_QUERIES && shape.batch > 1) {
+            (true, _) => (shared_out(shape, &longest, target, u32::MAX)?, None),
+            (_, true) => (
+                shared_out(shape, &longest, target, FEW_QUERIES as u32)?,
+                Some(by_number(shape, &longest, target, FEW_QUERIES as u32)?),
+            ),
+            _ => (by_number(shape, &longest, target, 0)?, None),
+        };
         Ok(Self {
-            unified,
-            schedule,
-            tiles_a_set,
-            tiles,
+            batch: shape.batch,
+            main,
+            rest,
         })
     }
 
@@ -180,11 +191,86 @@ impl RaggedPlan {
         RaggedCall { plan: self, places }
     }
 
-    /// The schedule of the unified kernel.
+    /// The schedule of the unified kernel for the sequences with the most queries.
     pub fn schedule(&self) -> &Schedule {
-        &self.schedule
+        &self.rest.as_ref().unwrap_or(&self.main).schedule
     }
 }
+
+/// Sequences of few rows, at most `rows`: blocks take equal shares of the steps of all of their tiles.
+fn shared_out(
+    shape: &RaggedShape,
+    longest: &Attention,
+    target: Target,
+    rows: u32,
+) -> Result<Part, PlanError> {
+    let mut schedule = roomy(longest, target, FEW_QUERIES);
+    // Wherever a block's share ends within a tile.
+    schedule.split_k = 2;
+    let mut few = longest.clone();
+    few.sequences[0].queries = few.sequences[0].queries.min(FEW_QUERIES);
+    let (work, variant) = unified(&few, &schedule, target)?;
+    let tiles = shape.batch * shape.kv_heads;
+    let resident = target.blocks_with(variant.shared_bytes as usize).clamp(1, 2);
+    let steps = tiles.saturating_mul(shape.most_keys.div_ceil(STEP_KEYS));
+    let blocks = (resident * target.processors as usize)
+        .min(tiles.saturating_mul(MAX_PARTS[0]))
+        .min((steps / PART_STEPS).max(1));
+    Ok(Part {
+        rows: [0, rows],
+        tiles_a_set: 1,
+        blocks: if tiles == 0 { 0 } else { blocks },
+        workspace_bytes: PARTS_A_BLOCK * blocks * work.parts.bytes,
+        counter_bytes: tiles * size_of::<u32>(),
+        schedule,
+        work,
+        variant,
+    })
+}
+
+/// Sequences of more than `above` rows: a block finds its tile, and its part of the tile's keys, by its number.
+fn by_number(
+    shape: &RaggedShape,
+    longest: &Attention,
+    target: Target,
+    above: u32,
+) -> Result<Part, PlanError> {
+    let rows = shape.most_queries * (shape.heads / shape.kv_heads);
+    let size = if rows <= 64 || shape.head_size > 128 {
+        64
+    } else {
+        128
+    };
+    let tiles_a_set = rows.div_ceil(size);
+    let tiles = tiles_a_set * shape.kv_heads * shape.batch;
+    let most_parts = (shape.most_keys / (STEP_KEYS * PART_STEPS)).max(1);
+    let parts = (target.processors as usize / tiles.max(1)).clamp(1, most_parts);
+    let mut schedule = roomy(longest, target, size);
+    schedule.split_k = parts.min(MAX_PARTS[1]);
+    super::check_tiles(tiles.saturating_mul(schedule.split_k))?;
+    let (work, variant) = unified(longest, &schedule, target)?;
+    let parts = work.parts;
+    Ok(Part {
+        rows: [above, u32::MAX],
+        tiles_a_set,
+        blocks: tiles * schedule.split_k,
+        workspace_bytes: tiles * parts.count * parts.bytes,
+        counter_bytes: tiles * parts.counters * size_of::<u32>(),
+        schedule,
+        work,
+        variant,
+    })
+}
+
+fn unified(longest: &Attention, schedule: &Schedule, target: Target) -> Result<(Work, Variant), PlanError> {
+    let UnifiedPlan { work, mut variant } = UnifiedPlan::new(longest, schedule, target)?;
+    let defines = &mut variant.defines;
+    defines.extend([("RAGGED", "1".to_owned()), ("PACKED", "1".to_owned())]);
+    Ok((work, variant))
+}
+
+/// Tiles that a block shares with others at most: the first and the last of its share.
+const PARTS_A_BLOCK: usize = 2;
 
 /// A planned shape with the places of a call's lengths and operands. Their addresses are those of position 0, or of the first
 /// page.
@@ -196,20 +282,39 @@ pub struct RaggedCall<'a> {
 
 impl Plan for RaggedCall<'_> {
     fn variant(&self) -> &Variant {
-        &self.plan.unified.variant
+        &self.plan.main.variant
+    }
+
+    fn rest(&self) -> Option<&Variant> {
+        self.plan.rest.as_ref().map(|part| &part.variant)
     }
 
     fn memory(&self, _: &[Weights]) -> Memory {
-        let parts = self.plan.unified.work.parts;
+        let sum = |of: fn(&Part) -> usize| of(&self.plan.main) + self.plan.rest.as_ref().map_or(0, of);
         Memory {
-            workspace_bytes: self.plan.tiles * parts.count * parts.bytes,
-            counter_bytes: self.plan.tiles * parts.counters * size_of::<u32>(),
+            workspace_bytes: sum(|part| part.workspace_bytes),
+            counter_bytes: sum(|part| part.counter_bytes),
             ..Memory::default()
         }
     }
 
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
-        let grid = self.plan.tiles * self.plan.schedule.split_k;
+        let main = &self.plan.main;
+        let mut launches = self.launch(Pass::Main, main, addresses);
+        if let Some(rest) = &self.plan.rest {
+            let behind = Addresses {
+                workspace: addresses.workspace + main.workspace_bytes as u64,
+                counters: addresses.counters + main.counter_bytes as u64,
+                ..*addresses
+            };
+            launches.extend(self.launch(Pass::Rest, rest, &behind));
+        }
+        launches
+    }
+}
+
+impl RaggedCall<'_> {
+    fn launch(&self, pass: Pass, part: &Part, addresses: &Addresses) -> Vec<Launch> {
         let places = &self.places;
         let (key_begins, key_counts, pages, [pages_a_sequence, page_shift]) = match places.keys {
             KeyPlaces::Ragged { begins, counts } => (begins, counts, 0, [0, 0]),
@@ -230,16 +335,22 @@ impl Plan for RaggedCall<'_> {
             value: places.value,
             pages_a_sequence,
             page_shift,
-            tiles_a_set: self.plan.tiles_a_set as u32,
-            reserved: 0,
+            tiles_a_set: part.tiles_a_set as u32,
+            batch: self.plan.batch as u32,
+            rows_above: part.rows[0],
+            rows_to: part.rows[1],
         };
-        let mut launches = match grid {
+        let mut launches = match part.blocks {
             0 => Vec::new(),
-            _ => self.plan.unified.work.launch(addresses, grid, 1),
+            blocks => part.work.launch(addresses, blocks, 1),
         };
         for launch in &mut launches {
+            launch.pass = pass;
             launch.parameter.extend_from_slice(bytemuck::bytes_of(&tail));
         }
         launches
     }
 }
+
+#[cfg(test)]
+mod tests;
