@@ -3,6 +3,17 @@
 //!
 //! Data flow: files ([`Tournament::load`]) → [`play`] → panel → [`gauntlet_judge`] → verdicts and ledger →
 //! [`TournamentReport`].
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use gauntlet_tournament::{Overrides, Tournament};
+//!
+//! let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/b200/staircase.toml");
+//! let tournament = Tournament::load(&file, &Overrides::default())?;
+//! assert_eq!(tournament.rounds[0].pitches[0].name, "set-up-once");
+//! # Ok::<(), gauntlet_tournament::FileError>(())
+//! ```
 
 mod claims;
 mod error;

@@ -2,6 +2,13 @@
 //!
 //! Texts of others are shown with visible escapes (`foreign.rs`). Text has ANSI styles; the caller strips them where the terminal does not support them. It is laid out for the given
 //! width in columns; from 70 columns on, no line is longer than the width.
+//!
+//! ```
+//! use gauntlet_report::{duration, visible};
+//!
+//! assert_eq!(duration(1.25e-3), "1.25 ms");
+//! assert_eq!(visible("a name \u{1b}[2J"), r"a name \u{1b}[2J");
+//! ```
 
 mod activity;
 mod axis;

@@ -5,6 +5,16 @@
 //! for a family that comes with kernels, what is known of their parameters ([`Schedules`]). A kernel's result is an [`Output`]; [`ErrorMeasures`] say how
 //! far it is from the [`Expected`] one, and [`Rules`] whether it is correct. This crate names no task: each task has
 //! its own crate, and a table lists them.
+//!
+//! ```
+//! use gauntlet_task::{Expression, Scope};
+//!
+//! // Work, launches and arguments are written as expressions of a case's sizes.
+//! let flops: Expression = "5 * rows * cols".parse()?;
+//! let case = Scope::default().with("rows", 512).with("cols", 1024);
+//! assert_eq!(flops.value(&case)?, 2_621_440);
+//! # Ok::<(), gauntlet_task::ExpressionError>(())
+//! ```
 
 mod cached;
 mod coverage;

@@ -4,6 +4,16 @@
 //! ([`protocol`]). [`serve`] is the worker's side, [`WorkerProcess`] the coordinator's. A crash, a hang or an exceeded
 //! limit ends one worker and reaches the caller as a [`WorkerError`] with the end of the worker's standard error.
 //! [`safeguards`] lists how workers are confined on this system.
+//!
+//! ```
+//! use gauntlet_worker::protocol::{Envelope, Reply, Request};
+//!
+//! let line = serde_json::to_string(&Envelope { id: 1, request: Request::Describe })?;
+//! assert_eq!(line, r#"{"id":1,"call":"describe"}"#);
+//! let answered = r#"{"id":1,"error":{"kind":"refused","message":"there is no GPU"}}"#;
+//! assert_eq!(serde_json::from_str::<Reply>(answered)?.id, 1);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
 
 mod artefacts;
 mod census;

@@ -4,6 +4,24 @@
 //! A problem and a schedule are [planned](plan) into one variant of a kernel with its tables. The variant's
 //! [source](mod@source) is [compiled](mod@compiler) for the device once and cached on disk. The plan's launches run on a
 //! stream. Serving engines need only [`api`]; [`Engine`] loads operands and times calls, for measurements.
+//!
+//! Planning needs no GPU:
+//!
+//! ```
+//! use gauntlet_kernels_cuda::plan::{Target, plan};
+//! use gauntlet_kernels_cuda::shipped;
+//! use gauntlet_problems::{Form, GroupedGemm, Operation};
+//!
+//! let h200 = Target::hopper(132);
+//! let schedule = &shipped(h200.arch)[0].schedule;
+//! let problem = Operation::GroupedGemm(GroupedGemm::new(Form::Plain, [[80, 4096, 7168]]));
+//! let planned = plan(&problem, schedule, h200)?;
+//! assert!(planned.variant().threads >= 128);
+//!
+//! let odd = Operation::GroupedGemm(GroupedGemm::new(Form::Plain, [[80, 4096, 7]]));
+//! assert!(plan(&odd, schedule, h200).is_err());
+//! # Ok::<(), gauntlet_kernels_cuda::plan::PlanError>(())
+//! ```
 
 pub mod api;
 pub mod compiler;

@@ -11,6 +11,18 @@
 //! events, and a signal or barrier waits for all warps. So a flaw among many warps also occurs between two that are
 //! alike, or between the first and another. (The first and one other are not enough: if they wait for each other by
 //! means that only the first has, two others may still race.)
+//!
+//! A loop that lacked a barrier, as it was recorded:
+//!
+//! ```
+//! use gauntlet_barrier_proofs::prove;
+//! use gauntlet_barrier_proofs::recorded::barrier_removed;
+//!
+//! let flaw = prove(&barrier_removed()).unwrap_err();
+//! assert!(flaw.kind.is_race());
+//! // What each warp does until it goes wrong.
+//! assert!(flaw.interleaving.len() > 5);
+//! ```
 
 mod explore;
 mod flaw;

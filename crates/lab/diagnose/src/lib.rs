@@ -8,6 +8,24 @@
 //! that the times do not exclude are kept, and all other results are averaged over them.
 //!
 //! `docs/explanation/diagnosis.md` has the formulas and the limits.
+//!
+//! Calls that take the same time whatever they compute:
+//!
+//! ```
+//! use gauntlet_device::Device;
+//! use gauntlet_diagnose::{Driver, Measurement, diagnose};
+//! use gauntlet_problems::{Form, GroupedGemm, Operation, Schedule};
+//!
+//! let measurements = [[64, 512, 512], [256, 1024, 512], [512, 512, 2048], [1024, 1024, 1024]].map(|shape| Measurement {
+//!     problem: Operation::GroupedGemm(GroupedGemm::new(Form::Plain, [shape])),
+//!     seconds: 2e-3,
+//!     spread: None,
+//! });
+//! let diagnosis = diagnose(&measurements, &Schedule::baseline(), &Device::builtin("b200")?)?;
+//! let likeliest = &diagnosis.explanations[0];
+//! assert!(likeliest.costs.iter().any(|cost| cost.driver == Driver::Constant));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod credible;
 mod diagnosis;

@@ -7,6 +7,19 @@
 //! Everything about a family's kernels comes from its [`Model`]: the tile program of a schedule, the kinds of tiles, and
 //! what a step of each reads, converts and multiplies. [`gpu`] and [`cpu`] hold the terms in which models say so, and
 //! the machines that run them.
+//!
+//! ```
+//! use gauntlet_device::Device;
+//! use gauntlet_parameters::Parameters;
+//! use gauntlet_simulate::Subject;
+//!
+//! let suite = gauntlet_families::suite("group-gemm")?;
+//! let sizes = &suite.benchmark[0].sizes;
+//! let schedule = sizes.task().parameters().complete(&Parameters::new());
+//! let estimate = Subject::of(sizes, &schedule)?.estimate(&Device::builtin("h200")?)?;
+//! assert!(estimate.seconds > 1e-6 && estimate.seconds < 1e-2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod breakdown;
 pub mod count;

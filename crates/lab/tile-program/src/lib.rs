@@ -10,6 +10,42 @@
 //!
 //! The work of a block for one tile depends on tile, stages, epilogue, roles and swap-AB. Order, lookup, setup, split-K
 //! and cluster decide which tiles it gets, and how many; if a block gets several tiles, their sums may have two slots.
+//!
+//! A loop that copies the operands of a step, multiplies them, and fills the same slot again. Without the second barrier a
+//! fast warp would fill it while a slow one still multiplies:
+//!
+//! ```
+//! use gauntlet_barrier_proofs::{FlawKind, prove};
+//! use gauntlet_tile_program::{
+//!     Action, Buffer, Contents, CopyMethod, Extent, Filled, Guard, Product, Role, Statement, TileProgram,
+//! };
+//!
+//! let program = |barriers_of_a_step: usize| {
+//!     let mut step = vec![
+//!         Action::Load { buffer: 0, ahead: 0, copy: CopyMethod::Registers }.into(),
+//!         Action::Synchronise.into(),
+//!         Action::Multiply { product: Product::Gemm, from: 0, to: None, asynchronous: false }.into(),
+//!     ];
+//!     step.extend((1..barriers_of_a_step).map(|_| Statement::from(Action::Synchronise)));
+//!     let store = Action::Store { from: None, to: None };
+//!     let tile = vec![Statement::Repeat(Extent::Steps, step), store.into()];
+//!     TileProgram {
+//!         buffers: vec![Buffer {
+//!             contents: Contents::Operands,
+//!             slots: 1,
+//!             filled: Filled::Step,
+//!             guard: Guard::Block,
+//!         }],
+//!         roles: vec![Role {
+//!             name: "everyone",
+//!             warps: 4,
+//!             body: vec![Statement::Repeat(Extent::Tiles, tile)],
+//!         }],
+//!     }
+//! };
+//! assert!(prove(&program(2)).is_ok());
+//! assert_eq!(prove(&program(1)).unwrap_err().kind, FlawKind::WrittenBeforeEmpty);
+//! ```
 
 /// What one block of threads does for its tiles.
 #[derive(Debug, Clone, PartialEq, Eq)]

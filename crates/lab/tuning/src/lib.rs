@@ -5,6 +5,36 @@
 //! again, on pairs of processes that took no part in the choice, so that the choice does not flatter the figures;
 //! choosing the fastest of the finalists still does, a little. If the device is not present, the model's ranking is the
 //! only result, and is marked as such.
+//!
+//! The model's choice for a device that is not present, among schedules with tiles of one size:
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use gauntlet_device::Device;
+//! use gauntlet_judge::Blind;
+//! use gauntlet_parameters::Parameters;
+//! use gauntlet_tuning::{Tuning, tune};
+//!
+//! let mut suite = gauntlet_families::suite("group-gemm")?;
+//! suite.benchmark.truncate(1);
+//! let table = suite.benchmark[0].sizes.task().parameters();
+//! let tile = Parameters::parse("tile = [128, 128, 128]")?;
+//! let tuning = Tuning {
+//!     suite: &suite,
+//!     device: &Device::builtin("h200")?,
+//!     workshop: None,
+//!     baseline: table.complete(&Parameters::new()),
+//!     builds: &|_, schedule| schedule.get("tile") == tile.get("tile"),
+//!     kernel: None,
+//!     keep: 3,
+//!     budget: Duration::ZERO,
+//! };
+//! let tuned = tune(&tuning, &Blind, |_| Ok(()))?;
+//! let first = tuned[0].first.as_ref().ok_or("no schedule is accepted")?;
+//! assert!(first.predicted.is_some() && !tuned[0].measured);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod budget;
 mod error;

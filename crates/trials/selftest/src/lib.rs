@@ -1,6 +1,17 @@
 //! The self-test of the judge: how often its verdicts are wrong when the truth is known, whether it catches candidates
 //! that cheat, whether it leaves odd but honest ones alone, and what it finds within a given time. It is a program of its own,
 //! `gauntlet-selftest`, which `gauntlet selftest` starts.
+//!
+//! ```
+//! use gauntlet_selftest::characteristics::effect::Effect;
+//! use gauntlet_stats::{Criteria, Decision};
+//!
+//! // The truth of a trial is known: the baseline's calls are slowed by 5 %, say, or not at all.
+//! let criteria = Criteria::default();
+//! assert!(Effect::FASTER.is_found_by(Decision::Adopt, &criteria));
+//! assert!(Effect::NONE.forbids_adoption(&criteria));
+//! assert!(Effect::of(-0.05).log_speedup() < 0.0);
+//! ```
 
 pub mod burner;
 pub mod characteristics;

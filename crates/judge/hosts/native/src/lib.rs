@@ -9,6 +9,23 @@
 //! 3. a [`Host`] turns a build request into something that can be called.
 //!
 //! Numbers in tables, such as a launch's grid, are [expressions](gauntlet_task::Expression) over a case's sizes.
+//!
+//! ```
+//! use gauntlet_host_native::{Argument, Bound};
+//! use gauntlet_task::Scope;
+//!
+//! let case = Scope::default().with("rows", 512);
+//! let blocks: Argument = "int ceil_div(rows, 100)".parse()?;
+//! let Bound::Value(passed) = blocks.bind(&case)? else {
+//!     panic!("a size is passed as a value");
+//! };
+//! assert_eq!(u64::from_le_bytes(passed.bytes), 6);
+//!
+//! // A name that the case does not have is told with those that it has.
+//! let unknown = "int row".parse::<Argument>()?.bind(&case);
+//! assert!(unknown.unwrap_err().message.contains("rows"));
+//! # Ok::<(), gauntlet_host_native::ArgumentError>(())
+//! ```
 
 mod arguments;
 mod cpu;
