@@ -40,6 +40,7 @@ def compare(
     regime: str = "isolated",
     scope: str = "device",
     activity: bool = False,
+    quick: bool = False,
     progress: Progress = None,
 ) -> Verdict:
     """Compares two kernels: are both right, and which is faster?
@@ -68,6 +69,8 @@ def compare(
         scope: How calls on a GPU are clocked: ``"device"`` on the device alone, as in a captured graph; ``"call"`` from the
             call of the function until its results are there, with what the host does.
         activity: Whether what a GPU does in calls is traced after the last pair; the report shows it.
+        quick: Whether the kernels are your own and trusted: seconds in place of tens of seconds, and nothing is done against a
+            kernel that wants to deceive.
         progress: Whether progress is shown on standard error; by default at a terminal. Or a function, which is called with
             each event as a line of text.
 
@@ -84,7 +87,7 @@ def compare(
     with tempfile.TemporaryDirectory(prefix="gauntlet-") as temporary:
         folder = Path(temporary)
         kernels = (_text(folder, "baseline", baseline), _text(folder, "candidate", candidate))
-        options = _options(folder, task, case, budget, pairs, device, warm, regime, scope, activity)
+        options = _options(folder, task, case, budget, pairs, device, warm, regime, scope, activity, quick)
         names = _names(baseline, candidate)
         return _answer(_native.compare, kernels, options, folder=folder, progress=progress, names=names)
 
@@ -102,6 +105,7 @@ def judge(
     regime: str = "isolated",
     scope: str = "device",
     activity: bool = False,
+    quick: bool = False,
     progress: Progress = None,
 ) -> Verdict:
     """Sends a kernel through all gates, and compares it with a baseline.
@@ -118,6 +122,7 @@ def judge(
         regime: As in `compare`.
         scope: As in `compare`.
         activity: As in `compare`.
+        quick: As in `compare`.
         progress: As in `compare`.
 
     Returns:
@@ -130,7 +135,7 @@ def judge(
         folder = Path(temporary)
         text = None if baseline is None else _text(folder, "baseline", baseline)
         kernels = (text, _text(folder, "candidate", candidate))
-        options = _options(folder, task, case, budget, pairs, device, warm, regime, scope, activity)
+        options = _options(folder, task, case, budget, pairs, device, warm, regime, scope, activity, quick)
         names = _names("the reference" if baseline is None else baseline, candidate)
         return _answer(_native.judge, kernels, options, folder=folder, progress=progress, names=names)
 
@@ -270,6 +275,7 @@ def _options(
     regime: str,
     scope: str,
     activity: bool,
+    quick: bool,
 ) -> dict[str, Any]:
     """How two kernels are measured, as the extension takes it."""
     if device is not None and not isinstance(device, str):
@@ -286,6 +292,7 @@ def _options(
         "regime": _one_of("regime", regime, "isolated", "sustained"),
         "scope": _one_of("scope", scope, "device", "call"),
         "activity": bool(activity),
+        "quick": bool(quick),
     }
 
 

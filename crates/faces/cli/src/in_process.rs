@@ -54,10 +54,17 @@ pub struct Terms {
     pub scope: String,
     /// Whether what a GPU does is traced.
     pub activity: bool,
+    /// Whether the kernels are trusted, and not watched for cheats.
+    pub quick: bool,
 }
 
 impl Terms {
     fn setup(&self) -> Result<Setup, CliError> {
+        if self.quick && self.activity {
+            return Err(CliError::of_input(
+                "activity: nothing is traced with `quick`; leave one of them out",
+            ));
+        }
         Ok(Setup {
             task: self.task.clone(),
             cases: self.cases.clone(),
@@ -76,6 +83,7 @@ impl Terms {
             regime: word("regime", &self.regime)?,
             scope: word("scope", &self.scope)?,
             activity: self.activity,
+            quick: self.quick,
         })
     }
 }

@@ -41,6 +41,7 @@ pub struct Options {
     regime: String,
     scope: String,
     activity: bool,
+    quick: bool,
 }
 
 impl From<Options> for Terms {
@@ -55,6 +56,7 @@ impl From<Options> for Terms {
             regime: options.regime,
             scope: options.scope,
             activity: options.activity,
+            quick: options.quick,
         }
     }
 }

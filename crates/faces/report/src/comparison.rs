@@ -137,6 +137,10 @@ pub fn comparison(comparison: &Comparison, void: Option<&str>, criteria: &Criter
         Some(reason) => format!("{decision}: {reason}"),
         None => format!("{decision}: {} ({})", figures(interval), criteria_line(criteria)),
     };
+    let rest = match comparison.trust.sentence() {
+        Some(trust) => format!("{rest}; {trust}"),
+        None => rest,
+    };
     text + "\n" + &paragraph(&mark, &rest, 2, width)
 }
 

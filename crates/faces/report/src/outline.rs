@@ -178,6 +178,7 @@ pub fn ground(comparison: &Comparison) -> String {
     if let Ground::Design { reason, .. } = &assessment.ground {
         parts.push(reason.clone());
     }
+    parts.extend(comparison.trust.sentence().map(str::to_owned));
     parts.extend(comparison.design.clone());
     parts.extend(comparison.predicted.clone());
     parts.extend(comparison.ended_early.clone());
@@ -376,6 +377,7 @@ mod tests {
             conduct: serde_json::from_value(conduct).unwrap(),
             declared: None,
             design: None,
+            trust: gauntlet_judge::Trust::Watched,
             predicted: None,
             ended_early: None,
             spent: None,

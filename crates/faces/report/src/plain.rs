@@ -77,6 +77,7 @@ mod tests {
             conduct: None,
             declared: None,
             design: None,
+            trust: gauntlet_judge::Trust::Watched,
             predicted: None,
             ended_early: None,
             spent: None,

@@ -122,6 +122,7 @@ pub fn compare(
         scope: None,
         looks,
         seed: SEED,
+        trust: gauntlet_judge::Trust::Watched,
         conduct: None,
         declared,
         design: Some(design),

@@ -17,6 +17,7 @@ mod regime;
 mod setting;
 mod spent;
 mod suspicion;
+mod trust;
 mod verdict;
 
 pub use abort::{AbortRule, Condition, METRICS, Metrics, PREDICTED_SPEEDUP, Proposal};
@@ -40,4 +41,5 @@ pub use regime::Regime;
 pub use setting::{ExecutorKind, Measurement, Setting};
 pub use spent::Spent;
 pub use suspicion::Suspicion;
+pub use trust::Trust;
 pub use verdict::Verdict;

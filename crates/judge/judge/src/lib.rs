@@ -60,7 +60,8 @@ pub use evidence::{
     FileKind, Finding, HeatedCase, HeatedSide, Heating, HostCost, HostError, JudgeError, KernelForm,
     KernelText, KernelTextError, KernelTime, Launching, Look, METRICS, Measurement, Metrics, OtherEvidence,
     Outcome, PREDICTED_SPEEDUP, Part, Prediction, Preparation, Profile, Proposal, Regime, Setting,
-    SideActivity, SideCharge, SideUse, Spent, Suspicion, Told, Unaccounted, Unreadable, Verdict, file_meant,
+    SideActivity, SideCharge, SideUse, Spent, Suspicion, Told, Trust, Unaccounted, Unreadable, Verdict,
+    file_meant,
 };
 pub use gauntlet_worker::protocol::Scope;
 pub use observer::{Blind, Narrowing, Observer};

@@ -8,7 +8,7 @@ use std::fs;
 
 use nix::errno::Errno;
 use nix::libc;
-use nix::sched::{CpuSet, sched_getaffinity};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 /// The placement of some processes at one moment.
@@ -81,6 +81,25 @@ impl Placement {
     /// The placement of this program.
     pub fn of_this_program() -> Self {
         Self::of([Pid::this().as_raw()])
+    }
+
+    /// Lets all threads of these processes run on one processor only; whether that could be done for all of them.
+    pub(crate) fn pin(processes: impl IntoIterator<Item = i32>, processor: usize) -> bool {
+        let mut one = CpuSet::new();
+        if one.set(processor).is_err() {
+            return false;
+        }
+        let threads = Self::of(processes).threads;
+        threads
+            .into_keys()
+            .all(|thread| sched_setaffinity(Pid::from_raw(thread), &one).is_ok())
+    }
+
+    /// The processors on which this program may run.
+    pub fn processors() -> Vec<usize> {
+        let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap_or_default();
+        let is_allowed = |one: &usize| allowed.is_set(*one).unwrap_or(false);
+        (0..CpuSet::count()).filter(is_allowed).collect()
     }
 
     /// The first difference to an earlier placement, in words. Threads and processes that are not in both are ignored:

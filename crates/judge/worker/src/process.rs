@@ -253,6 +253,13 @@ impl WorkerProcess {
         Placement::of(self.group.members())
     }
 
+    /// Lets all threads of the worker run on one processor only; whether that could be done. Covers the processes that the
+    /// last [`census`](Self::census) found.
+    #[cfg(target_os = "linux")]
+    pub fn pin(&self, processor: usize) -> bool {
+        Placement::pin(self.group.members(), processor)
+    }
+
     pub(crate) fn kill(&mut self) {
         self.requests = None;
         // Only once: after the process has been waited for, its number may belong to another process.

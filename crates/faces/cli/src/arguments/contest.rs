@@ -11,6 +11,7 @@ use super::{Measured, ReportFiles, positive_time};
 #[command(after_help = "\
 Examples:
   gauntlet compare softmax.py:slow softmax.py:fast --task softmax.py
+  gauntlet compare softmax.py:slow softmax.py:fast --task softmax.py --quick   your own two versions, in seconds
   gauntlet compare builtin 'stages=2' --task group-gemm
   gauntlet compare builtin 'command: python3 examples/worker/rms_norm.py' --task rms-norm --case prefill
   gauntlet compare plain.toml tuned.toml --task dual-gemm --budget 60s
@@ -35,14 +36,14 @@ pub struct Compare {
     /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
     /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
     /// google-benchmark, criterion and CSV.
-    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope", "activity"])]
+    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope", "activity", "quick"])]
     pub samples: bool,
     /// Add pairs to a comparison that ended undecided: at least N, and on to the next look of its plan, which judges all
     /// pairs together; fewer only if an earlier look decides. BASELINE is the file that `--json` of `compare` or `judge`
     /// wrote, and is brought up to date. Kernels, task, machine and program must be the same.
     #[arg(long, value_name = "N", value_parser = more_pairs, conflicts_with_all = [
         "candidate", "samples", "task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope",
-        "activity",
+        "activity", "quick",
     ])]
     pub more: Option<usize>,
     /// With --samples of one process a side: the percentage within which the typical call of any other process would lie.
@@ -85,6 +86,9 @@ pub struct Contest {
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]
     pub require: Option<Requirement>,
+    /// Let evidence that was not watched for cheats (--quick) meet the requirement.
+    #[arg(long, requires = "require")]
+    pub require_quick: bool,
     /// Where results go besides the terminal.
     #[command(flatten)]
     pub files: ReportFiles,
@@ -120,8 +124,12 @@ pub struct Setup {
     pub scope: ScopeName,
     /// After the last pair, trace what a GPU does in calls of each side (CUPTI): kernels, copies, gaps, and work outside of the
     /// call. Takes a process more of each side.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "quick")]
     pub activity: bool,
+    /// Compare two kernels of your own in seconds: nothing is done against a kernel that wants to deceive. Both are right on
+    /// inputs that they have not seen, run in confined processes, and get an interval as always.
+    #[arg(long)]
+    pub quick: bool,
 }
 
 /// A regime.

@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::kernel_text;
 use crate::machine::Hold;
 use crate::named_files;
-use crate::requirement::{Conclusion, soundness};
+use crate::requirement::{Conclusion, Standing, soundness};
 
 /// Two kernels, and everything that they share.
 pub struct Contest<'a> {
@@ -73,7 +73,11 @@ impl<'a> Contest<'a> {
         for (arm, text) in arms.iter().zip(&texts) {
             allowed(arm, text, &suite, &place.device)?;
         }
-        let usual = Measurement::default();
+        let usual = if setup.quick {
+            Measurement::quick()
+        } else {
+            Measurement::default()
+        };
         let measurement = Measurement {
             looks: setup.pairs.map_or_else(|| usual.looks.clone(), looks),
             budget: setup.budget,
@@ -260,12 +264,16 @@ pub fn deliver(
     files.deliver(report, Detail::Outcome, || {
         more::tell(report, kept_in.or(files.json.as_deref()))
     })?;
-    Ok(concluded(report, arguments.require))
+    Ok(concluded(report, arguments.require, arguments.require_quick))
 }
 
 /// The exit code of a comparison, or of one that could not be made. Without a requirement it depends only on whether
 /// both kernels are correct and the times are credible.
-pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>) -> Exit {
+pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>, accepts_quick: bool) -> Exit {
+    let is_watched = report
+        .comparison
+        .as_ref()
+        .is_none_or(|found| found.trust.is_watched());
     let side = match report.side {
         Arm::Baseline => "baseline",
         Arm::Candidate => "candidate",
@@ -274,9 +282,14 @@ pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>) ->
     match requirement {
         None => Conclusion::of_one(soundness(report.verdict), because)
             .exit("the requirement that both kernels are right and compared"),
-        Some(requirement) => {
-            Conclusion::of_one(requirement.of_verdict(report.verdict), because).exit(requirement.name())
+        Some(requirement) => match requirement.of_verdict(report.verdict) {
+            Standing::Met if !is_watched && !accepts_quick => Conclusion::of_one(
+                Standing::Undecided,
+                format!("{because}, but was not watched for cheats; --require-quick accepts that"),
+            ),
+            standing => Conclusion::of_one(standing, because),
         }
+        .exit(requirement.name()),
     }
 }
 

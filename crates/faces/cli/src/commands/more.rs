@@ -157,6 +157,7 @@ fn setup_of(conditions: &Conditions) -> Setup {
             Scope::Call => ScopeName::Call,
         },
         activity: measurement.activity,
+        quick: !measurement.trust.is_watched(),
     }
 }
 

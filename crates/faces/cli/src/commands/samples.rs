@@ -50,7 +50,7 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         kept: None,
     };
     files.deliver(&report, Detail::Outcome, || Ok(()))?;
-    Ok(concluded(&report, arguments.contest.require))
+    Ok(concluded(&report, arguments.contest.require, false))
 }
 
 /// The files of one side, separated by commas: each adds its processes.

@@ -8,6 +8,7 @@ mod more;
 
 use std::time::{Duration, Instant};
 
+use gauntlet_device::Arch;
 use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, median, without_interval};
 use gauntlet_task::Case;
 use gauntlet_worker::protocol::Scope;
@@ -19,7 +20,8 @@ use super::dealing::{KNOWN, fits_memory, seed_of_set, sets};
 use super::pair::{Dealt, Measured, Pair, clocked};
 use super::results::{Checker, OperandSet};
 use crate::evidence::{
-    Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Setting, Spent, Suspicion,
+    Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Measurement, Setting, Spent, Suspicion,
+    Trust,
 };
 use crate::observer::{Narrowing, Observer};
 use crate::runner::{
@@ -63,6 +65,21 @@ pub struct PairedComparison<'a> {
     forgiven: bool,
 }
 
+/// The most of a processor's cache that operands leave between calls of kernels that are trusted. Making room for twice the
+/// 260 MiB of a server's cache took most of the time of a pair.
+const MAX_QUICK_CACHE: u64 = 16 << 20;
+
+/// The bytes of cache that operands leave between calls.
+fn cache_to_leave(setting: &Setting) -> u64 {
+    let Measurement { warm, trust, .. } = setting.measurement;
+    let whole = last_level_cache(&setting.device);
+    match trust {
+        _ if warm => 0,
+        Trust::Quick if setting.device.arch == Arch::Cpu => whole.min(MAX_QUICK_CACHE),
+        _ => whole,
+    }
+}
+
 /// What a pair measured in each case, how its time was spent, from where to where its calls were clocked, and whether its hosts
 /// can say what the device did.
 type PairMeasured = (Vec<Measured>, Spent, Option<Scope>, Option<[bool; 2]>);
@@ -88,17 +105,17 @@ impl<'a> PairedComparison<'a> {
         candidate: Candidate,
         seed: u64,
     ) -> Result<Self, ExaminationFailure> {
-        let cache = if setting.measurement.warm {
-            0
-        } else {
-            last_level_cache(&setting.device)
-        };
+        let cache = cache_to_leave(setting);
         let mut cases = Vec::new();
         for (index, case) in setting.benchmark_cases.iter().enumerate() {
             let (inputs, operands) =
                 Operands::write(workshop, case, case.inputs, seed_of_set(seed, KNOWN, index))?;
             let bytes = case.sizes.input_bytes();
-            let sets = sets(bytes, cache);
+            // Of kernels that are trusted one set shows whether they are right; the others are its copies.
+            let sets = match setting.measurement.trust {
+                Trust::Watched => sets(bytes, cache),
+                Trust::Quick => 1,
+            };
             cases.push(CaseSoFar {
                 case,
                 warm_up: OperandSet {
@@ -203,20 +220,29 @@ impl<'a> PairedComparison<'a> {
         if self.looks.last().is_some_and(|look| self.deserves_closing(look)) {
             self.look(self.setting.measurement.open_ended)?;
         }
-        let conduct = Conduct {
-            device_activity: self.traced()?,
-            ..self.conduct()?
+        let conduct = self.conduct()?;
+        let conduct = match conduct {
+            Some(conduct) => Some(Conduct {
+                device_activity: self.traced()?,
+                ..conduct
+            }),
+            None => None,
         };
+        let assessment = self.assessment.clone();
         let comparison = Comparison {
             cases: self.cases.iter().map(CaseSoFar::times).collect(),
             ended_early: self.ended_early(),
             spent: Some(self.spent_on),
-            assessment: conduct.widened(self.assessment.clone()),
+            assessment: match &conduct {
+                Some(conduct) => conduct.widened(assessment),
+                None => assessment,
+            },
             regime: Some(self.setting.measurement.regime),
             scope: self.scope,
             looks: self.looks.clone(),
             seed: self.bootstrap_seed,
-            conduct: Some(conduct),
+            trust: self.setting.measurement.trust,
+            conduct,
             declared: None,
             design: None,
             predicted: None,
@@ -261,7 +287,11 @@ impl<'a> PairedComparison<'a> {
         self.spent / u32::try_from(self.pairs_of_batch().max(1)).unwrap_or(u32::MAX)
     }
 
-    fn conduct(&self) -> Result<Conduct, JudgeError> {
+    /// How both sides behaved; none if nobody watched.
+    fn conduct(&self) -> Result<Option<Conduct>, JudgeError> {
+        if !self.setting.measurement.trust.is_watched() {
+            return Ok(None);
+        }
         let seen: Vec<Vec<CaseConduct>> = self.cases.iter().map(|one| one.conduct.clone()).collect();
         let conduct = Conduct::judge(&seen, &self.assessment, &self.setting.criteria)?;
         let charges = self
@@ -282,12 +312,12 @@ impl<'a> PairedComparison<'a> {
             seconds,
             cases: heated.collect(),
         });
-        Ok(Conduct {
+        Ok(Some(Conduct {
             busy,
             charges: charges.collect(),
             heating: heating.filter(|heating| !heating.cases.is_empty()),
             ..conduct
-        })
+        }))
     }
 
     /// Reports progress to the observer. This display decides nothing, so it costs nothing of the error.

@@ -72,6 +72,7 @@ pub fn compare_recorded(
         conduct: None,
         declared,
         design: None,
+        trust: crate::evidence::Trust::Watched,
         predicted: None,
         spent: None,
         ended_early: (!absent.is_empty())

@@ -12,7 +12,7 @@ use super::placement::PlacementWatch;
 use super::requests::TimedRequest;
 use super::results::Checker;
 use super::slot::Slot;
-use crate::evidence::{Candidate, JudgeError};
+use crate::evidence::{Candidate, JudgeError, Trust};
 use crate::runner::{ExaminationFailure, Workshop};
 
 /// A fresh worker process of one side.
@@ -25,6 +25,8 @@ pub struct Side {
     placement: PlacementWatch,
     /// The purpose of its last request.
     last: Purpose,
+    /// Whether what it does beside its requests is watched.
+    is_watched: bool,
     /// What requests for each purpose have cost in this case.
     pub accounts: Accounts,
 }
@@ -107,7 +109,12 @@ impl Effort {
 
 impl Side {
     /// Starts a process.
-    pub fn start(workshop: &Workshop, arm: Arm, candidate: &Candidate) -> Result<Self, ExaminationFailure> {
+    pub fn start(
+        workshop: &Workshop,
+        arm: Arm,
+        candidate: &Candidate,
+        trust: Trust,
+    ) -> Result<Self, ExaminationFailure> {
         let (worker, _) = workshop.start_trial(arm, candidate)?;
         Ok(Self {
             arm,
@@ -115,6 +122,7 @@ impl Side {
             answered: None,
             placement: PlacementWatch::default(),
             last: Purpose::Build,
+            is_watched: trust.is_watched(),
             accounts: Accounts::default(),
         })
     }
@@ -126,6 +134,16 @@ impl Side {
         units: usize,
         call: impl FnOnce(&mut WorkerProcess) -> Result<T, WorkerError>,
     ) -> Result<(T, Effort), ExaminationFailure> {
+        if !self.is_watched {
+            let start = Instant::now();
+            let answer = call(&mut self.worker).map_err(|error| ExaminationFailure::of(self.arm, error))?;
+            let effort = Effort {
+                exchange: start.elapsed().as_secs_f64(),
+                cpu: None,
+                waited: None,
+            };
+            return Ok((answer, effort));
+        }
         self.placement.before_turn(self.arm, &self.worker)?;
         let before = self.rest();
         let waited_before = self.worker.waited_seconds();
@@ -242,6 +260,23 @@ impl Side {
         }
     }
 
+    /// CPU seconds of its processes so far, where the system reports them.
+    pub fn cpu_seconds(&mut self) -> Option<f64> {
+        self.worker.cpu_seconds()
+    }
+
+    /// Lets it run on one processor only.
+    #[cfg(target_os = "linux")]
+    pub fn pin(&mut self, processor: usize) {
+        let _counted = self.worker.census();
+        // Where the system does not allow it, sides run where they like, and their times scatter more.
+        let _pinned = self.worker.pin(processor);
+    }
+
+    /// Only Linux lets a program place others.
+    #[cfg(not(target_os = "linux"))]
+    pub fn pin(&mut self, _processor: usize) {}
+
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.
     fn rest(&mut self) -> Option<f64> {
         let now = self.worker.cpu_seconds();
@@ -253,6 +288,9 @@ impl Side {
 
     /// Empties the accounts, and updates the set of processes that are watched.
     pub fn begin_case(&mut self) {
+        if !self.is_watched {
+            return;
+        }
         let _counted = self.worker.census();
         self.answered = self.worker.cpu_seconds();
         self.accounts = Accounts::default();

@@ -7,7 +7,7 @@ use gauntlet_worker::protocol::Scope;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{Busy, DeviceActivity, DeviceUse, Heating, Launching, Regime, Spent, Suspicion};
+use crate::evidence::{Busy, DeviceActivity, DeviceUse, Heating, Launching, Regime, Spent, Suspicion, Trust};
 
 /// The measured or recorded times, and the conclusion from them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,7 +29,10 @@ pub struct Comparison {
     /// The seed of the bootstrap; in a comparison whose pairs were all measured in one go, of the orders of blocks and of the
     /// operands too.
     pub seed: u64,
-    /// Whether the times can be believed; none for records.
+    /// Whether the kernels were watched for cheats while they were timed.
+    #[serde(default, skip_serializing_if = "Trust::is_watched")]
+    pub trust: Trust,
+    /// Whether the times can be believed; none for records, and if nobody watched.
     #[serde(default)]
     pub conduct: Option<Conduct>,
     /// The basis of the recorded bounds; none for measurements.

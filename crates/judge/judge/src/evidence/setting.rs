@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{HostCost, Regime};
+use crate::evidence::{HostCost, Regime, Trust};
 
 /// Everything that a candidate and its baseline share during an examination.
 #[derive(Debug, Clone)]
@@ -84,6 +84,9 @@ pub struct Measurement {
     /// Whether what a GPU does in calls is traced after the last pair, in a process more of each side.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub activity: bool,
+    /// Whether the kernels are watched for cheats.
+    #[serde(skip_serializing_if = "Trust::is_watched")]
+    pub trust: Trust,
 }
 
 impl Default for Measurement {
@@ -101,11 +104,21 @@ impl Default for Measurement {
             scope: Scope::Device,
             heating: SignedDuration::from_millis(500),
             activity: false,
+            trust: Trust::Watched,
         }
     }
 }
 
 impl Measurement {
+    /// As usual for kernels that are not watched: the pairs are far cheaper, so they have fewer blocks each.
+    pub fn quick() -> Self {
+        Self {
+            blocks: 2,
+            trust: Trust::Quick,
+            ..Self::default()
+        }
+    }
+
     /// The number of pairs at which a comparison with `pairs` pairs is evaluated next; `pairs` if it has no look left.
     pub fn next_look(&self, pairs: usize) -> usize {
         let next = look_after(&self.looks, pairs);

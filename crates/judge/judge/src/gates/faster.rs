@@ -183,6 +183,7 @@ mod tests {
             conduct: None,
             declared: None,
             design: None,
+            trust: crate::evidence::Trust::Watched,
             predicted: None,
         }
     }

@@ -58,6 +58,7 @@ pub fn compare_predicted(
         conduct: None,
         declared: None,
         design: None,
+        trust: gauntlet_judge::Trust::Watched,
         predicted: Some(basis(setting)),
         spent: None,
         ended_early: None,
