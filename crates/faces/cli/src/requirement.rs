@@ -1,6 +1,6 @@
 //! Requirements, and the exit codes of verdicts: only evidence meets a requirement.
 
-use gauntlet_judge::{Comparison, Finding, Verdict};
+use gauntlet_judge::{Comparison, Finding, Trust, Verdict};
 use gauntlet_tournament::{Judged, RoundReport, TournamentReport};
 
 use crate::arguments::Requirement;
@@ -63,6 +63,18 @@ impl Requirement {
                 Standing::Met
             }
             _ => Standing::Failed,
+        }
+    }
+
+    /// The conclusion from one comparison, whose verdict `because` says. `trust` is that of the comparison, if it matters:
+    /// what was not watched for cheats is no evidence that a requirement is met.
+    pub fn of_comparison(self, verdict: Verdict, trust: Option<Trust>, because: String) -> Conclusion {
+        match (self.of_verdict(verdict), trust) {
+            (Standing::Met, Some(Trust::Quick)) => Conclusion::of_one(
+                Standing::Undecided,
+                format!("{because}, but was not watched for cheats; --require-quick accepts that"),
+            ),
+            (standing, _) => Conclusion::of_one(standing, because),
         }
     }
 
@@ -207,6 +219,19 @@ mod tests {
                 expected,
                 "{verdict}"
             );
+        }
+    }
+
+    #[test]
+    fn what_nobody_watched_meets_no_requirement_and_fails_it_all_the_same() {
+        for (verdict, trust, expected) in [
+            (Verdict::Adopt, Some(Trust::Watched), Standing::Met),
+            (Verdict::Adopt, Some(Trust::Quick), Standing::Undecided),
+            (Verdict::Adopt, None, Standing::Met),
+            (Verdict::Regression, Some(Trust::Quick), Standing::Failed),
+        ] {
+            let found = Requirement::Adopt.of_comparison(verdict, trust, String::new());
+            assert_eq!(found.standing, expected, "{verdict}, {trust:?}");
         }
     }
 

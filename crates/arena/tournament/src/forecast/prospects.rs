@@ -48,7 +48,7 @@ pub struct Return {
     pub found: f64,
 }
 
-/// Pitches from a run that are still open, best first. `answers` may come from any runs, in the order of their
+/// Pitches from a run that are still open, best first; those that were refuted elsewhere, on another device or suite, come last. `answers` may come from any runs, in the order of their
 /// verdicts; the last answer to each question counts, so a later run may have closed it. `known` holds all known
 /// forecasts: a change with a settled verdict is closed, unless it was examined again with new evidence. Withdrawn
 /// pitches, and changes that the candidate they are compared with already contains, are left out.
@@ -76,8 +76,28 @@ pub fn prospects(answers: &[Answer], run: &RunId, known: &Forecasts) -> Vec<Pros
         .flat_map(|answer| [of_pitch(answer, known), of_fallback(answer, known)])
         .flatten()
         .collect();
-    prospects.sort_by(|one, other| other.roi.mean.total_cmp(&one.roi.mean));
+    let refuted = |prospect: &Prospect| refutation(prospect, known).is_some();
+    prospects.sort_by(|one, other| {
+        let best = other.roi.mean.total_cmp(&one.roi.mean);
+        refuted(one).cmp(&refuted(other)).then(best)
+    });
+    for prospect in &mut prospects {
+        if let Some(elsewhere) = refutation(prospect, known) {
+            prospect.reason = format!("{elsewhere}; here: {}", prospect.reason);
+        }
+    }
     prospects
+}
+
+/// Where the author's pitch of this name was found not to be worth it, in words.
+fn refutation(prospect: &Prospect, known: &Forecasts) -> Option<String> {
+    let name = prospect.pitch.trim_end_matches(FALLBACK);
+    let is_same = |answer: &&Answer| answer.forecast.author == prospect.author && answer.pitch == name;
+    let is_refuted = |answer: &&Answer| {
+        answer.verdict.is_settled() && !matches!(answer.verdict, Verdict::Adopt | Verdict::Marginal)
+    };
+    let refuted = known.iter().filter(is_same).find(is_refuted)?;
+    Some(format!("{} in {}", refuted.verdict, refuted.round))
 }
 
 fn of_pitch(answer: &Answer, known: &Forecasts) -> Option<Prospect> {

@@ -257,6 +257,32 @@ fn a_later_run_closes_what_an_earlier_one_left_open() {
 }
 
 #[test]
+fn what_its_own_record_refutes_elsewhere_comes_last() {
+    let open = |author: &str, identity: &str, claim| {
+        let forecast = forecast(author, identity, SURE, claim);
+        answer(forecast, Verdict::Inconclusive, None)
+    };
+    let mut refuted = answer(
+        forecast("Ada", "stages", SURE, 1.5),
+        Verdict::Regression,
+        Some(0.7),
+    );
+    refuted.forecast.scope.device = "another device".to_owned();
+    refuted.round = "earlier".to_owned();
+    let mut modest = open("Bea", "order", 1.05);
+    modest.pitch = "b pitch".to_owned();
+    let answers = [refuted, open("Ada", "stages", 1.5), modest];
+    let found = prospects(&answers, &answers[0].run, &all(&answers));
+    let names: Vec<_> = found.iter().map(|one| one.author.as_str()).collect();
+    assert_eq!(names, ["Bea", "Ada"], "{found:?}");
+    assert!(
+        found[1].reason.starts_with("regression in earlier; here: "),
+        "{}",
+        found[1].reason
+    );
+}
+
+#[test]
 fn what_was_compared_once_is_not_forgotten() {
     let compared = answer(
         forecast("Ada", "stages", SURE, 2.0),

@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::kernel_text;
 use crate::machine::Hold;
 use crate::named_files;
-use crate::requirement::{Conclusion, Standing, soundness};
+use crate::requirement::{Conclusion, soundness};
 
 /// Two kernels, and everything that they share.
 pub struct Contest<'a> {
@@ -270,10 +270,7 @@ pub fn deliver(
 /// The exit code of a comparison, or of one that could not be made. Without a requirement it depends only on whether
 /// both kernels are correct and the times are credible.
 pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>, accepts_quick: bool) -> Exit {
-    let is_watched = report
-        .comparison
-        .as_ref()
-        .is_none_or(|found| found.trust.is_watched());
+    let trust = report.comparison.as_ref().map(|found| found.trust);
     let side = match report.side {
         Arm::Baseline => "baseline",
         Arm::Candidate => "candidate",
@@ -282,14 +279,9 @@ pub fn concluded(report: &ComparisonReport, requirement: Option<Requirement>, ac
     match requirement {
         None => Conclusion::of_one(soundness(report.verdict), because)
             .exit("the requirement that both kernels are right and compared"),
-        Some(requirement) => match requirement.of_verdict(report.verdict) {
-            Standing::Met if !is_watched && !accepts_quick => Conclusion::of_one(
-                Standing::Undecided,
-                format!("{because}, but was not watched for cheats; --require-quick accepts that"),
-            ),
-            standing => Conclusion::of_one(standing, because),
-        }
-        .exit(requirement.name()),
+        Some(requirement) => requirement
+            .of_comparison(report.verdict, trust.filter(|_| !accepts_quick), because)
+            .exit(requirement.name()),
     }
 }
 

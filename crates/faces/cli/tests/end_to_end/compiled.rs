@@ -243,3 +243,29 @@ fn the_example_in_c_compiles_and_answers() {
         assert_eq!(ran.err, "");
     }
 }
+
+#[test]
+fn a_quick_comparison_says_so_and_is_no_evidence_unless_asked_for() {
+    let place = Place::new();
+    let table = format!("rms_norm.{ORDER}");
+    if !library(
+        &place,
+        "crates/judge/hosts/library/tests/rms_norm.c",
+        Some(&table),
+    ) {
+        return;
+    }
+    let kernel = "./libkernel.so:rms_norm";
+    let quick = ["compare", kernel, kernel, "--task", "rms-norm", "--quick"];
+    let ran = place
+        .run(&[&quick[..], &["--budget", "1s", "--json", "quick.json"]].concat())
+        .expect(0);
+    assert!(ran.out.contains("quick: not watched"), "{}", ran.out);
+    let found: serde_json::Value = serde_json::from_str(&read(&place.path("quick.json"))).unwrap();
+    let comparison = &found["comparison"];
+    assert_eq!(comparison["trust"], "quick");
+    assert!(comparison["conduct"].is_null(), "nobody watched");
+    assert_eq!(found["kept"]["conditions"]["measurement"]["trust"], "quick");
+    let refused = place.run(&[&quick[..], &["--activity"]].concat()).expect(2);
+    names(&refused, &["--activity"]);
+}

@@ -20,8 +20,8 @@ use super::dealing::{KNOWN, fits_memory, seed_of_set, sets};
 use super::pair::{Dealt, Measured, Pair, clocked};
 use super::results::{Checker, OperandSet};
 use crate::evidence::{
-    Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Measurement, Setting, Spent, Suspicion,
-    Trust,
+    Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Measurement, Setting, Spent,
+    Suspicion, Trust,
 };
 use crate::observer::{Narrowing, Observer};
 use crate::runner::{

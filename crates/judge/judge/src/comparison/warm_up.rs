@@ -111,9 +111,13 @@ mod tests {
     use super::*;
     use crate::comparison::side::Effort;
 
-    /// Requests of five calls until the warm-up is over.
+    /// Requests of five calls until the warm-up of a watched kernel is over.
     fn warm(call: impl Fn(usize) -> f64) -> WarmingUp {
-        let mut warming = WarmingUp::default();
+        warm_in(Trust::Watched, call)
+    }
+
+    fn warm_in(trust: Trust, call: impl Fn(usize) -> f64) -> WarmingUp {
+        let mut warming = WarmingUp::new(trust);
         for request in 0..1000 {
             if warming.is_over() {
                 break;
@@ -138,6 +142,18 @@ mod tests {
         assert!((slow_at_first.factor() - 3.0).abs() < 1e-9);
         let slow_for_long = warm(|call| 1e-3 * (1.0 + 5.0 * (-(call as f64) / 60.0).exp()));
         assert!((100..400).contains(&slow_for_long.calls()), "{slow_for_long:?}");
+    }
+
+    #[test]
+    fn a_kernel_that_is_trusted_is_warm_when_two_requests_agree() {
+        assert_eq!(warm_in(Trust::Quick, |_| 1e-3).calls(), 10);
+        assert_eq!(
+            warm_in(Trust::Quick, |_| 3.0).calls(),
+            5,
+            "a slow one after one request"
+        );
+        let restless = warm_in(Trust::Quick, |call| if call / 5 % 2 == 0 { 1e-3 } else { 2e-3 });
+        assert!((0.2..0.22).contains(&restless.seconds), "{restless:?}");
     }
 
     #[test]

@@ -25,7 +25,9 @@ impl Trust {
     pub fn sentence(self) -> Option<&'static str> {
         match self {
             Self::Watched => None,
-            Self::Quick => Some("quick: not watched for cheats, and operands may stay in a large cache between calls"),
+            Self::Quick => {
+                Some("quick: not watched for cheats, and operands may stay in a large cache between calls")
+            }
         }
     }
 }
