@@ -86,14 +86,14 @@ fn commands_shown_in_the_pages_are_accepted() {
 }
 
 /// Options of other programs, and of those that Gauntlet starts itself, by the places that name them.
-const OTHERS: [(&str, &[&str]); 10] = [
+const OTHERS: [(&str, &[&str]); 12] = [
     (
         "crates/judge/foreign-measurements/",
         &["--export-json", "--jsonbin", "--message-format"],
     ),
     ("crates/judge/foreign-measurements/", &["--benchmark"]),
     ("crates/judge/judge/src/runner/instruments/", &["--"]),
-    ("crates/ground/cuda/src/compiler/", &["--"]),
+    ("crates/ground/cuda/src/compiler", &["--"]),
     ("crates/kernels/cuda/src/compiler/", &["--"]),
     (
         "crates/judge/hosts/nvrtc/src/",
@@ -105,6 +105,12 @@ const OTHERS: [(&str, &[&str]); 10] = [
     ),
     ("crates/faces/cli/src/kernel_text.rs", &["--tensors"]),
     ("crates/faces/cli/src/commands/selftest.rs", &["--program"]),
+    // Of cargo and of vLLM.
+    ("crates/faces/cli/src/installation.rs", &["--release"]),
+    (
+        "python/gauntlet/engines/",
+        &["--attention-backend", "--quantization"],
+    ),
     (
         "crates/trials/selftest/src/",
         &["--program", "--slowed-by", "--threads"],
