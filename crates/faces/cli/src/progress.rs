@@ -43,6 +43,12 @@ impl Progress {
     }
 }
 
+impl Default for Progress {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 /// As much of a message as the progress line holds, on one line.
 fn fitting(message: &str) -> String {
     let room = terminal_width().saturating_sub(16);

@@ -1,7 +1,5 @@
 //! The judge as a Rust program calls it, without the command's own code.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use gauntlet_device::Device;
 use gauntlet_judge::gates::Right;
 use gauntlet_judge::{Candidate, Executor, Measurement, Session, Setting, Verdict, Workshop};
