@@ -4,18 +4,12 @@ Prints for each plan, at 95 % over looks at 4, 6 and 9 pairs of processes: the p
 T = 2 %), how many pairs it took on average, and how often an interval of a look that was taken did not hold the truth.
 Intervals are Student's on process means, which is what few processes come to. The comparison stops at the first look
 that decides by the default criteria. The figures stand in crates/judge/stats/src/looks.rs.
-
-With --open-ended: how to share the error with looks after the planned ones, at 4, 6 and 12 pairs, how far apart should those
-be, and how much should be kept for a last look when the time is up? At most 60 pairs, and at most 240.
 """
-
-import sys
 
 import numpy as np
 from scipy import stats
 
 LOOKS = np.array([4, 6, 9])
-CLOSING = 2 / 3        # of what is kept for looks when the time is up, the first one's part
 ALPHA = 0.05
 TARGET, ZERO = np.log(1.02), (np.log(0.99), np.log(1.01))
 REPLICATIONS = 40_000
@@ -98,50 +92,5 @@ def main():
                       f"decided {decided:6.1%}, {pairs:.2f} pairs, missed {missed:.3%}")
 
 
-# Name, shares of the error for later looks and for the one when the time is up, what each later look leaves of its share, growth
-# of the pairs between them.
-OPEN_ENDED = [
-    ("none, the comparison ends at 12", 0.0, 0.0, 1.0, 2.0),
-    ("a quarter, halved each time, 1.5", 0.25, 0.0, 1 / 2, 1.5),
-    ("half, halved each time, 1.5", 0.5, 0.0, 1 / 2, 1.5),
-    ("half, halved each time, 2", 0.5, 0.0, 1 / 2, 2.0),
-    ("half, two thirds each time, 1.5", 0.5, 0.0, 2 / 3, 1.5),
-    ("quarter, two thirds, 1.5; quarter at the end", 0.25, 0.25, 2 / 3, 1.5),
-    ("quarter, two thirds, 1.5; third at the end", 0.25, 0.333, 2 / 3, 1.5),
-    ("third, two thirds, 1.5; third at the end", 0.333, 0.333, 2 / 3, 1.5),
-    ("third, two thirds, 1.5; half at the end", 0.25, 0.5, 2 / 3, 1.5),
-    ("third, two thirds, 2; third at the end", 0.333, 0.333, 2 / 3, 2.0),
-    ("third, halved, 1.5; third at the end", 0.333, 0.333, 1 / 2, 1.5),
-]
-
-
-def open_ended():
-    planned = [4, 6, 12]
-    for most in [60, 160, 240]:
-        for spread in [0.008, 0.015, 0.025, 0.04]:
-            print(f"\nat most {most} pairs, process sd {spread:.1%}")
-            noise = spread * np.random.default_rng(3).standard_normal((6_000, most))
-            for name, kept, end, left, growth in OPEN_ENDED:
-                looks = planned.copy()
-                while kept and (following := int(np.ceil(growth * looks[-1]))) <= most:
-                    looks.append(following)
-                if kept and not end and looks[-1] < most:
-                    looks.append(most)      # the next look, early
-                later = np.arange(len(looks) - len(planned))
-                levels = ALPHA * np.concatenate([
-                    (1 - kept - end) * np.diff((np.arange(4) / 3) ** 2),
-                    kept * (1 - left) * left**later,
-                    [end * CLOSING] if end else [],
-                ])
-                if end:
-                    looks.append(most)
-                print(f"  {name}:")
-                for effect in [0.0, 0.01, 0.03, 0.05]:
-                    truth = np.log1p(effect)
-                    adopted, pairs, missed, decided = run(looks, levels, truth + noise, truth)
-                    print(f"    effect {effect:.0%}: adopted {adopted:6.1%}, decided {decided:6.1%}, {pairs:.1f} pairs, "
-                          f"missed {missed:.3%}")
-
-
 if __name__ == "__main__":
-    open_ended() if "--open-ended" in sys.argv[1:] else main()
+    main()

@@ -150,23 +150,6 @@ def quantiles():
     return cases
 
 
-def bootstraps():
-    """Intervals of a mean: on each side the farther of Student's bound and the expanded percentile, 1e6 resamples."""
-    cases = []
-    for processes, confidence in [(4, 0.95), (9, 0.95), (9, 0.98), (15, 0.95), (30, 0.95)]:
-        means = rounded(0.01 * random.lognormal(0, 1, processes))
-        resampled = np.concatenate(
-            [np.mean(random.choice(means, (100_000, processes)), axis=1) for _ in range(10)])
-        critical = stats.t.ppf((1 + confidence) / 2, processes - 1)
-        tail = stats.norm.cdf(-np.sqrt(processes / (processes - 1)) * critical)
-        lower, upper = np.quantile(resampled, [tail, 1 - tail], method="median_unbiased")
-        error = stats.sem(means)
-        bounds = stats.t.interval(confidence, processes - 1, np.mean(means), error)
-        cases.append({"means": means, "confidence": confidence, "error": error,
-                      "lower": min(lower, bounds[0]), "upper": max(upper, bounds[1])})
-    return cases
-
-
 def plain(value):
     """numpy's numbers as Python's, which keep every bit in JSON."""
     if isinstance(value, dict):
@@ -187,7 +170,6 @@ reference = {
     "powers": powers(),
     "rivals": rivals(),
     "quantiles": quantiles(),
-    "bootstraps": bootstraps(),
 }
 OUT.parent.mkdir(parents=True, exist_ok=True)
 sections = ",\n".join(

@@ -179,6 +179,14 @@ pub fn ground(comparison: &Comparison) -> String {
         parts.push(reason.clone());
     }
     parts.extend(comparison.trust.sentence().map(str::to_owned));
+    if let Ground::SlowPairs { otherwise } = &assessment.ground {
+        let alone = Verdict::from(*otherwise);
+        parts.push(format!(
+            "by the typical pair alone {alone}, but the candidate is slow in more pairs than the baseline, and the mean is not \
+             shown to gain as well"
+        ));
+    }
+    parts.extend(assessment.slow_pairs.as_ref().map(ToString::to_string));
     parts.extend(comparison.design.clone());
     parts.extend(comparison.predicted.clone());
     parts.extend(comparison.ended_early.clone());

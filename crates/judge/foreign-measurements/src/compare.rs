@@ -11,7 +11,7 @@ use crate::error::SamplesError;
 use crate::evidence::Evidence;
 use crate::measurements::{Benchmark, Measurements, Order};
 
-/// The bootstrap's seed: the same files give the same verdict.
+/// The sign-flip test's seed: the same files give the same verdict.
 const SEED: u64 = 1;
 
 /// Processes a side beyond any that are measured one by one.

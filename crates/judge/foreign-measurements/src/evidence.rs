@@ -4,13 +4,16 @@
 //! The interval takes processes to be independent and alike. Exports of other programs often are not, and then a narrow
 //! interval is worth nothing. What cannot be tested, because there is too little, decides nothing either.
 
-use gauntlet_judge::Measurement;
 use gauntlet_stats::{Assessment, Criteria, Dependence, Interval, STABILITY_LEVEL, Trend, decide, median};
 
 use crate::compare::Case;
 
 /// With up to this many processes a side the test of a drift sees little, so that a weaker sign of one is enough.
 const FEW: usize = 5;
+
+/// The fewest processes a side that decide. A single look spends all of the error, and at three pairs the interval of skewed
+/// effects would not keep it.
+const LEAST: usize = 4;
 
 /// The level of that weaker sign.
 const LEVEL_OF_FEW: f64 = 0.05;
@@ -75,10 +78,9 @@ impl<'e> Evidence<'e> {
     }
 
     fn too_few(&self) -> Option<String> {
-        let least = Measurement::default().looks.first().copied().unwrap_or_default();
-        (self.count < least).then(|| {
+        (self.count < LEAST).then(|| {
             format!(
-                "{} {}{} are too few: a verdict needs at least {least}, as in a comparison of gauntlet's own",
+                "{} {}{} are too few: a verdict on times of others needs at least {LEAST}",
                 self.count,
                 self.counted,
                 if self.are_paired { "" } else { " a side" }

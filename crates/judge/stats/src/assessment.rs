@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::sign_flip::smallest_p_value;
 use crate::verdict::claim_refuted;
-use crate::{ClockCheck, Decision, FloorFinding, Interval, Origin};
+use crate::{ClockCheck, Criteria, Decision, FloorFinding, Interval, Origin, SlowPairs};
 
 /// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +32,9 @@ pub struct Assessment {
     /// What the clocks say about the suite's speed-up; none without clocks for every time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<ClockCheck>,
+    /// Which pairs of processes were far from the typical one, and what so many pairs cannot show; only for measured problems.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_pairs: Option<SlowPairs>,
 }
 
 /// The ground for a decision.
@@ -45,6 +48,12 @@ pub enum Ground {
         /// Names of the problems under the floor.
         problems: Vec<String>,
         /// What the suite's interval alone would have said.
+        otherwise: Decision,
+    },
+    /// The typical pair is faster, but the candidate was slow in more pairs than the baseline, and the mean over all pairs is
+    /// not shown to be faster as well.
+    SlowPairs {
+        /// What the typical pair alone would have said.
         otherwise: Decision,
     },
     /// There is no interval, so no decision is possible.
@@ -85,7 +94,7 @@ impl Assessment {
     ///
     /// The test agrees if its p-value is at most the interval's error, or is the lowest that this number of processes
     /// can give. A disagreement is only worth a warning: with few processes the test sees less than the interval, which
-    /// keeps its level on the noise it was tried on (see [`Bootstrap`](crate::Bootstrap)). An agreement does not turn
+    /// keeps its level on the noise it was tried on (see [`Effect::interval`](crate::Effect::interval)). An agreement does not turn
     /// an inconclusive interval into a decision.
     pub fn sign_flip_agrees(&self) -> Option<bool> {
         let (interval, p_value) = (self.suite.as_ref()?, self.sign_flip_p_value?);
@@ -98,6 +107,26 @@ impl Assessment {
         };
         let sees_difference = interval.lower > 0.0 || interval.upper < 0.0;
         sees_difference.then(|| p_value <= (1.0 - confidence).max(smallest_p_value(processes)))
+    }
+
+    /// The same with the pairs that are far from the typical one. If the candidate was slow in more of them than the baseline, a
+    /// gain must hold for the mean as well: an adoption needs the mean's interval at or over the target, a marginal gain over
+    /// zero. Otherwise rare and very slow processes, which do not move the typical pair, would be adopted in silence.
+    pub(crate) fn with_slow_pairs(mut self, slow_pairs: SlowPairs, criteria: &Criteria) -> Self {
+        let least = slow_pairs.mean.lower;
+        let shown_by_mean = match self.decision {
+            Decision::Adopt => least >= criteria.log_target(),
+            Decision::Marginal => least > 0.0,
+            _ => true,
+        };
+        if !shown_by_mean && slow_pairs.tell_against_the_candidate() {
+            self.ground = Ground::SlowPairs {
+                otherwise: self.decision,
+            };
+            self.decision = Decision::Inconclusive;
+        }
+        self.slow_pairs = Some(slow_pairs);
+        self
     }
 
     /// The same figures without a decision, because the way in which they were measured allows none.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bootstrap, Error, Interval, Resampling, Sample};
+use crate::{Effects, Error, Interval, Sample};
 
 /// What the logged clocks say about a suite's speed-up in time.
 ///
@@ -40,18 +40,11 @@ pub enum ClockFinding {
 impl ClockCheck {
     /// Compares a suite's interval in time with that of the same blocks in cycles; none unless every block of every
     /// problem has clocks.
-    pub(crate) fn of(
-        time: &Interval,
-        problems: &[Sample],
-        confidence: f64,
-        resampling: Resampling,
-    ) -> Result<Option<Self>, Error> {
+    pub(crate) fn of(time: &Interval, problems: &[Sample], confidence: f64) -> Result<Option<Self>, Error> {
         let Some(in_cycles) = problems.iter().map(Sample::in_cycles).collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
-        let cycles = Bootstrap::new(&in_cycles, resampling)?
-            .suite
-            .interval(confidence)?;
+        let cycles = Effects::of(&in_cycles)?.suite.interval(confidence)?;
         Ok(Some(Self::from_intervals(time, cycles)))
     }
 

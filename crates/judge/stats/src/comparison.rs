@@ -3,16 +3,16 @@
 use crate::floor::{examine_bounds, examine_measured};
 use crate::verdict::{decide, smallest_visible_effect};
 use crate::{
-    Assessment, Block, Bootstrap, ClockCheck, Criteria, Decision, DeclaredPair, Distribution, Error,
-    FloorFinding, Ground, Interval, LookNumber, Origin, PredictedPair, ProblemFinding, Resampling, Sample,
-    SignFlip, declared_interval, declared_suite, needed_processes, predicted_interval, predicted_suite,
+    Assessment, Block, ClockCheck, Criteria, Decision, DeclaredPair, Effects, Error, FloorFinding, Ground,
+    Interval, LookNumber, Origin, PredictedPair, ProblemFinding, Resampling, Sample, SignFlip, SlowPairs,
+    declared_interval, declared_suite, needed_processes, predicted_interval, predicted_suite,
 };
 
 /// Judges measured samples of named problems at a look of the criteria's plan.
 ///
 /// # Errors
 /// Criteria that make no sense, a look that was not planned, samples that give no interval (see
-/// [`Bootstrap::new`]).
+/// [`Effects::of`]).
 pub fn compare(
     problems: &[(String, Sample)],
     criteria: &Criteria,
@@ -21,19 +21,14 @@ pub fn compare(
 ) -> Result<Assessment, Error> {
     criteria.validate()?;
     let confidence = criteria.look_plan()?.confidence_at(look)?;
-    let resampling = Resampling {
-        resamples: criteria.resamples,
-        seed,
-    };
     let samples: Vec<Sample> = problems.iter().map(|(_, sample)| sample.clone()).collect();
-    let bootstrap = Bootstrap::new(&samples, resampling)?;
-    let interval = |distribution: &Distribution| distribution.interval(confidence);
-    let intervals: Vec<Interval> = bootstrap
+    let effects = Effects::of(&samples)?;
+    let intervals: Vec<Interval> = effects
         .problems
         .iter()
-        .map(interval)
+        .map(|effect| effect.interval(confidence))
         .collect::<Result<_, _>>()?;
-    let floors = examine_measured(&bootstrap.problems, &intervals, criteria, confidence);
+    let floors = examine_measured(&effects.problems, &intervals, criteria, confidence);
     let findings =
         problems
             .iter()
@@ -45,12 +40,19 @@ pub fn compare(
                 floor,
                 adjusted_p_value: Some(p_value),
             });
-    let suite = interval(&bootstrap.suite)?;
-    let clock = ClockCheck::of(&suite, &samples, confidence, resampling)?;
-    let sign_flip = SignFlip::new(bootstrap.suite.process_effects(), resampling)?;
-    let assessment = assess(Some(suite), findings.collect(), criteria);
-    let needed_processes = match assessment.decision {
-        Decision::Inconclusive => needed_processes(&bootstrap.suite, criteria, confidence),
+    let suite = effects.suite.interval(confidence)?;
+    let clock = ClockCheck::of(&suite, &samples, confidence)?;
+    let resampling = Resampling {
+        resamples: criteria.resamples,
+        seed,
+    };
+    let sign_flip = SignFlip::new(effects.suite.process_effects(), resampling)?;
+    let slow_pairs = SlowPairs::of(&effects.suite, confidence);
+    let assessment = assess(Some(suite), findings.collect(), criteria).with_slow_pairs(slow_pairs, criteria);
+    let needed_processes = match (assessment.decision, &assessment.ground) {
+        (Decision::Inconclusive, Ground::SuiteInterval) => {
+            needed_processes(&effects.suite, criteria, confidence)
+        }
         _ => None,
     };
     Ok(Assessment {
@@ -173,6 +175,7 @@ pub fn compare_calls(
     }
     let mut found = compare(&samples, criteria, 1, seed)?;
     found.sign_flip_p_value = None;
+    found.slow_pairs = None;
     let confidence = criteria.confidence;
     let intervals = found
         .suite
@@ -238,6 +241,7 @@ fn assess(suite: Option<Interval>, problems: Vec<ProblemFinding>, criteria: &Cri
         sign_flip_p_value: None,
         needed_processes: None,
         clock: None,
+        slow_pairs: None,
     };
     let broken = assessment.named(FloorFinding::Broken);
     // An inconclusive comparison stays so: it goes on, or passes no requirement anyway.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::bootstrap::MIN_RESAMPLES;
+use crate::sign_flip::MIN_RESAMPLES;
 use crate::{Error, LookPlan, log_speedup};
 
 /// More would take gigabytes and add no information.
@@ -28,7 +28,7 @@ pub struct Criteria {
     /// Whether it may be looked at more often than that, with the error spent accordingly.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub open_ended: bool,
-    /// Bootstrap resamples for each interval.
+    /// Random patterns of signs for the sign-flip test, where all are too many.
     pub resamples: usize,
 }
 

@@ -83,8 +83,8 @@ pub enum Error {
     /// A suite without problems.
     #[error("the suite has no problems; compare on at least one")]
     EmptySuite,
-    /// Too few bootstrap resamples to have tails.
-    #[error("{found} bootstrap resamples are too few; use at least {least} (10000 is usual)")]
+    /// Too few random patterns of signs to have tails.
+    #[error("{found} resamples are too few; use at least {least} (10000 is usual)")]
     TooFewResamples {
         /// How many were asked for.
         found: usize,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Criteria, Distribution, Interval, holm_adjusted};
+use crate::{Criteria, Effect, Interval, holm_adjusted};
 
 /// How a problem compares with the floor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -21,15 +21,15 @@ pub enum FloorFinding {
 
 /// Examines measured problems together. Broken when Holm's adjusted p-value of "under the floor" is at most
 /// (1 − confidence)/2: the one-sided level of either end of the interval, for the whole family of problems.
-/// Returns each problem's adjusted p-value and finding; `distributions` and `intervals` have the same order.
+/// Returns each problem's adjusted p-value and finding; `effects` and `intervals` have the same order.
 pub(crate) fn examine_measured(
-    distributions: &[Distribution],
+    effects: &[Effect],
     intervals: &[Interval],
     criteria: &Criteria,
     confidence: f64,
 ) -> Vec<(f64, FloorFinding)> {
     let floor = criteria.log_floor();
-    let p_values: Vec<f64> = distributions
+    let p_values: Vec<f64> = effects
         .iter()
         .map(|problem| problem.p_value_below(floor))
         .collect();

@@ -1,8 +1,8 @@
 //! Is the candidate faster than the baseline, and how sure are we? Pure functions, no I/O, the same answer
 //! for the same seed.
 //!
-//! The data flow: [`Block`]s of paired times become a [`Sample`] of log speed-ups by process; [`Bootstrap`] turns the
-//! samples of a suite into distributions, and those into an [`Interval`]; [`compare`] judges the interval by
+//! The data flow: [`Block`]s of paired times become a [`Sample`] of log speed-ups by process; [`Effects`] makes of
+//! the samples of a suite an [`Interval`] of the typical pair of processes; [`compare`] judges the interval by
 //! [`Criteria`] and checks the floor on each problem. The verdict comes with a second opinion ([`SignFlip`]), the same
 //! comparison in cycles ([`ClockCheck`]), the number of processes that it would have needed ([`needed_processes`],
 //! [`Aim`]), and whether the machine was settled ([`Stability`]).
@@ -33,12 +33,12 @@
 mod assessment;
 mod belief;
 mod block;
-mod bootstrap;
 mod clock;
 mod comparison;
 mod criteria;
 mod dependence;
 mod design;
+mod effects;
 mod error;
 mod floor;
 mod holm;
@@ -52,6 +52,8 @@ mod ranks;
 mod rivals;
 mod scores;
 mod sign_flip;
+mod signed_rank;
+mod slow_pairs;
 mod stability;
 mod student;
 mod summary;
@@ -62,12 +64,12 @@ mod warm_up;
 pub use assessment::{Assessment, Ground, ProblemFinding};
 pub use belief::{Belief, Gain};
 pub use block::{Block, Sample};
-pub use bootstrap::{Bootstrap, Distribution, Resampling};
 pub use clock::{ClockCheck, ClockFinding};
 pub use comparison::{Calls, compare, compare_calls, compare_declared, compare_predicted, without_interval};
 pub use criteria::Criteria;
 pub use dependence::Dependence;
 pub use design::{Arm, BlockOrder, block_orders};
+pub use effects::{Effect, Effects};
 pub use error::Error;
 pub use floor::FloorFinding;
 pub use holm::holm_adjusted;
@@ -81,7 +83,8 @@ pub use rivals::{mann_whitney_p_value, welch_p_value};
 pub use scores::{
     BrierParts, LogQuantiles, brier_parts, brier_score, logarithmic_score, pinball_loss, shrunk_mean, skill,
 };
-pub use sign_flip::SignFlip;
+pub use sign_flip::{Resampling, SignFlip};
+pub use slow_pairs::SlowPairs;
 pub use stability::{Instability, STABILITY_LEVEL, Stability};
 pub use student::least_mean;
 pub use summary::{median, quantile, typical_call};

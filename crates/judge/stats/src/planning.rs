@@ -2,11 +2,11 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use crate::bootstrap::across_problems;
 use crate::criteria::check_confidence;
+use crate::effects::across_problems;
 use crate::summary::{mean, standard_deviation};
 use crate::verdict::decide;
-use crate::{Criteria, Decision, Distribution, Error, Interval, Origin, Sample, log_speedup, student};
+use crate::{Criteria, Decision, Effect, Error, Interval, Origin, Sample, log_speedup, student};
 
 /// The most pairs of processes, or blocks, that a plan may require; more is impractical.
 const MOST: usize = 1000;
@@ -115,7 +115,7 @@ impl Aim {
 /// boundary; `aim.power` is ignored.
 ///
 /// Based on Student's interval on normal process effects, by the noncentral t distribution. The reported interval is
-/// never narrower (see [`Distribution::interval`]), so the true probability is at most this; with skewed noise it is
+/// never narrower (see [`Effect::interval`]), so the true probability is at most this; with skewed noise it is
 /// less.
 ///
 /// # Errors
@@ -146,15 +146,16 @@ pub fn required_blocks(spread: &Spread, processes: usize, aim: &Aim) -> Result<O
 }
 
 /// How many pairs of processes an inconclusive comparison would have needed: the number, greater than the actual one,
-/// at which Student's interval around the same estimate with the same spread decides. None when 1,000 do not: the
-/// estimate lies on a boundary or very near one.
+/// at which an interval decides that lies around the same estimate, and narrows with more pairs as Student's does. None when
+/// 1,000 do not: the estimate lies on a boundary or very near one.
 ///
 /// For orientation only: estimate and spread are themselves uncertain, and with that number about half of all
 /// repetitions would decide. To plan a repetition use [`required_processes`].
-pub fn needed_processes(distribution: &Distribution, criteria: &Criteria, confidence: f64) -> Option<usize> {
-    let estimate = distribution.estimate();
-    let spread = standard_deviation(distribution.process_effects());
-    least(distribution.processes() + 1, |processes| {
+pub fn needed_processes(effect: &Effect, criteria: &Criteria, confidence: f64) -> Option<usize> {
+    let estimate = effect.estimate();
+    let half_width = effect.interval(confidence).ok()?.half_width();
+    let spread = half_width / student::half_width_of(effect.processes(), 1.0, confidence);
+    least(effect.processes() + 1, |processes| {
         let reach = student::half_width_of(processes, spread, confidence);
         let interval = Interval {
             estimate,
@@ -211,7 +212,7 @@ fn pooled_variance(processes: &[&[f64]]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Block, Bootstrap, Resampling};
+    use crate::{Block, Effects};
     use proptest::prelude::*;
 
     const AIM: Aim = Aim {
@@ -230,12 +231,8 @@ mod tests {
         Sample::from_blocks(&blocks).unwrap()
     }
 
-    fn distribution(effects: &[&[f64]]) -> Distribution {
-        let resampling = Resampling {
-            resamples: 1000,
-            seed: 1,
-        };
-        Bootstrap::new(&[sample(effects)], resampling).unwrap().suite
+    fn effect(effects: &[&[f64]]) -> Effect {
+        Effects::of(&[sample(effects)]).unwrap().suite
     }
 
     #[test]
@@ -300,16 +297,18 @@ mod tests {
     #[test]
     fn an_inconclusive_comparison_is_told_what_it_needed() {
         // Estimate 1.6 %, under T = 2 %: more processes would make it marginal.
-        let open = distribution(&[&[0.006], &[0.021], &[0.012], &[0.025]]);
+        let open = effect(&[&[0.006], &[0.021], &[0.012], &[0.025]]);
         let criteria = Criteria::default();
         let needed = needed_processes(&open, &criteria, 0.95).unwrap();
-        let spread = standard_deviation(open.process_effects());
-        let reach = |processes| student::half_width_of(processes, spread, 0.95);
+        let half_width = open.interval(0.95).unwrap().half_width();
+        let reach = |processes| {
+            half_width * student::half_width_of(processes, 1.0, 0.95) / student::half_width_of(4, 1.0, 0.95)
+        };
         let open_at = |processes| open.estimate() + reach(processes) >= criteria.log_target();
         assert!(needed > 4 && !open_at(needed) && open_at(needed - 1), "{needed}");
 
         let target = criteria.log_target();
-        let on_it = distribution(&[
+        let on_it = effect(&[
             &[target - 0.01],
             &[target + 0.01],
             &[target - 0.02],

@@ -3,7 +3,22 @@
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{Error, Resampling};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+
+/// With fewer patterns the tails of the distribution rest on a handful of them.
+pub(crate) const MIN_RESAMPLES: usize = 200;
+
+/// How to draw sign patterns; the same settings give the same result on every machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Resampling {
+    /// How many to draw; at least 200.
+    pub resamples: usize,
+    /// Seed of the generator.
+    pub seed: u64,
+}
 
 /// Up to this many processes all sign patterns are tried: 2¹³ of them.
 const MAX_ENUMERATED: usize = 13;

@@ -1,4 +1,4 @@
-//! Student's t on process effects, and the resulting widening of percentile intervals.
+//! Student's t on process effects.
 
 use statrs::distribution::{ChiSquared, ContinuousCDF, Normal, StudentsT};
 use statrs::function::gamma::ln_gamma;
@@ -29,24 +29,6 @@ pub(crate) fn power(processes: usize, distance: f64, confidence: f64) -> f64 {
     noncentral_upper_tail(processes, noncentrality, critical_value(processes, confidence))
 }
 
-/// The tail that takes the place of α/2 in a percentile interval from `processes` observations:
-/// α′/2 = Φ(−√(n/(n−1)) · t_{1−α/2, n−1}).
-///
-/// The percentile interval is too narrow for two reasons: the bootstrap variance has divisor n, not n − 1, and its
-/// tails are normal, not Student's. Hesterberg 2015, "What Teachers Should Know About the Bootstrap", §4.1 (the
-/// expanded percentile interval).
-pub(crate) fn expanded_tail(processes: usize, confidence: f64) -> f64 {
-    Normal::standard().cdf(-expansion(processes) * critical_value(processes, confidence))
-}
-
-/// The inverse of [`expanded_tail`]: the one-sided p-value that corresponds to a bootstrap tail.
-pub(crate) fn p_value_of_tail(processes: usize, tail: f64) -> f64 {
-    lower_tail(
-        processes,
-        Normal::standard().inverse_cdf(tail) / expansion(processes),
-    )
-}
-
 /// Student's one-sided p-value of "the mean is under `threshold`", from independent `means`.
 pub(crate) fn p_value_below(means: &[f64], threshold: f64) -> f64 {
     let difference = mean(means) - threshold;
@@ -62,11 +44,6 @@ pub(crate) fn p_value_below(means: &[f64], threshold: f64) -> f64 {
 
 fn standard_error(means: &[f64]) -> f64 {
     standard_deviation(means) / (means.len() as f64).sqrt()
-}
-
-fn expansion(processes: usize) -> f64 {
-    let count = processes as f64;
-    (count / (count - 1.0)).sqrt()
 }
 
 fn critical_value(processes: usize, confidence: f64) -> f64 {
@@ -185,30 +162,6 @@ mod tests {
         for case in reference::<Case>("student_p_values") {
             let found = p_value_below(&case.means, case.threshold);
             assert!((found - case.p_value).abs() < 1e-10, "{:?}: {found}", case.means);
-        }
-    }
-
-    #[test]
-    fn expansion_widens_and_fades_with_processes() {
-        // Φ(−√(5/4) · 2.776445) = Φ(−3.104160) = 0.000954
-        assert!((expanded_tail(5, 0.95) - 0.000_954).abs() < 1e-6);
-        assert!(expanded_tail(4, 0.95) < expanded_tail(5, 0.95));
-        assert!((expanded_tail(10_000, 0.95) - 0.025).abs() < 1e-4);
-    }
-
-    #[test]
-    fn tail_and_p_value_are_inverse() {
-        for processes in [2, 4, 6, 20] {
-            for confidence in [0.9, 0.95, 0.99] {
-                let tail = expanded_tail(processes, confidence);
-                if tail > 1e-300 {
-                    let p_value = p_value_of_tail(processes, tail);
-                    assert!(
-                        (p_value / ((1.0 - confidence) / 2.0) - 1.0).abs() < 1e-5,
-                        "{processes} {p_value}"
-                    );
-                }
-            }
         }
     }
 

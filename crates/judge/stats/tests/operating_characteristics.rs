@@ -4,8 +4,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use gauntlet_stats::{
-    Aim, Block, Bootstrap, Criteria, Decision, FloorFinding, Ground, Resampling, Sample, Spread, compare,
-    log_speedup, look_after, power, required_processes,
+    Aim, Block, Criteria, Decision, Effects, FloorFinding, Ground, Sample, Spread, compare, log_speedup,
+    look_after, power, required_processes,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -66,13 +66,8 @@ impl Laboratory {
 fn coverage(truth: f64, mut sample: impl FnMut() -> Sample) -> (f64, f64) {
     const REPLICATIONS: usize = 400;
     let (mut covering, mut width) = (0, 0.0);
-    for seed in 0..REPLICATIONS as u64 {
-        let resampling = Resampling {
-            resamples: 1000,
-            seed,
-        };
-        let bootstrap = Bootstrap::new(&[sample()], resampling).unwrap();
-        let interval = bootstrap.suite.interval(0.95).unwrap();
+    for _ in 0..REPLICATIONS {
+        let interval = Effects::of(&[sample()]).unwrap().suite.interval(0.95).unwrap();
         covering += usize::from(interval.lower <= truth && truth <= interval.upper);
         width += interval.half_width();
     }
@@ -345,11 +340,13 @@ fn a_plan_from_a_pilot_has_the_power_that_it_promises() {
     let processes = required_processes(&pilot, 3, &aim).unwrap().unwrap();
     let promised = power(&pilot, processes, 3, &aim).unwrap();
     let mut shown = 0;
-    for seed in 0..REPLICATIONS as u64 {
+    for _ in 0..REPLICATIONS {
         let sample = laboratory.paired(log_speedup(aim.effect), &noise, processes, 3);
-        let resampling = Resampling { resamples: 200, seed };
-        let bootstrap = Bootstrap::new(&[sample], resampling).unwrap();
-        let interval = bootstrap.suite.interval(aim.confidence).unwrap();
+        let interval = Effects::of(&[sample])
+            .unwrap()
+            .suite
+            .interval(aim.confidence)
+            .unwrap();
         shown += usize::from(interval.lower >= log_speedup(aim.boundary));
     }
     let share = shown as f64 / REPLICATIONS as f64;

@@ -14,8 +14,7 @@ mod whole;
 use std::collections::BTreeSet;
 
 use gauntlet_stats::{
-    Assessment, Block, Bootstrap, Criteria, Decision, Interval, Origin, Resampling, Sample, least_mean,
-    median,
+    Assessment, Block, Criteria, Decision, Effects, Interval, Origin, Sample, least_mean, median,
 };
 
 use super::device::Readings;
@@ -53,11 +52,6 @@ const CONFIDENCE: f64 = 0.99;
 
 /// Confidence of the memory check, which is lower because `MEMORY_SLACK` also leaves room for accidents.
 const CONFIDENCE_OF_MEMORY: f64 = 0.95;
-
-const RESAMPLING: Resampling = Resampling {
-    resamples: 1000,
-    seed: 0,
-};
 
 impl Conduct {
     /// Judges the observations of each case; every case is measured by the same pairs. If the reported times favour the
@@ -311,9 +305,7 @@ fn undisturbed_half_width(
         waiting.flat_map(|waiting| waiting.undisturbed.clone()).collect()
     };
     let samples = samples(&cases.iter().map(of_case).collect::<Vec<_>>())?;
-    let interval = Bootstrap::new(&samples, RESAMPLING)?
-        .suite
-        .interval(*confidence)?;
+    let interval = Effects::of(&samples)?.suite.interval(*confidence)?;
     Ok(Some(interval.half_width()))
 }
 
@@ -372,8 +364,7 @@ fn by_coordinator(cases: Vec<Vec<Block>>, criteria: &Criteria) -> Result<Option<
     if samples.iter().any(|sample| sample.processes().len() < 2) {
         return Ok(None);
     }
-    let bootstrap = Bootstrap::new(&samples, RESAMPLING)?;
-    Ok(Some(bootstrap.suite.interval(criteria.confidence)?))
+    Ok(Some(Effects::of(&samples)?.suite.interval(criteria.confidence)?))
 }
 
 fn samples(cases: &[Vec<Block>]) -> Result<Vec<Sample>, JudgeError> {
@@ -424,11 +415,11 @@ fn excess(cases: Vec<Vec<Block>>, confidence: f64) -> Result<Option<Excess>, Jud
     if samples.iter().any(|sample| sample.processes().len() < 2) {
         return Ok(None);
     }
-    let bootstrap = Bootstrap::new(&samples, RESAMPLING)?;
+    let effects = Effects::of(&samples)?;
     let confidence = 1.0 - (1.0 - confidence) / (samples.len() + 1) as f64;
-    let suite = bootstrap.suite.interval(confidence)?;
+    let suite = effects.suite.interval(confidence)?;
     let mut intervals = vec![suite.clone()];
-    for problem in &bootstrap.problems {
+    for problem in &effects.problems {
         intervals.push(problem.interval(confidence)?);
     }
     let surely = intervals

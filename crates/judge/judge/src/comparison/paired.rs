@@ -43,7 +43,7 @@ pub struct PairedComparison<'a> {
     cases: Vec<CaseSoFar<'a>>,
     /// Of the operands and orders of the pairs that are measured now.
     seed: u64,
-    bootstrap_seed: u64,
+    test_seed: u64,
     /// What was measured before it ended and went on.
     earlier: Vec<Batch>,
     began: Timestamp,
@@ -137,7 +137,7 @@ impl<'a> PairedComparison<'a> {
             candidate,
             cases,
             seed,
-            bootstrap_seed: seed,
+            test_seed: seed,
             earlier: Vec::new(),
             began: Timestamp::now(),
             pairs: 0,
@@ -240,7 +240,7 @@ impl<'a> PairedComparison<'a> {
             regime: Some(self.setting.measurement.regime),
             scope: self.scope,
             looks: self.looks.clone(),
-            seed: self.bootstrap_seed,
+            seed: self.test_seed,
             trust: self.setting.measurement.trust,
             conduct,
             declared: None,

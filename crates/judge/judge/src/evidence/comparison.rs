@@ -26,7 +26,7 @@ pub struct Comparison {
     pub scope: Option<Scope>,
     /// Each look at the figures, in order; empty for records.
     pub looks: Vec<Look>,
-    /// The seed of the bootstrap; in a comparison whose pairs were all measured in one go, of the orders of blocks and of the
+    /// The seed of the sign-flip test; in a comparison whose pairs were all measured in one go, of the orders of blocks and of the
     /// operands too.
     pub seed: u64,
     /// Whether the kernels were watched for cheats while they were timed.
@@ -89,6 +89,7 @@ impl Comparison {
             ground,
             smallest_visible_effect,
             decision,
+            slow_pairs,
             ..
         } = &self.assessment;
         let mut sentence = match suite {
@@ -113,6 +114,11 @@ impl Comparison {
         if let Ground::Design { reason, .. } = ground {
             sentence.push_str(&format!("; {reason}"));
         }
+        if let (Ground::SlowPairs { .. }, Some(slow)) = (ground, slow_pairs) {
+            sentence.push_str(&format!(
+                "; that is the typical pair of processes, and the mean is not shown to gain as well: {slow}"
+            ));
+        }
         if let (Some(effect), Decision::Inconclusive) = (smallest_visible_effect, decision) {
             let effect = effect * 100.0;
             sentence.push_str(&match self.predicted {
@@ -121,7 +127,7 @@ impl Comparison {
                         "; the model's own error is too wide to tell less than {effect:.0} % from nothing"
                     )
                 }
-                None if matches!(ground, Ground::Design { .. }) => String::new(),
+                None if !matches!(ground, Ground::SuiteInterval) => String::new(),
                 None => format!("; the smallest effect that could have been seen is {effect:.1} %"),
             });
         }

@@ -46,7 +46,7 @@ pub struct LiveComparison {
     /// The mean log speed-up of each pair of processes: their spread shows the variation between processes on this
     /// machine.
     pub process_effects: Vec<f64>,
-    /// The seed of operands, orders and bootstrap.
+    /// The seed of operands, orders and sign flips.
     pub seed: u64,
 }
 

@@ -51,7 +51,7 @@ pub struct Trial {
     pub planned: Option<Decision>,
     /// All calls measured by then.
     pub calls: Calls,
-    /// The seed of the block orders and of the bootstrap.
+    /// The seed of the block orders and of the sign-flip test.
     pub seed: u64,
 }
 

@@ -49,7 +49,7 @@ impl PairedComparison<'_> {
             &problems,
             &self.setting.criteria,
             look,
-            self.bootstrap_seed,
+            self.test_seed,
         )?)
     }
 }
