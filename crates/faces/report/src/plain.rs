@@ -42,16 +42,20 @@ pub fn plainly(comparison: &Comparison, criteria: &Criteria, [baseline, candidat
             percent(interval.upper_fraction())
         ),
     };
+    let typical = match comparison.assessment.ground {
+        Ground::SlowPairs { .. } => " in the typical pair of processes, but not shown to be on average",
+        _ => "",
+    };
     let load = match comparison.regime {
         Some(Regime::Sustained) => " under sustained load",
         Some(Regime::Isolated) | None => "",
     };
-    format!("{said}{load}: {verdict}")
+    format!("{said}{load}{typical}: {verdict}")
 }
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_stats::{DeclaredPair, compare_declared};
+    use gauntlet_stats::{Assessment, Block, DeclaredPair, Sample, compare, compare_declared};
 
     use super::*;
 
@@ -60,13 +64,16 @@ mod tests {
     }
 
     fn said_in(regime: Option<Regime>, baseline: f64, candidate: f64, uncertainty: f64) -> String {
-        let criteria = Criteria::default();
         let pair = DeclaredPair {
             baseline,
             candidate,
             relative_uncertainty: uncertainty,
         };
-        let assessment = compare_declared(&[("one".to_owned(), pair)], &criteria).unwrap();
+        let assessment = compare_declared(&[("one".to_owned(), pair)], &Criteria::default()).unwrap();
+        said_of(assessment, regime)
+    }
+
+    fn said_of(assessment: Assessment, regime: Option<Regime>) -> String {
         let comparison = Comparison {
             assessment,
             cases: Vec::new(),
@@ -82,7 +89,24 @@ mod tests {
             ended_early: None,
             spent: None,
         };
-        plainly(&comparison, &criteria, ["slow", "fast"])
+        plainly(&comparison, &Criteria::default(), ["slow", "fast"])
+    }
+
+    #[test]
+    fn a_gain_that_rare_slow_pairs_may_undo_is_said_to_be_typical_only() {
+        let block = |pair: usize| Block::new(pair, vec![if pair == 7 { 0.5 } else { 1.1 }], vec![1.0]);
+        let blocks: Vec<Block> = (0..12).map(block).collect();
+        let problems = [("one".to_owned(), Sample::from_blocks(&blocks).unwrap())];
+        let found = compare(&problems, &Criteria::default(), 1, 1).unwrap();
+        let said = said_of(found, None);
+        assert!(
+            said.starts_with("fast is faster than slow by 10.0 % [10.0 … 10.0] in the typical pair"),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("but not shown to be on average: inconclusive"),
+            "{said}"
+        );
     }
 
     #[test]

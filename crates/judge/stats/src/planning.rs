@@ -114,9 +114,9 @@ impl Aim {
 /// The probability that the interval from this many pairs of processes and blocks lies on the effect's side of the
 /// boundary; `aim.power` is ignored.
 ///
-/// Based on Student's interval on normal process effects, by the noncentral t distribution. The reported interval is
-/// never narrower (see [`Effect::interval`]), so the true probability is at most this; with skewed noise it is
-/// less.
+/// Based on Student's interval on normal process effects, by the noncentral t distribution. The reported interval is a little
+/// wider on such effects (see [`Effect::interval`]), so the true probability is mostly a little less; with skewed noise it is
+/// less, and with heavy tails more.
 ///
 /// # Errors
 /// An aim that makes no sense.

@@ -179,7 +179,7 @@ fn fewer_pairs_than_a_comparison_needs_decide_nothing() {
 #[test]
 fn calls_that_resemble_their_neighbours_are_not_so_many() {
     let [baseline, candidate] = pairs(
-        &autoregression(1.04, 400, 0.99, 1),
+        &autoregression(1.2, 400, 0.99, 1),
         &autoregression(1.0, 400, 0.99, 2),
     );
     let found = judged(&baseline, &candidate, None);

@@ -45,11 +45,6 @@ impl PairedComparison<'_> {
             true => LookNumber::Closing(number),
             false => LookNumber::Fixed(number),
         };
-        Ok(compare(
-            &problems,
-            &self.setting.criteria,
-            look,
-            self.test_seed,
-        )?)
+        Ok(compare(&problems, &self.setting.criteria, look, self.test_seed)?)
     }
 }
