@@ -228,7 +228,7 @@ fn a_budget_that_decides_nothing_is_refused_with_the_one_that_would() {
     let said = ran.folded();
     for phrase in [
         "a budget of 1ms is too short to decide anything",
-        "needs 3 pairs",
+        "needs 4 pairs",
         "give about",
         "fewer cases",
     ] {
