@@ -26,6 +26,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! Where a verdict comes from: [`gauntlet_stats::decide`] has the rule for intervals, the gate `faster` may withhold what it
+//! says, and [`session::conclude`] says *adopt* when no gate has stopped the candidate. [`Session::compare`] asks only whether
+//! both kernels are right and which is faster; [`Session::judge`] goes through all gates.
+//!
 //! # Layers
 //!
 //! Each module may import those above it in this list, and no other:

@@ -17,7 +17,7 @@ mod tests;
 
 pub use both::examine_both;
 
-/// The judge's own gates in order: cheaper ones come first.
+/// The judge's own gates in order: cheaper ones come first, and the comparison last.
 pub const OWN_GATES: [&dyn Gate; 5] = [&Compiles, &Right, &RaceFree, &Profiled, &Faster];
 
 /// A baseline and a candidate under the same conditions.
@@ -51,7 +51,7 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Its reason.
     pub reason: String,
-    /// What the gates found of the candidate; empty if it was stopped before the comparison, or the baseline was.
+    /// What the gates found of the candidate; empty if a kernel was stopped before its gates began.
     pub findings: Vec<Finding>,
     /// The times; none if a kernel was stopped before there were any.
     pub comparison: Option<Comparison>,
@@ -152,7 +152,14 @@ impl<'a> Session<'a> {
                 break;
             }
         }
-        let (verdict, reason) = conclude(&examination.findings);
+        let (mut verdict, mut reason) = conclude(&examination.findings);
+        // What the last gate could not examine is not shown to be faster.
+        if let Some(last) = examination.findings.last()
+            && last.outcome == Outcome::Skip
+        {
+            verdict = Verdict::Inconclusive;
+            reason = format!("{}: {}", last.gate, last.reason);
+        }
         Ok(Judgement {
             side: Arm::Candidate,
             verdict,
@@ -256,7 +263,7 @@ fn concluded(
     Ok(finding)
 }
 
-/// The verdict that follows from the findings, and its reason.
+/// The verdict that follows from the findings, and its reason: *adopt* if no gate stopped the candidate.
 pub fn conclude(findings: &[Finding]) -> (Verdict, String) {
     match findings
         .iter()

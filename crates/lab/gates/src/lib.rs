@@ -1,5 +1,5 @@
 //! The lab's gates, which need to know the kernel: whether the device can run it, whether the model thinks it worth
-//! building, and whether its warps can race. They are handed to the judge's session before its own ([`GATES`]).
+//! building, and whether its warps can race. [`GATES`] puts them before the judge's own, for a session to go through.
 //!
 //! ```
 //! use gauntlet_judge::gates::Gate;
@@ -16,14 +16,18 @@ mod proved;
 mod tests;
 mod worth_it;
 
-use gauntlet_judge::gates::{Compiles, Faster, Gate, Profiled, RaceFree, Right};
+use gauntlet_judge::OWN_GATES;
+use gauntlet_judge::gates::Gate;
 
 pub use feasible::Feasible;
 pub use predicted::{Predictions, compare_predicted, host_term, predict};
 pub use proved::{CaseFlaw, Interleavings, Proved};
 pub use worth_it::WorthIt;
 
-/// All gates in order, the judge's own among them: cheaper ones come first.
-pub const GATES: [&dyn Gate; 8] = [
-    &Feasible, &WorthIt, &Proved, &Compiles, &Right, &RaceFree, &Profiled, &Faster,
-];
+/// All gates in order, those of this crate and then the judge's own: cheaper ones come first.
+pub const GATES: [&dyn Gate; 8] = {
+    let [compiles, right, race_free, profiled, faster] = OWN_GATES;
+    [
+        &Feasible, &WorthIt, &Proved, compiles, right, race_free, profiled, faster,
+    ]
+};

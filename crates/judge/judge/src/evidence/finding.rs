@@ -33,7 +33,7 @@ pub struct Finding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
-    /// It continues.
+    /// It continues; after the last gate, it is adopted.
     Pass,
     /// It continues although the gate could not examine it; the reason says why.
     Skip,

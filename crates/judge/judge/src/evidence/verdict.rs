@@ -62,7 +62,6 @@ impl Verdict {
 impl Verdict {
     /// Whether the candidate itself failed before any comparison: infeasible, over budget, does not compile, incorrect
     /// or racy.
-    /// incorrect or racy.
     pub fn is_a_stop(self) -> bool {
         use Verdict::{DoesNotCompile, Incorrect, Infeasible, OverBudget, Racy};
         matches!(self, Infeasible | OverBudget | DoesNotCompile | Incorrect | Racy)

@@ -7,7 +7,7 @@ use crate::comparison::compare_recorded;
 use crate::evidence::{Candidate, Comparison, Evidence, Outcome, Setting, Verdict};
 use crate::runner::{ExaminationFailure, Executor, last_level_cache};
 
-/// Gives the verdict on a candidate that passed all other gates.
+/// The last gate: a candidate that passes it is adopted, and any other gets its verdict here.
 pub struct Faster;
 
 impl Gate for Faster {
