@@ -91,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) arrange(const __grid_co
     extern __shared__ __align__(16) u8 memory[];
     __shared__ u32 of_warps[WARPS];
     u32* places = (u32*)memory;                    // [MAX_BLOCK_SLOTS]: the expert of each slot, then its row
-    u32* firsts = places + MAX_BLOCK_SLOTS;       // [experts]: the block's first row of each
+    u32* firsts = places + MAX_BLOCK_SLOTS;        // [experts]: the block's first row of each
     u32* all_counts = firsts + parameter.experts;  // [experts]
     // [warps][experts]; then the next row of each warp and expert.
     u16* counts = (u16*)(all_counts + parameter.experts);
