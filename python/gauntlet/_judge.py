@@ -155,6 +155,8 @@ def add_pairs(result: str | os.PathLike[str], pairs: int, *, progress: Progress 
     Raises:
         As `compare`.
     """
+    if not isinstance(pairs, int) or pairs < 1:
+        raise TypeError(f"pairs: it is {pairs!r}; give a whole number of at least 1")
     file = Path(result)
     return _answer(_native.add_pairs, file, pairs, folder=file, progress=progress, names=None)
 
@@ -301,9 +303,11 @@ def _answer(
 ) -> Verdict:
     """The judge's answer as a verdict."""
     tell = progress if callable(progress) else _line() if _shows_progress(progress) else None
-    record = _program.ask(question, *arguments, folder=folder, tell=tell)
-    if tell is not progress and tell is not None:
-        tell("")
+    try:
+        record = _program.ask(question, *arguments, folder=folder, tell=tell)
+    finally:
+        if tell is not progress and tell is not None:
+            tell("")
     own = names or (record["baseline"]["name"], record["candidate"]["name"])
     return _verdict.read({**record, "reason": _program.in_python(record["reason"], folder)}, *own)
 

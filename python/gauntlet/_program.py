@@ -16,7 +16,7 @@ from gauntlet._errors import BadInput, Broken
 Tell = Callable[[str], None]
 
 # Options of the command that are arguments of the functions.
-_OPTION = re.compile(r"--(activity|budget|cases?|device|executor|pairs|regime|scope|task|warm)\b")
+_OPTION = re.compile(r"--(activity|budget|cases?|device|executor|pairs|quick|regime|scope|task|warm)\b")
 
 
 def in_python(text: str, folder: Path) -> str:

@@ -113,12 +113,25 @@ pub fn ask(question: &Question, terms: &Terms, observer: &dyn Observer) -> Resul
         }
         Question::Judge { candidate, baseline } => judge::kernels(candidate, baseline.as_deref(), &setup)?,
     };
+    let before = interrupt::requests();
     let contest = Contest::of(&setup, texts)?;
     let _hold = contest.hold()?;
-    document(&match question {
+    let report = match question {
         Question::Compare { .. } => contest.compared(observer)?,
         Question::Judge { .. } => contest.judged(observer)?,
-    })
+    };
+    undisturbed(before)?;
+    document(&report)
+}
+
+/// Fails if an interrupt has ended workers since there were so many requests to end: what a kernel seems to have done then is
+/// no verdict on it.
+pub(crate) fn undisturbed(requests: usize) -> Result<(), CliError> {
+    if interrupt::requests() == requests {
+        Ok(())
+    } else {
+        Err(CliError::broken("an interrupt of this program ended its workers"))
+    }
 }
 
 /// Adds at least this many pairs to the comparison in a file, brings the file up to date, and returns what it then holds.

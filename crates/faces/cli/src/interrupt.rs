@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -39,9 +39,18 @@ extern "C" fn nothing(_signal: i32) {}
 /// Whether a caller in this process wants all measurements to end.
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
+/// How often that was requested.
+static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
 /// Asks whatever waits for the machine to give up.
 pub fn request() {
+    REQUESTS.fetch_add(1, Ordering::Relaxed);
     REQUESTED.store(true, Ordering::Relaxed);
+}
+
+/// How often measurements were to end so far: one during which this changes has lost its workers.
+pub fn requests() -> usize {
+    REQUESTS.load(Ordering::Relaxed)
 }
 
 /// Withdraws the request.

@@ -64,7 +64,8 @@ fn interrupted() -> CliError {
 
 impl Hold {
     /// Locks an executor's hardware. If another program holds a lock, says which one and since when, and waits for it to end: for one
-    /// of this user without a limit, for one of another user ten minutes, unless `GAUNTLET_WAIT` says how long.
+    /// of this user without a limit, for one of another user ten minutes, unless `GAUNTLET_WAIT` says how long. Another thread of
+    /// this program is waited for without a limit.
     ///
     /// # Errors
     /// If a program of this user holds the lock beyond the limit, or the limit is no duration.

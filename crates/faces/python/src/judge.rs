@@ -147,9 +147,14 @@ fn answered(
                     stopped = tell.call1(py, (text,)).err();
                 }
             }
-            Err(RecvTimeoutError::Timeout) if stopped.is_none() => stopped = py.check_signals().err(),
             Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err(error::runtime("the judge's thread ended")),
+            Err(RecvTimeoutError::Disconnected) => {
+                in_process::go_on();
+                return Err(error::runtime("the judge's thread ended"));
+            }
+        }
+        if stopped.is_none() {
+            stopped = py.check_signals().err();
         }
         if stopped.is_some() {
             in_process::stop();

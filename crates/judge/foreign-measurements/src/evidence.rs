@@ -13,7 +13,7 @@ const FEW: usize = 5;
 
 /// The fewest processes a side that decide. A single look spends all of the error, and at three pairs the interval of skewed
 /// effects would not keep it.
-const LEAST: usize = 4;
+const MIN_PROCESSES: usize = 4;
 
 /// The level of that weaker sign.
 const LEVEL_OF_FEW: f64 = 0.05;
@@ -78,9 +78,9 @@ impl<'e> Evidence<'e> {
     }
 
     fn too_few(&self) -> Option<String> {
-        (self.count < LEAST).then(|| {
+        (self.count < MIN_PROCESSES).then(|| {
             format!(
-                "{} {}{} are too few: a verdict on times of others needs at least {LEAST}",
+                "{} {}{} are too few: a verdict on times of others needs at least {MIN_PROCESSES}",
                 self.count,
                 self.counted,
                 if self.are_paired { "" } else { " a side" }

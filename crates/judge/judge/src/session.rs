@@ -153,12 +153,12 @@ impl<'a> Session<'a> {
             }
         }
         let (mut verdict, mut reason) = conclude(&examination.findings);
-        // What the last gate could not examine is not shown to be faster.
-        if let Some(last) = examination.findings.last()
-            && last.outcome == Outcome::Skip
+        // Only a comparison shows that a kernel is faster, whatever gates it went through.
+        if verdict == Verdict::Adopt
+            && !examination.findings.iter().any(|finding| finding.comparison().is_some())
         {
             verdict = Verdict::Inconclusive;
-            reason = format!("{}: {}", last.gate, last.reason);
+            reason = "no gate compared it with the baseline".to_owned();
         }
         Ok(Judgement {
             side: Arm::Candidate,

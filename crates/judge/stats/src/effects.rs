@@ -74,7 +74,7 @@ impl Effect {
         median(&self.averages)
     }
 
-    /// The mean log speed-up of each process, processes ascending.
+    /// The effect of each pair of processes, ascending by their numbers.
     pub fn process_effects(&self) -> &[f64] {
         &self.process_effects
     }
@@ -93,7 +93,7 @@ impl Effect {
     ///
     /// With so few pairs that even their extremes have less confidence (fewer than 8 pairs at 99 %, 10 at 99.8 %), the bounds are
     /// Student's on the mean of the pairs, moved likewise, or the extremes if those are farther out. They assume more, but at such confidences they
-    /// are many deviations wide: 40 or more at three pairs and 99.9 %.
+    /// are many deviations wide: 36 at three pairs and 99.9 %.
     ///
     /// By simulation (`scripts/reference/typical_study.py`), the intervals of all looks of an open-ended comparison together
     /// miss the typical pair in at most 5 % of comparisons on noise that is normal, heavy-tailed (Student's t with 2

@@ -37,7 +37,7 @@ use crate::criteria::check_confidence;
 ///   again, and the further closing looks share α/12: each gets a fifth of the one before.
 ///
 /// Why a closing look: by then looks at growing numbers of pairs have little error left each, so that the most pairs would be
-/// judged by the widest interval. Why these shares and looks at 3, 4, 6, 9 and 12 pairs: `scripts/reference/typical_study.py`.
+/// judged by the widest interval. Why these shares and looks at 4, 6, 9 and 12 pairs, and at 3 of quick comparisons: `scripts/reference/typical_study.py`.
 /// An early look costs little where it decides nothing, and with a gain of 30 % and a spread of 1 % it decides at 3 pairs in
 /// most comparisons.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -9,7 +9,7 @@ use crate::verdict::decide;
 use crate::{Criteria, Decision, Effect, Error, Interval, Origin, Sample, log_speedup, student};
 
 /// The most pairs of processes, or blocks, that a plan may require; more is impractical.
-const MOST: usize = 1000;
+const MAX_PAIRS: usize = 1000;
 
 /// Times of each side in a block, and therefore pairs of adjacent times.
 const PAIRS_A_BLOCK: usize = 2;
@@ -182,9 +182,9 @@ fn chance(spread: &Spread, processes: usize, blocks: usize, aim: &Aim) -> f64 {
     student::power(processes, distance / deviation, aim.confidence)
 }
 
-/// The least sufficient number from `first` to [`MOST`], given that all numbers above a sufficient one suffice.
+/// The least sufficient number from `first` to [`MAX_PAIRS`], given that all numbers above a sufficient one suffice.
 fn least(first: usize, suffices: impl Fn(usize) -> bool) -> Option<usize> {
-    let (mut low, mut high) = (first, MOST + 1);
+    let (mut low, mut high) = (first, MAX_PAIRS + 1);
     while low < high {
         let middle = low.midpoint(high);
         if suffices(middle) {
@@ -193,7 +193,7 @@ fn least(first: usize, suffices: impl Fn(usize) -> bool) -> Option<usize> {
             low = middle + 1;
         }
     }
-    (low <= MOST).then_some(low)
+    (low <= MAX_PAIRS).then_some(low)
 }
 
 /// The variance of pairs around their process' mean; none when no process has two.

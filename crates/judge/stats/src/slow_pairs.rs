@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::summary::median;
 use crate::{Effect, Interval, log_speedup, percent, percent_interval};
 
-/// The least by which a slow pair is off the typical one, as a fraction of speed-up.
-const LEAST_OFF: f64 = 0.05;
+/// The least by which a slow pair is off the median of the pairs, as a fraction of speed-up.
+const MIN_OFF: f64 = 0.05;
 
 /// And the least number of standard deviations, as the median deviation estimates them, which slow pairs hardly move.
-const LEAST_DEVIATIONS: f64 = 5.0;
+const MIN_DEVIATIONS: f64 = 5.0;
 
 /// What the median absolute deviation of normal values is multiplied by to estimate their standard deviation.
 const OF_NORMAL: f64 = 1.4826;
@@ -28,7 +28,7 @@ pub struct SlowPairs {
     pub pairs: usize,
     /// The log speed-up of the pair in which the candidate did worst.
     pub worst: f64,
-    /// By how much, in log speed-up, a slow pair is off the typical one at least: by 5 %, and by five standard deviations as
+    /// By how much, in log speed-up, a slow pair is off the median of the pairs at least: by 5 %, and by five standard deviations as
     /// the median absolute deviation estimates them.
     pub limit: f64,
     /// The pairs in which the candidate was slow.
@@ -49,7 +49,7 @@ impl SlowPairs {
         let effects = suite.process_effects();
         let typical = median(effects);
         let off: Vec<f64> = effects.iter().map(|effect| (effect - typical).abs()).collect();
-        let limit = log_speedup(LEAST_OFF).max(LEAST_DEVIATIONS * OF_NORMAL * median(&off));
+        let limit = log_speedup(MIN_OFF).max(MIN_DEVIATIONS * OF_NORMAL * median(&off));
         let candidate = effects.iter().filter(|effect| **effect < typical - limit).count();
         let pairs = effects.len();
         Self {

@@ -11,7 +11,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// The default plan of looks.
+/// The plan of quick comparisons, which looks once more than that of watched ones.
 const LOOKS: [usize; 5] = [3, 4, 6, 9, 12];
 
 /// The time of a comparison is up after this many pairs.

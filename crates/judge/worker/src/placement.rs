@@ -83,16 +83,16 @@ impl Placement {
         Self::of([Pid::this().as_raw()])
     }
 
-    /// Lets all threads of these processes run on one processor only; whether that could be done for all of them.
-    pub(crate) fn pin(processes: impl IntoIterator<Item = i32>, processor: usize) -> bool {
-        let mut one = CpuSet::new();
-        if one.set(processor).is_err() {
+    /// Lets all threads of these processes run on these processors only; whether that could be done for all of them.
+    pub(crate) fn restrict(processes: impl IntoIterator<Item = i32>, processors: &[usize]) -> bool {
+        let mut allowed = CpuSet::new();
+        if processors.iter().any(|one| allowed.set(*one).is_err()) {
             return false;
         }
         let threads = Self::of(processes).threads;
         threads
             .into_keys()
-            .all(|thread| sched_setaffinity(Pid::from_raw(thread), &one).is_ok())
+            .all(|thread| sched_setaffinity(Pid::from_raw(thread), &allowed).is_ok())
     }
 
     /// The processors on which this program may run.

@@ -253,11 +253,11 @@ impl WorkerProcess {
         Placement::of(self.group.members())
     }
 
-    /// Lets all threads of the worker run on one processor only; whether that could be done. Covers the processes that the
+    /// Lets all threads of the worker run on these processors only; whether that could be done. Covers the processes that the
     /// last [`census`](Self::census) found.
     #[cfg(target_os = "linux")]
-    pub fn pin(&self, processor: usize) -> bool {
-        Placement::pin(self.group.members(), processor)
+    pub fn restrict(&self, processors: &[usize]) -> bool {
+        Placement::restrict(self.group.members(), processors)
     }
 
     pub(crate) fn kill(&mut self) {

@@ -16,10 +16,10 @@ static_assert(SCORES != 0 || VALUES == 0, "scalar products read weights from sha
 constexpr u32 ROW_WARPS = TILE_M / 16, KEY_WARPS = TILE_M == 16 ? 4 : 1, WARPS = ROW_WARPS * KEY_WARPS,
               THREADS = 32 * WARPS;
 constexpr u32 WARP_KEYS = TILE_N / KEY_WARPS;
-// Whether blocks take equal shares of all tiles' steps, of LEAST_STEPS at least: tiles of 16 queries on ragged
+// Whether blocks take equal shares of all tiles' steps, of MIN_STEPS at least: tiles of 16 queries on ragged
 // sequences.
 constexpr bool STREAMED = RAGGED && KEY_WARPS > 1;
-constexpr u32 LEAST_STEPS = 2;
+constexpr u32 MIN_STEPS = 2;
 constexpr bool SCORES_IN_REGISTERS = SCORES == 0, WEIGHTS_APART = SCORES == 2, SCALAR = VALUES == 1;
 constexpr bool SWIZZLED = LAYOUT == 1, STAGED = EPILOGUE == 1;
 

@@ -16,7 +16,7 @@ struct Shares {
 
     DEVICE Shares(const Parameter& parameter)
         : total(count_of_sequences(parameter, [&](u32 index) { return steps_of(parameter, index); })),
-          blocks(min(gridDim.x, max(total / LEAST_STEPS, 1u))) {}
+          blocks(min(gridDim.x, max(total / MIN_STEPS, 1u))) {}
 
     // Where a block's share begins, and the block whose share has a step.
     DEVICE u32 begin(u32 block) const { return block >= blocks ? total : (u32)((u64)total * block / blocks); }

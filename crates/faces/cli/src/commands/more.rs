@@ -17,6 +17,7 @@ use crate::commands::run::version;
 use crate::documents::Versioned;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::in_process::undisturbed;
 use crate::interrupt;
 use crate::kernel_text;
 use crate::machine::Hold;
@@ -72,7 +73,9 @@ pub fn added(file: &Path, pairs: usize, observer: &dyn Observer) -> Result<Compa
         observations: &kept.observations,
         pairs,
     });
+    let before = interrupt::requests();
     let mut found = contest.session(observer).compare()?;
+    undisturbed(before)?;
     // The last finding of `judge` is that of the comparison, which the new one replaces; `compare` keeps no findings.
     found.findings = match before.findings.split_last() {
         Some((_, earlier)) => [earlier, &found.findings].concat(),

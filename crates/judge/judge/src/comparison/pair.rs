@@ -280,11 +280,19 @@ impl<'a> Pair<'a> {
         self.hold_back_for(HOLD);
         let mut calls = [0.0; 2];
         let (mut fetching, mut pause, mut host): (f64, f64, f64) = (0.0, 0.0, 0.0);
-        let mut is_single = !self.trust.is_watched() && !on_gpu(self.workshop);
+        // Where the case before was measured on one processor, this one may use all of them.
+        let may_pin = !self.trust.is_watched() && !on_gpu(self.workshop);
+        if may_pin {
+            let all = processors();
+            self.baseline.restrict(&all);
+            self.candidate.restrict(&all);
+        }
+        let mut is_single = may_pin;
         for arm in self.in_turn(0).map(|side| side.arm) {
             let mut warming = WarmingUp::new(self.trust);
             let mut last = 1;
-            let (began, used) = (Instant::now(), self.side(arm).cpu_seconds());
+            // Processor seconds per second of the last request: the first ones compile and import.
+            let mut share = f64::INFINITY;
             let is_held = self.side(arm).is_held();
             if is_held {
                 fetching = fetching.max(self.fetching(arm, checker)?);
@@ -299,7 +307,15 @@ impl<'a> Pair<'a> {
                     heat: vec![0.0; if is_heated { last } else { 0 }],
                     ..on_known(last, Vec::new())
                 };
+                if may_pin {
+                    self.side(arm).count();
+                }
+                let (began, before) = (Instant::now(), self.side(arm).cpu_seconds());
                 warming.note(&self.turn(arm, &request, &[0], checker)?.0);
+                let used = before.zip(self.side(arm).cpu_seconds());
+                share = used.map_or(f64::INFINITY, |(before, after)| {
+                    (after - before) / began.elapsed().as_secs_f64()
+                });
             }
             pause = pause.max(warming.pause());
             host = host.max(warming.host());
@@ -308,9 +324,7 @@ impl<'a> Pair<'a> {
                 fetching = fetching.max(seconds);
             }
             calls[arm.index()] = warming.turn();
-            let used = used.zip(self.side(arm).cpu_seconds());
-            let used = used.map_or(f64::INFINITY, |(before, after)| after - before);
-            is_single &= used <= MAX_SINGLE * began.elapsed().as_secs_f64();
+            is_single &= share <= MAX_SINGLE;
             conduct.note_warm_up(arm, &warming);
         }
         if is_single {
@@ -330,7 +344,11 @@ impl<'a> Pair<'a> {
         Ok(Plan {
             target,
             most,
-            checking: checking(target as f64 * calls[0].max(calls[1]), fetching),
+            checking: if self.trust.is_watched() {
+                checking(target as f64 * calls[0].max(calls[1]), fetching)
+            } else {
+                0.0
+            },
             pause,
         })
     }
@@ -344,7 +362,7 @@ impl<'a> Pair<'a> {
             return Ok(());
         };
         for arm in self.in_turn(1).map(|side| side.arm) {
-            self.side(arm).pin(*processor);
+            self.side(arm).restrict(&[*processor]);
             // What it keeps in its caches moves there.
             self.turn(arm, &on_known(1, Vec::new()), &[0], checker)?;
         }

@@ -265,17 +265,22 @@ impl Side {
         self.worker.cpu_seconds()
     }
 
-    /// Lets it run on one processor only.
-    #[cfg(target_os = "linux")]
-    pub fn pin(&mut self, processor: usize) {
+    /// Updates the set of processes that count as its own.
+    pub fn count(&mut self) {
         let _counted = self.worker.census();
+    }
+
+    /// Lets it run on these processors only.
+    #[cfg(target_os = "linux")]
+    pub fn restrict(&mut self, processors: &[usize]) {
+        self.count();
         // Where the system does not allow it, sides run where they like, and their times scatter more.
-        let _pinned = self.worker.pin(processor);
+        let _restricted = self.worker.restrict(processors);
     }
 
     /// Only Linux lets a program place others.
     #[cfg(not(target_os = "linux"))]
-    pub fn pin(&mut self, _processor: usize) {}
+    pub fn restrict(&mut self, _processors: &[usize]) {}
 
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.
     fn rest(&mut self) -> Option<f64> {
