@@ -155,7 +155,10 @@ impl<'a> Session<'a> {
         let (mut verdict, mut reason) = conclude(&examination.findings);
         // Only a comparison shows that a kernel is faster, whatever gates it went through.
         if verdict == Verdict::Adopt
-            && !examination.findings.iter().any(|finding| finding.comparison().is_some())
+            && !examination
+                .findings
+                .iter()
+                .any(|finding| finding.comparison().is_some())
         {
             verdict = Verdict::Inconclusive;
             reason = "no gate compared it with the baseline".to_owned();

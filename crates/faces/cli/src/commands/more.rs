@@ -73,9 +73,9 @@ pub fn added(file: &Path, pairs: usize, observer: &dyn Observer) -> Result<Compa
         observations: &kept.observations,
         pairs,
     });
-    let before = interrupt::requests();
+    let requests = interrupt::requests();
     let mut found = contest.session(observer).compare()?;
-    undisturbed(before)?;
+    undisturbed(requests)?;
     // The last finding of `judge` is that of the comparison, which the new one replaces; `compare` keeps no findings.
     found.findings = match before.findings.split_last() {
         Some((_, earlier)) => [earlier, &found.findings].concat(),
