@@ -311,7 +311,7 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
     // Operands come over the bus before the load, are opened after it, and are revealed then, before the cache is cleared.
     let order = ORDER.lock().unwrap().clone();
     let (_, last) = order.rsplit_once('u').unwrap();
-    assert_eq!(last, "skrscocesgrkrs", "{order}");
+    assert_eq!(last, "skrscoceshrkrs", "{order}");
 
     // The next request has no loads, and nothing comes sealed.
     let known_memory = live(&driver);

@@ -57,7 +57,7 @@ mod tests {
 
     fn some(seed: u64) -> Vec<Cell> {
         let criteria = Criteria {
-            looks: 3,
+            looks: 4,
             open_ended: true,
             resamples: 200,
             ..Criteria::default()

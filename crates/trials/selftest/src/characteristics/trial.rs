@@ -240,7 +240,7 @@ mod tests {
         practically_zero: 0.01,
         confidence: 0.95,
         floor: -0.05,
-        looks: 3,
+        looks: 4,
         open_ended: false,
         resamples: 500,
     };

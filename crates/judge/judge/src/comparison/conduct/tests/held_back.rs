@@ -69,7 +69,7 @@ fn a_gain_that_is_lost_in_scatter_is_no_lie() {
     let told = 0.97 * CALL;
     let found = suspicion(pairs(told, told, scattered), told, false).unwrap();
     assert!(
-        matches!(found, Suspicion::Unresolved { lower, upper, pairs, .. } if lower < 1.0 && upper > 1.03 && (12..100).contains(&pairs)),
+        matches!(found, Suspicion::Unresolved { lower, upper, pairs, .. } if lower < 1.0 && upper > 1.03 && (12..150).contains(&pairs)),
         "{found:?}"
     );
     assert!(!found.accuses() && found.may_pass());
