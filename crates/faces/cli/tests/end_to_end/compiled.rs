@@ -58,7 +58,7 @@ fn has_compiler(place: &Place) -> bool {
     !missing
 }
 
-pub const ORDER: &str = "arguments = ['x', 'weight', 'y', 'rows', 'columns']";
+const ORDER: &str = "arguments = ['x', 'weight', 'y', 'rows', 'columns']";
 
 #[test]
 fn a_right_library_passes_and_a_wrong_one_does_not() {

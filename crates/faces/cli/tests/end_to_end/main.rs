@@ -15,7 +15,6 @@ mod faulty_tasks;
 mod forecasts;
 mod foreign_tasks;
 mod foreign_text;
-mod front_door;
 mod limits;
 mod machine;
 mod more;
