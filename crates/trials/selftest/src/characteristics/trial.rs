@@ -279,9 +279,9 @@ mod tests {
 
     #[test]
     fn a_great_effect_is_seen_at_the_first_look() {
-        let slower = taken(Noise::White, Effect::SLOWER, 1);
+        let slower = taken(Noise::White, Effect::of(-0.2), 1);
         assert_eq!((slower.decision, slower.pairs), (Decision::Regression, 4));
-        let faster = taken(Noise::White, Effect::FASTER, 1);
+        let faster = taken(Noise::White, Effect::of(0.2), 1);
         assert_eq!((faster.decision, faster.pairs), (Decision::Adopt, 4));
     }
 
