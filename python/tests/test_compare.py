@@ -22,8 +22,8 @@ KERNELS = Path(softmax.__file__)
 
 
 def compare(baseline, candidate, **arguments):
-    arguments = {"inputs": softmax.inputs, "cases": CASES, "budget": BUDGET, **arguments}
-    return gauntlet.compare(baseline, candidate, progress=False, **arguments)
+    arguments = {"inputs": softmax.inputs, "cases": CASES, "budget": BUDGET, "progress": False, **arguments}
+    return gauntlet.compare(baseline, candidate, **arguments)
 
 
 def test_functions_are_compared_in_fresh_processes():
