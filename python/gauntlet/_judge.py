@@ -89,7 +89,7 @@ def compare(
         kernels = (_text(folder, "baseline", baseline), _text(folder, "candidate", candidate))
         options = _options(folder, task, case, budget, pairs, device, warm, regime, scope, activity, quick)
         names = _names(baseline, candidate)
-        return _answer(_native.compare, kernels, options, folder=folder, progress=progress, names=names)
+        return _answer(_native.ask, kernels, False, options, folder=folder, progress=progress, names=names)
 
 
 def judge(
@@ -137,7 +137,7 @@ def judge(
         kernels = (text, _text(folder, "candidate", candidate))
         options = _options(folder, task, case, budget, pairs, device, warm, regime, scope, activity, quick)
         names = _names("the reference" if baseline is None else baseline, candidate)
-        return _answer(_native.judge, kernels, options, folder=folder, progress=progress, names=names)
+        return _answer(_native.ask, kernels, True, options, folder=folder, progress=progress, names=names)
 
 
 def add_pairs(result: str | os.PathLike[str], pairs: int, *, progress: Progress = None) -> Verdict:

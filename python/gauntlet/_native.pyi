@@ -11,11 +11,12 @@ def version() -> str: ...
 class Refused(ValueError): ...
 class Failed(RuntimeError): ...
 
-def compare(
-    kernels: tuple[str, str], options: dict[str, Any], program: Sequence[str], tell: Callable[[str], object] | None
-) -> str: ...
-def judge(
-    kernels: tuple[str | None, str], options: dict[str, Any], program: Sequence[str], tell: Callable[[str], object] | None
+def ask(
+    kernels: tuple[str | None, str],
+    all_gates: bool,
+    options: dict[str, Any],
+    program: Sequence[str],
+    tell: Callable[[str], object] | None,
 ) -> str: ...
 def add_pairs(
     file: PathLike[str], pairs: int, program: Sequence[str], tell: Callable[[str], object] | None

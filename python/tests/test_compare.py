@@ -1,6 +1,7 @@
 """The judge on real functions: few trials, and no figure that depends on how busy the machine is."""
 
 import ast
+import contextlib
 import json
 import math
 import os
@@ -8,6 +9,7 @@ import runpy
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -157,6 +159,27 @@ def test_an_interrupt_ends_the_workers():
     assert children() <= before
     # Nothing of the interrupt is left over for the next comparison.
     assert compare(softmax.plain, softmax.wrong, reference=softmax.plain).verdict == "incorrect"
+
+
+def test_an_interrupt_is_no_verdict_on_the_kernels_of_another_thread():
+    outcome = []
+
+    def interrupt(text):
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def other():
+        try:
+            outcome.append(compare(softmax.plain, softmax.slow, budget="10m", progress=interrupt))
+        except gauntlet.Broken as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    # An interrupt may come between two comparisons of this thread, and then ends nothing.
+    while thread.is_alive():
+        with contextlib.suppress(KeyboardInterrupt):
+            compare(softmax.plain, softmax.wrong, reference=softmax.plain)
+    assert isinstance(outcome[0], gauntlet.Broken), outcome
 
 
 def test_pairs_are_added_to_a_result_of_the_command_only(tmp_path):

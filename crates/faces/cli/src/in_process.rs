@@ -12,25 +12,17 @@ use crate::commands::contest::Contest;
 use crate::commands::{judge, more};
 use crate::documents::Versioned;
 use crate::error::CliError;
-use crate::{interrupt, kernel_text};
+use crate::interrupt;
 
-/// What is asked of the judge; kernels and task as the command takes them.
+/// What is asked of the judge; kernels as the command takes them.
 #[derive(Debug, Clone)]
-pub enum Question {
-    /// Which of two kernels is faster, if both are right.
-    Compare {
-        /// The first.
-        baseline: String,
-        /// The one that the verdict is about.
-        candidate: String,
-    },
-    /// What all gates say of a kernel.
-    Judge {
-        /// The kernel.
-        candidate: String,
-        /// What it is compared with; the task's own if there is none.
-        baseline: Option<String>,
-    },
+pub struct Question {
+    /// What the candidate is compared with; the task's own baseline if there is none.
+    pub baseline: Option<String>,
+    /// The kernel that the verdict is about.
+    pub candidate: String,
+    /// Whether it goes through all gates; otherwise both kernels have to be right.
+    pub all_gates: bool,
 }
 
 /// How two kernels are measured, in the words of the command.
@@ -107,25 +99,21 @@ fn wrong(name: &str, text: &str, why: &str) -> CliError {
 /// Why there is no answer.
 pub fn ask(question: &Question, terms: &Terms, observer: &dyn Observer) -> Result<String, CliError> {
     let setup = terms.setup()?;
-    let texts = match question {
-        Question::Compare { baseline, candidate } => {
-            [kernel_text::read(baseline)?, kernel_text::read(candidate)?]
-        }
-        Question::Judge { candidate, baseline } => judge::kernels(candidate, baseline.as_deref(), &setup)?,
-    };
-    let before = interrupt::requests();
+    let texts = judge::kernels(&question.candidate, question.baseline.as_deref(), &setup)?;
+    let requests = interrupt::requests();
     let contest = Contest::of(&setup, texts)?;
     let _hold = contest.hold()?;
-    let report = match question {
-        Question::Compare { .. } => contest.compared(observer)?,
-        Question::Judge { .. } => contest.judged(observer)?,
+    let report = if question.all_gates {
+        contest.judged(observer)?
+    } else {
+        contest.compared(observer)?
     };
-    undisturbed(before)?;
+    undisturbed(requests)?;
     document(&report)
 }
 
-/// Fails if an interrupt has ended workers since there were so many requests to end: what a kernel seems to have done then is
-/// no verdict on it.
+/// Fails if there were more requests to end than these, because an interrupt then killed workers, and a comparison takes a
+/// killed worker for a kernel that failed.
 pub(crate) fn undisturbed(requests: usize) -> Result<(), CliError> {
     if interrupt::requests() == requests {
         Ok(())

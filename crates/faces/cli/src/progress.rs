@@ -15,6 +15,8 @@ use crate::error::{say, say_line, terminal_width};
 /// Prints to standard error, so that standard output holds only the report.
 pub struct Progress {
     line: ProgressBar,
+    /// The candidate whose findings are printed as they come, if there is one.
+    told: Option<String>,
 }
 
 impl Progress {
@@ -25,7 +27,14 @@ impl Progress {
             line.set_style(style);
         }
         line.enable_steady_tick(Duration::from_millis(120));
-        Self { line }
+        Self { line, told: None }
+    }
+
+    /// The same, which also prints each finding on a candidate as it comes.
+    pub fn telling_findings_on(candidate: &str) -> Self {
+        let mut progress = Self::new();
+        progress.told = Some(candidate.to_owned());
+        progress
     }
 
     /// Shows a message in the progress line.
@@ -88,6 +97,9 @@ impl Observer for Progress {
     fn gate_ends(&self, candidate: &str, finding: &Finding) {
         self.line
             .set_message(fitting(&format!("{candidate}: {}", finding.gate)));
+        if self.told.as_deref() == Some(candidate) {
+            self.tell(&gauntlet_report::finding(finding, terminal_width()));
+        }
     }
 
     fn notice(&self, message: &str) {

@@ -61,36 +61,24 @@ impl From<Options> for Terms {
     }
 }
 
-/// Compares two kernels. `program` is as in [`command::main`]; `tell` is called with each event as a line of text.
+/// Compares two kernels, a baseline and a candidate, or sends the candidate through all gates. `program` is as in
+/// [`command::main`]; `tell` is called with each event as a line of text.
 #[pyfunction]
-pub fn compare(
-    py: Python<'_>,
-    kernels: (String, String),
-    options: Options,
-    program: Vec<OsString>,
-    tell: Option<Py<PyAny>>,
-) -> PyResult<String> {
-    let (baseline, candidate) = kernels;
-    command::set_program(program)?;
-    let question = Question::Compare { baseline, candidate };
-    let terms = options.into();
-    answered(py, tell, move |observer| {
-        in_process::ask(&question, &terms, observer)
-    })
-}
-
-/// Sends a kernel through all gates.
-#[pyfunction]
-pub fn judge(
+pub fn ask(
     py: Python<'_>,
     kernels: (Option<String>, String),
+    all_gates: bool,
     options: Options,
     program: Vec<OsString>,
     tell: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let (baseline, candidate) = kernels;
     command::set_program(program)?;
-    let question = Question::Judge { candidate, baseline };
+    let (baseline, candidate) = kernels;
+    let question = Question {
+        baseline,
+        candidate,
+        all_gates,
+    };
     let terms = options.into();
     answered(py, tell, move |observer| {
         in_process::ask(&question, &terms, observer)
@@ -135,7 +123,7 @@ fn answered(
     let thread = std::thread::spawn(move || {
         let observer = Telling(Mutex::new(sender.clone()));
         let answer = catch_unwind(AssertUnwindSafe(|| question(&observer)));
-        // The other end waits for this.
+        // The other end has gone only if it panicked.
         let _heard = sender.send(Event::Answered(answer));
     });
     let mut stopped: Option<PyErr> = None;
@@ -179,7 +167,7 @@ struct Telling(Mutex<Sender<Event>>);
 impl Telling {
     fn tell(&self, text: String) {
         if let Ok(sender) = self.0.lock() {
-            // Nobody listens any more after an interrupt.
+            // The other end has gone only if it panicked.
             let _heard = sender.send(Event::Told(text));
         }
     }

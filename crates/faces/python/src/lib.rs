@@ -34,7 +34,7 @@ mod _native {
     #[pymodule_export]
     use crate::gemm::{Matrices, grouped_mm, grouped_mm_of_floats, moe};
     #[pymodule_export]
-    use crate::judge::{Failed, Refused, add_pairs, compare, judge};
+    use crate::judge::{Failed, Refused, add_pairs, ask};
     #[pymodule_export]
     use crate::percent::{percent, signed, span};
     #[pymodule_export]

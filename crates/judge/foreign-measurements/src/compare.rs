@@ -14,8 +14,8 @@ use crate::measurements::{Benchmark, Measurements, Order};
 /// The sign-flip test's seed: the same files give the same verdict.
 const SEED: u64 = 1;
 
-/// Processes a side beyond any that are measured one by one. The exact distribution of ranks takes time and memory by the square
-/// and more: seconds for so many.
+/// More processes a side than anybody measures one by one. Working out the exact distribution of ranks takes seconds for so
+/// many, and grows with the cube of their number.
 const MAX_PROCESSES: usize = 2_000;
 
 /// Times whose ratio is within this factor of a thousand, or of a power of it, may be in different units.

@@ -37,8 +37,8 @@ pub trait Gate: Sync {
     fn measures(&self) -> bool {
         false
     }
-    /// Whether the gate needs pairs of processes where candidates run. They take so long that whoever holds the clock
-    /// decides how much time each candidate gets, and puts them into [`Examination::comparison`] before the gate is asked.
+    /// Whether the gate needs times of pairs of processes where candidates run. They take so long that the session, or the round,
+    /// decides how many pairs each candidate gets; it puts the result into [`Examination::comparison`] and then asks the gate.
     fn needs_pairs(&self) -> bool {
         false
     }

@@ -24,7 +24,7 @@ pub use model::Model;
 #[cfg(test)]
 pub use model::NoModel;
 pub use operands::{Operands, Readers};
-pub use rotation::{copies, last_level_cache};
+pub use rotation::{cache_to_leave, copies, last_level_cache};
 pub use side_by_side::side_by_side;
 pub use sweep::{Fault, Sweep, SweepPoint, SweepReport, sweep};
 pub use traced::traced;

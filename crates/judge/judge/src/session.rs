@@ -15,7 +15,7 @@ mod both;
 #[cfg(test)]
 mod tests;
 
-pub use both::examine_both;
+use both::examine_both;
 
 /// The judge's own gates in order: cheaper ones come first, and the comparison last.
 pub const OWN_GATES: [&dyn Gate; 5] = [&Compiles, &Right, &RaceFree, &Profiled, &Faster];

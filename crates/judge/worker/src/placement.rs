@@ -236,9 +236,7 @@ mod tests {
             return;
         }
         let before = Placement::of([other.id()]);
-        let mut one = CpuSet::new();
-        one.set(members[0]).unwrap();
-        sched_setaffinity(Pid::from_raw(other.id()), &one).unwrap();
+        assert!(Placement::restrict([other.id()], &members[..1]));
         let change = Placement::of([other.id()]).change_since(&before).unwrap();
         let expected = format!(
             "of thread {} the processors changed from {} to {}",
@@ -247,6 +245,9 @@ mod tests {
             members[0]
         );
         assert_eq!(change, expected);
+        assert!(Placement::restrict([other.id()], &members));
+        assert_eq!(Placement::of([other.id()]).change_since(&before), None);
+        assert!(!Placement::restrict([other.id()], &[]), "it has to run somewhere");
     }
 
     #[test]

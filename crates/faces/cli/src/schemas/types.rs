@@ -30,7 +30,7 @@ use crate::commands::tune::Tuned;
 use crate::commands::validate::Validated;
 use crate::documents::Document;
 
-/// Documents of the self-test, whose own tests hold them against their schemas.
+/// Documents of the self-test. Its own tests compare their schemas with its types.
 pub const OF_THE_SELFTEST: [&str; 4] = ["operating-characteristics", "cheats", "honest-workers", "power"];
 
 /// A name with its version, and the schema of the type.

@@ -264,7 +264,7 @@ fn a_quick_comparison_says_so_and_is_no_evidence_unless_asked_for() {
     let found: serde_json::Value = serde_json::from_str(&read(&place.path("quick.json"))).unwrap();
     let comparison = &found["comparison"];
     assert_eq!(comparison["trust"], "quick");
-    assert!(comparison["conduct"].is_null(), "nobody watched");
+    assert!(comparison["conduct"].is_null(), "conduct is not checked");
     assert_eq!(found["kept"]["conditions"]["measurement"]["trust"], "quick");
     let refused = place.run(&[&quick[..], &["--activity"]].concat()).expect(2);
     names(&refused, &["--activity"]);

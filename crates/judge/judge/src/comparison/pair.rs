@@ -7,6 +7,7 @@
 //! values to addresses that are in use.
 
 mod plan;
+mod processors;
 mod turns;
 
 use std::ops::Range;
@@ -17,7 +18,6 @@ use gauntlet_stats::{Arm, Block, BlockOrder};
 use gauntlet_task::{Case, Rules};
 use gauntlet_worker::most_calls;
 use gauntlet_worker::protocol::{HOLD, Scope};
-use rand::seq::IndexedRandom;
 use rand::{RngExt, rng};
 
 use super::conduct::CaseConduct;
@@ -31,6 +31,7 @@ use super::warm_up::WarmingUp;
 use crate::evidence::{Candidate, Measurement, Spent, Trust};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets, side_by_side};
 use plan::{MAX_SAMPLES, Plan, SLOT, SLOT_ON_GPU, hold_for, loads, samples_for};
+use processors::ProcessorUse;
 
 /// A case with the operands that a pair is given.
 pub struct Dealt<'c> {
@@ -105,7 +106,7 @@ impl<'a> Pair<'a> {
         // The hold before each call of a held worker on a GPU is far longer than the call, so a worker without one would show
         // nothing of what lies around it.
         let held_apart = on_gpu(workshop) && !(baseline.is_held() && candidate.is_held());
-        // Nobody looks at single calls of kernels that are trusted, so their own hosts make them all in a row.
+        // The coordinator clocks single calls to find cheats, so it lets the hosts of trusted kernels make their calls in a row.
         if held_apart || (!measurement.trust.is_watched() && !on_gpu(workshop)) {
             baseline.release();
             candidate.release();
@@ -280,19 +281,16 @@ impl<'a> Pair<'a> {
         self.hold_back_for(HOLD);
         let mut calls = [0.0; 2];
         let (mut fetching, mut pause, mut host): (f64, f64, f64) = (0.0, 0.0, 0.0);
-        // Where the case before was measured on one processor, this one may use all of them.
-        let may_pin = !self.trust.is_watched() && !on_gpu(self.workshop);
-        if may_pin {
-            let all = processors();
-            self.baseline.restrict(&all);
-            self.candidate.restrict(&all);
+        let may_share = !self.trust.is_watched() && !on_gpu(self.workshop);
+        if may_share {
+            self.use_all_processors();
         }
-        let mut is_single = may_pin;
+        let mut is_single = may_share;
         for arm in self.in_turn(0).map(|side| side.arm) {
             let mut warming = WarmingUp::new(self.trust);
             let mut last = 1;
-            // Processor seconds per second of the last request: the first ones compile and import.
-            let mut share = f64::INFINITY;
+            // Of the last request, since the first ones compile and import.
+            let mut uses_one = false;
             let is_held = self.side(arm).is_held();
             if is_held {
                 fetching = fetching.max(self.fetching(arm, checker)?);
@@ -307,15 +305,9 @@ impl<'a> Pair<'a> {
                     heat: vec![0.0; if is_heated { last } else { 0 }],
                     ..on_known(last, Vec::new())
                 };
-                if may_pin {
-                    self.side(arm).count();
-                }
-                let (began, before) = (Instant::now(), self.side(arm).cpu_seconds());
+                let use_before = may_share.then(|| ProcessorUse::begin(self.side(arm)));
                 warming.note(&self.turn(arm, &request, &[0], checker)?.0);
-                let used = before.zip(self.side(arm).cpu_seconds());
-                share = used.map_or(f64::INFINITY, |(before, after)| {
-                    (after - before) / began.elapsed().as_secs_f64()
-                });
+                uses_one = use_before.is_some_and(|before| before.was_of_one(self.side(arm)));
             }
             pause = pause.max(warming.pause());
             host = host.max(warming.host());
@@ -324,11 +316,11 @@ impl<'a> Pair<'a> {
                 fetching = fetching.max(seconds);
             }
             calls[arm.index()] = warming.turn();
-            is_single &= share <= MAX_SINGLE;
+            is_single &= uses_one;
             conduct.note_warm_up(arm, &warming);
         }
         if is_single {
-            self.pin(checker)?;
+            self.share_one_processor(checker)?;
         }
         let hold = hold_for(host);
         self.hold_back_for(hold);
@@ -351,22 +343,6 @@ impl<'a> Pair<'a> {
             },
             pause,
         })
-    }
-
-    /// Puts both sides on one processor, drawn anew for each pair: the processors of a machine are not equally fast at every
-    /// moment, which is no property of a kernel. On a quiet machine with two processors the effects of pairs of a kernel with
-    /// itself scattered by 0.65 % so, and by 2.5 to 9.6 % without.
-    fn pin(&mut self, checker: &mut Checker) -> Result<(), ExaminationFailure> {
-        let processors = processors();
-        let Some(processor) = processors.choose(&mut rng()) else {
-            return Ok(());
-        };
-        for arm in self.in_turn(1).map(|side| side.arm) {
-            self.side(arm).restrict(&[*processor]);
-            // What it keeps in its caches moves there.
-            self.turn(arm, &on_known(1, Vec::new()), &[0], checker)?;
-        }
-        Ok(())
     }
 
     /// Lets both hosts hold the device back before each call for this many seconds: the coordinator's clock sees it.
@@ -421,21 +397,6 @@ impl<'a> Pair<'a> {
         }
         Ok(copies)
     }
-}
-
-/// CPU seconds per second up to which a side counts as one that computes on one processor.
-const MAX_SINGLE: f64 = 1.1;
-
-/// The processors on which this program may run; none where the system does not say.
-#[cfg(target_os = "linux")]
-fn processors() -> Vec<usize> {
-    gauntlet_worker::Placement::processors()
-}
-
-/// Only Linux lets a program place others.
-#[cfg(not(target_os = "linux"))]
-fn processors() -> Vec<usize> {
-    Vec::new()
 }
 
 /// A request for calls on the only copy of the known set.

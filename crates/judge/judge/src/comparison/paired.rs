@@ -8,7 +8,6 @@ mod more;
 
 use std::time::{Duration, Instant};
 
-use gauntlet_device::Arch;
 use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, median, without_interval};
 use gauntlet_task::Case;
 use gauntlet_worker::protocol::Scope;
@@ -20,13 +19,11 @@ use super::dealing::{KNOWN, fits_memory, seed_of_set, sets};
 use super::pair::{Dealt, Measured, Pair, clocked};
 use super::results::{Checker, OperandSet};
 use crate::evidence::{
-    Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Measurement, Setting, Spent,
-    Suspicion, Trust,
+    Busy, Candidate, CaseTimes, Comparison, Conduct, Heating, JudgeError, Look, Setting, Spent, Suspicion,
+    Trust,
 };
 use crate::observer::{Narrowing, Observer};
-use crate::runner::{
-    ExaminationFailure, Operands, Readers, Workshop, copies, last_level_cache, side_by_side,
-};
+use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, cache_to_leave, copies, side_by_side};
 
 pub use more::{Batch, Observations};
 
@@ -63,21 +60,6 @@ pub struct PairedComparison<'a> {
     /// Whether a worker's death has been forgiven once since it began or went on: a single death may be an accident of the
     /// machine.
     forgiven: bool,
-}
-
-/// The most of a processor's cache that operands leave between calls of kernels that are trusted. Making room for twice the
-/// 260 MiB of a server's cache took most of the time of a pair.
-const MAX_QUICK_CACHE: u64 = 16 << 20;
-
-/// The bytes of cache that operands leave between calls.
-fn cache_to_leave(setting: &Setting) -> u64 {
-    let Measurement { warm, trust, .. } = setting.measurement;
-    let whole = last_level_cache(&setting.device);
-    match trust {
-        _ if warm => 0,
-        Trust::Quick if setting.device.arch == Arch::Cpu => whole.min(MAX_QUICK_CACHE),
-        _ => whole,
-    }
 }
 
 /// What a pair measured in each case, how its time was spent, from where to where its calls were clocked, and whether its hosts
@@ -287,7 +269,7 @@ impl<'a> PairedComparison<'a> {
         self.spent / u32::try_from(self.pairs_of_batch().max(1)).unwrap_or(u32::MAX)
     }
 
-    /// How both sides behaved; none if nobody watched.
+    /// How both sides behaved; none of a quick comparison, which does not look at it.
     fn conduct(&self) -> Result<Option<Conduct>, JudgeError> {
         if !self.setting.measurement.trust.is_watched() {
             return Ok(None);

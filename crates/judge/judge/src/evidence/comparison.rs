@@ -32,7 +32,7 @@ pub struct Comparison {
     /// Whether the kernels were watched for cheats while they were timed.
     #[serde(default, skip_serializing_if = "Trust::is_watched")]
     pub trust: Trust,
-    /// Whether the times can be believed; none for records, and if nobody watched.
+    /// Whether the times can be believed; none for records, and for quick comparisons, which do not check it.
     #[serde(default)]
     pub conduct: Option<Conduct>,
     /// The basis of the recorded bounds; none for measurements.

@@ -1,6 +1,8 @@
 //! How many copies of operands timed calls rotate over, so that no call finds its operands in a cache.
 
-use gauntlet_device::Device;
+use gauntlet_device::{Arch, Device};
+
+use crate::evidence::{Measurement, Setting, Trust};
 
 /// Upper limit on the operands of one case, however large the reported last-level cache is.
 const MAX_OPERAND_BYTES: u64 = 2 << 30;
@@ -11,6 +13,21 @@ pub fn last_level_cache(device: &Device) -> u64 {
     of_cpu
         .or(device.memory.l2_size.as_ref())
         .map_or(0, |size| size.get() as u64)
+}
+
+/// The most of a processor's cache that operands leave between calls of kernels that are trusted. Making room for twice the
+/// 260 MiB of a server's cache took most of the time of a pair.
+const MAX_QUICK_CACHE: u64 = 16 << 20;
+
+/// The bytes of cache that operands leave between calls; 0 if they may stay there.
+pub fn cache_to_leave(setting: &Setting) -> u64 {
+    let Measurement { warm, trust, .. } = setting.measurement;
+    let whole = last_level_cache(&setting.device);
+    match trust {
+        _ if warm => 0,
+        Trust::Quick if setting.device.arch == Arch::Cpu => whole.min(MAX_QUICK_CACHE),
+        _ => whole,
+    }
 }
 
 /// How many copies of a problem's operands exceed the last-level cache in rotation.

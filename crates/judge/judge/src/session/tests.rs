@@ -124,3 +124,20 @@ fn two_kernels_with_large_operands_are_examined_one_after_the_other() {
     assert_eq!(first.unwrap().stops(), Some(Verdict::Incorrect));
     assert!(second.is_none() && gate.1.load(Ordering::Relaxed) == 1);
 }
+
+#[test]
+fn without_a_comparison_nothing_is_adopted() {
+    let suite = gauntlet_families::suite("group-gemm").unwrap();
+    let setting = Setting::new(
+        Device::host(),
+        &suite,
+        Measurement::default(),
+        Criteria::default(),
+    );
+    let kernel = Candidate::new("kernel", Parameters::new());
+    let executor = Executor::Predicted(&NoModel);
+    let session = Session::new(&setting, &executor, [&kernel; 2]);
+    let found = session.through(&[&Right]).judge().unwrap();
+    assert_eq!(found.verdict, Verdict::Inconclusive);
+    assert!(found.reason.contains("no gate compared it"), "{}", found.reason);
+}
