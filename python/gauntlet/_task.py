@@ -33,6 +33,7 @@ class Task:
         name: What it is called.
         path: A task that is kept in a file or folder: Gauntlet's own format, GPU MODE's, KernelBench's or FlashInfer's. It
             stands alone.
+        accepts: Names of null kernels that pass, of which the task knows, such as ``["view"]``; see ``gauntlet audit``.
 
     Raises:
         TypeError: An argument is of another type.
@@ -49,6 +50,7 @@ class Task:
     work: Function | None = None
     name: str = "task"
     path: str | Path | None = None
+    accepts: Sequence[str] = ()
     parameters: Sequence[str] = field(default=(), repr=False)
     """Names for the inputs if `generate` returns a tuple or a single array."""
 
@@ -90,7 +92,7 @@ class Task:
         def made(described: type) -> Task:
             own = {
                 name: getattr(described, name)
-                for name in ("generate", "reference", "cases", "tolerance", "check", "constant", "deterministic", "work")
+                for name in ("generate", "reference", "cases", "tolerance", "check", "constant", "deterministic", "accepts", "work")
                 if name in vars(described)
             }
             return cls(name=described.__name__, **{**own, **arguments})
@@ -122,6 +124,9 @@ class Task:
         if self.constant:
             constant = [self.constant] if isinstance(self.constant, str) else list(self.constant)
             lines.append(f"constant = {constant!r}")
+        if self.accepts:
+            accepts = [self.accepts] if isinstance(self.accepts, str) else list(self.accepts)
+            lines.append(f"accepts = {accepts!r}")
         if not self.deterministic:
             lines.append("deterministic = False")
         file.write_text("\n".join(lines) + "\n")

@@ -118,6 +118,7 @@ class Server:
             "benchmark": _listed(self.task, benchmark),
             "has_check": self.task.has_check,
             "check_is_the_rule": self.task.check_is_the_rule,
+            "accepts": self.task.accepts,
         }
 
     def case(self, parameters):

@@ -5,7 +5,7 @@
     def reference(x): ...                              # an array, a tuple, or a dict of arrays
 
 Optional: ``tolerance``, ``check(inputs, output, expected)``, ``work(**case)``, ``constant``, ``outputs``,
-``deterministic``.
+``deterministic``, ``accepts``.
 """
 
 import inspect
@@ -82,6 +82,8 @@ class Task:
     constant = ()
     deterministic = True
     """Whether equal inputs must give equal bits in every call."""
+    accepts = None
+    """Names of kernels that leave work out and pass, of which the task knows; None where its format cannot say so."""
     tolerance = None
     outputs = None
     """Names of the outputs, where the reference does not give them."""
@@ -160,6 +162,7 @@ class FileTask(Task):
             self.notes.append('only the task\'s own `check` decides what is right: `tolerance` is "check"')
         self.summary = self.description.get("description", first_line(module.__doc__))
         self.computes = self._function("reference", optional=True) or self._baseline(baseline)
+        self.accepts = self._accepted()
         self._check_arguments()
         self._tell_sources()
 
@@ -187,6 +190,13 @@ class FileTask(Task):
         with open(self.path, encoding="utf-8") as file:
             lines = (number for number, line in enumerate(file, 1) if re.match(rf"{subject}\s*=", line))
             return self.path, next(lines, None)
+
+    def _accepted(self):
+        accepts = self.description.get("accepts", getattr(self.module, "accepts", ()))
+        accepts = [accepts] if isinstance(accepts, str) else accepts
+        if not isinstance(accepts, (list, tuple)) or not all(isinstance(name, str) for name in accepts):
+            raise TaskFault("`accepts` is no list of names", 'write `accepts = ["zeros"]`', *self.place("accepts"))
+        return list(accepts)
 
     def _missing(self, name, remedy):
         file = os.path.basename(self.path)

@@ -46,6 +46,7 @@ const EXAMPLES: &str = "\
 Examples:
   gauntlet compare softmax.py:slow softmax.py:fast --task softmax.py   is the second one faster?
   gauntlet check softmax.cu:softmax --task softmax.py                  is it right? nothing is measured
+  gauntlet audit softmax.py                                            does the task notice a kernel that computes nothing?
   gauntlet judge ./libsoftmax.so:softmax --task softmax.py             by all gates, against the task's own kernel
   gauntlet compare builtin 'stages = 2'                                the same for a built-in kernel
   gauntlet run examples/shark-tank                                     a tournament of proposed changes
@@ -54,8 +55,8 @@ Examples:
 Exit codes:
   0    done; what was required is shown by evidence
   1    not met: evidence speaks against what --require or --require-goals asks for, or
-       `compare`, `judge`, `check`, `compile`, `schedules`,
-       `selftest` or `ledger verify` found a fault
+       `compare`, `judge`, `check`, `audit`, `compile`,
+       `schedules`, `selftest` or `ledger verify` found a fault
   2    bad input, or a place that was named and cannot be written
   3    something broke: a full disk, a driver, a worker, the ledger
   4    undecided: no evidence either way; `compare`, `judge` and `run` with --require:
@@ -72,6 +73,8 @@ pub enum Command {
     Compare(Compare),
     /// Examine without measuring: a kernel, a suite under many schedules, or a round's pitches.
     Check(Check),
+    /// Examine a task: which kernels that leave work out would it take as right?
+    Audit(Audit),
     /// Examine a kernel by all gates, against the task's own baseline or another.
     Judge(Judge),
     /// Play a round or a tournament: rank, examine, measure, judge.
@@ -203,17 +206,18 @@ Examples:
                                                 without a GPU: compiled for it, small cases interpreted
   gauntlet check ./libnorm.so:norm --task rms-norm
   gauntlet check 'command: python3 examples/worker/rms_norm.py' --task rms-norm
+  gauntlet check --task softmax.py              the task itself, as by `gauntlet audit`
 
 Exit codes:
   0  every gate that measures nothing is passed by every pitch, fallback and baseline, and by every suite
-  1  one of them is incorrect, racy, infeasible, over budget or does not compile
+  1  one of them is incorrect, racy, infeasible, over budget or does not compile, or the task is blind
   4  none of these, but one is blocked or aborted, so that nothing is known about it")]
 pub struct Check {
     /// Round or tournament files, suites, or kernels: `FILE.py:FUNCTION`, `FILE.cu:KERNEL`, `FILE.so:FUNCTION`,
     /// `solution.json`, 'command: PROGRAM ARGUMENTS'.
-    #[arg(required = true)]
+    #[arg(required_unless_present = "task")]
     pub targets: Vec<String>,
-    /// The task that a kernel computes, by name or file (kernels).
+    /// The task that a kernel computes, by name or file (kernels); without a kernel the task itself is examined, as by `audit`.
     #[arg(long)]
     pub task: Option<String>,
     /// The GPU to compile for, which need not be here (`.cu`); see `gauntlet devices`.
@@ -231,6 +235,25 @@ pub struct Check {
     /// This machine's figures, for the model.
     #[command(flatten)]
     pub calibration: CalibrationFile,
+}
+
+/// `audit`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet audit task.py
+  gauntlet audit problems/sort --json audit.json
+  gauntlet audit rms-norm
+
+Exit codes:
+  0  every kernel that leaves work out is refused, or the task says that it accepts it
+  1  the task is blind: it takes such a kernel as right")]
+pub struct Audit {
+    /// The task, by name or file.
+    pub task: String,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
 }
 
 /// `suites`.

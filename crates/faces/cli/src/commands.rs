@@ -1,5 +1,6 @@
 //! The commands, one per file.
 
+pub mod audit;
 pub mod calibrate;
 pub mod check;
 pub mod compare;

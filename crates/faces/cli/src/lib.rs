@@ -59,6 +59,7 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
         Command::Report(report) => commands::report::report(&report),
         Command::Tune(tune) => commands::tune::tune(&tune),
         Command::Check(check) => commands::check::check(&check),
+        Command::Audit(audit) => commands::audit::audit(&audit),
         Command::Compile(compile) => commands::compile::compile(&compile),
         Command::Suites(suites) => commands::suites::suites(&suites),
         Command::Devices(devices) => commands::devices::devices(&devices),

@@ -125,6 +125,7 @@ pub const PUBLISHED: &[Published] = published! {
     Document "comparison" 2 "The result of `gauntlet compare` and `judge`, and of `report` on such a result";
     Document "run" 2 "The result of `gauntlet run`, and of `report` on a run";
     Document "check" 1 "The result of `gauntlet check`";
+    Document "audit" 1 "The result of `gauntlet audit`";
     Document "tuning" 1 "The result of `gauntlet tune`";
     Document "compiled-kernels" 2 "The result of `gauntlet compile`";
     Document "explanation" 1 "The result of `gauntlet explain --problem`";

@@ -148,6 +148,8 @@ pub struct TaskToml {
     constant: Option<Vec<String>>,
     /// Whether equal inputs must give equal bits in every call; true if it is left out.
     deterministic: Option<bool>,
+    /// Names of kernels that leave work out and pass, of which the task knows (`gauntlet audit`).
+    accepts: Option<Vec<String>>,
     /// The outputs, in the order in which `reference` returns them.
     outputs: Option<Vec<String>>,
     /// The limits `rtol`, `atol`, `share`, `nrmse` and `bias`, for all outputs or by output; or `"check"`, if the task's own
@@ -217,8 +219,8 @@ fn task_toml(file: &Path) -> Result<(Value, Option<WorkTable>), TaskError> {
     let table: TaskToml = toml::from_str(&text).map_err(|error| {
         let line = error.span().and_then(|span| Some(text.get(..span.start)?.matches('\n').count() + 1));
         let remedy = format!(
-            "a task.toml has name, description, constant, deterministic, outputs, tolerance, work, and the cases [[correctness]] and \
-             [[benchmark]]{}",
+            "a task.toml has name, description, constant, deterministic, accepts, outputs, tolerance, work, and the cases \
+             [[correctness]] and [[benchmark]]{}",
             gauntlet_parameters::field_meant(error.message())
         );
         TaskError::new(error.message(), remedy).in_file(file).at_line(line)
@@ -228,6 +230,7 @@ fn task_toml(file: &Path) -> Result<(Value, Option<WorkTable>), TaskError> {
         description,
         constant,
         deterministic,
+        accepts,
         outputs,
         tolerance,
         work,
@@ -244,6 +247,7 @@ fn task_toml(file: &Path) -> Result<(Value, Option<WorkTable>), TaskError> {
     put("description", description.map(Value::from));
     put("constant", constant.map(Value::from));
     put("deterministic", deterministic.map(Value::from));
+    put("accepts", accepts.map(Value::from));
     put("outputs", outputs.map(Value::from));
     put("tolerance", tolerance);
     if !(correctness.is_empty() && benchmark.is_empty()) {

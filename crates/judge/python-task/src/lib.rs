@@ -8,7 +8,7 @@
 //!
 //! | path | kind |
 //! |---|---|
-//! | `softmax.py`, a folder with `task.py` and possibly `task.toml` | `cases`, `generate(…, seed)`, `reference(…)`; optionally `tolerance`, `check`, `work`, `constant`, `outputs`, `deterministic` |
+//! | `softmax.py`, a folder with `task.py` and possibly `task.toml` | `cases`, `generate(…, seed)`, `reference(…)`; optionally `tolerance`, `check`, `work`, `constant`, `outputs`, `deterministic`, `accepts` |
 //! | a folder with `task.yml` | a task of GPU MODE's competitions |
 //! | a file with `class Model` and `get_inputs` | a problem of KernelBench |
 //! | `definition.json` with `workload.jsonl` | FlashInfer-Trace, SOL-ExecBench |
@@ -27,6 +27,7 @@
 //! # Ok::<(), gauntlet_python_task::TaskError>(())
 //! ```
 
+mod dependences;
 mod description;
 mod error;
 mod interpreter;

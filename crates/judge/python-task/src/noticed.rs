@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use gauntlet_audit::{NullKernel, differs, view_of};
 use gauntlet_task::{ErrorMeasures, Expected, Limits, Output, Remark};
 use gauntlet_tensors::{Tensor, TensorSpec};
 
@@ -15,7 +16,10 @@ use crate::rules;
 pub(crate) const DRAWS: usize = 4;
 
 /// The first seed of draws that are made for remarks alone. The judge's are random.
-const SEEDS: u64 = 0x5eed;
+pub(crate) const SEEDS: u64 = 0x5eed;
+
+/// The name of the remark on inputs that are the same for all seeds.
+pub(crate) const FIXED_INPUT: &str = "fixed-input";
 
 /// Bytes of results up to which they are compared within their limits, and not only bit by bit.
 const MAX_BYTES: usize = 16 << 20;
@@ -41,8 +45,63 @@ struct Seen {
     others: usize,
     /// For each output, whether the first result was wrong for other inputs.
     depends: Vec<bool>,
+    /// For each output, the sentence that it is a view of an input, if it was for all inputs.
+    views: Vec<Option<String>>,
+    /// What came of null kernels on results for other inputs than those of the first.
+    nulls: Vec<Null>,
     /// For each output the largest shares of elements that were NaN and that were infinite.
     shares: Vec<[f64; 2]>,
+}
+
+/// What came of a null kernel.
+#[derive(Debug)]
+struct Null {
+    kernel: NullKernel,
+    /// For each output, whether what it returned was ever wrong.
+    refused: Vec<bool>,
+    /// For each output, whether what it returned ever differed from what was right.
+    differed: Vec<bool>,
+}
+
+impl Null {
+    fn new(kernel: NullKernel, outputs: usize) -> Self {
+        Self {
+            kernel,
+            refused: vec![false; outputs],
+            differed: vec![false; outputs],
+        }
+    }
+
+    /// Whether it may pass for some output yet.
+    fn is_open(&self) -> bool {
+        let mut outputs = self.refused.iter().zip(&self.differed);
+        outputs.any(|(refused, differed)| *differed && !refused)
+    }
+
+    /// Tries it where `output` is right and `first` was right for other inputs.
+    fn tried(
+        &mut self,
+        output: &Output,
+        first: &Output,
+        limits: &[Limits],
+        is_refused: &dyn Fn(&Output) -> bool,
+    ) {
+        let Some(made) = self.kernel.made(output, first) else {
+            return;
+        };
+        let mut any_wrong = false;
+        for (index, (made, own)) in made.0.iter().zip(&output.0).enumerate() {
+            if self.refused[index] || !differs(made, own) {
+                continue;
+            }
+            self.differed[index] = true;
+            self.refused[index] = !would_pass(made, own, &limits[index]);
+            any_wrong |= self.refused[index];
+        }
+        if !any_wrong && self.is_open() && is_refused(&made) {
+            self.refused.fill(true);
+        }
+    }
 }
 
 /// A result, or what is kept of a large one.
@@ -149,50 +208,52 @@ impl Noticed {
 
     /// Notes the expected result for other inputs than before. `is_refused` says whether the task's own check refuses another
     /// result for these inputs.
-    pub(crate) fn expected(
-        &self,
-        output: &Output,
-        limits: &[Limits],
-        is_refused: impl FnOnce(&Output) -> bool,
-    ) {
+    pub(crate) fn expected(&self, output: &Output, limits: &[Limits], is_refused: &dyn Fn(&Output) -> bool) {
         let shares: Vec<_> = output.0.iter().map(shares).collect();
         let mut seen = self.seen();
         if seen.first.is_none() {
             seen.first = Some(Kept::of(output));
             seen.depends = vec![false; output.0.len()];
+            let null = |kernel| Null::new(kernel, output.0.len());
+            seen.nulls = NullKernel::CHEAP.into_iter().map(null).collect();
             seen.shares = shares;
             return;
         }
         for (most, share) in seen.shares.iter_mut().zip(shares) {
             *most = [most[0].max(share[0]), most[1].max(share[1])];
         }
-        let Some(first) = &seen.first else {
-            return;
-        };
-        if seen.depends.iter().all(|depends| *depends) {
-            return;
+        // The first is compared with what it is put back beside.
+        let Some(first) = seen.first.take() else { return };
+        if let Kept::Whole(first) = &first {
+            for null in &mut seen.nulls {
+                null.tried(output, first, limits, is_refused);
+            }
         }
-        let mut wrong = first.is_wrong_for(output, limits);
-        if let Kept::Whole(first) = first
-            && !wrong.contains(&true)
-            && is_refused(first)
-        {
-            wrong.fill(true);
+        seen.compare(&first, output, limits, is_refused);
+        let is_done = !seen.depends.contains(&false) && !seen.nulls.iter().any(Null::is_open);
+        // Nothing is compared with it any more.
+        seen.first = Some(if is_done { Kept::Digests(Vec::new()) } else { first });
+    }
+
+    /// Notes which outputs are nothing but a view of an input; called after [`expected`](Self::expected).
+    pub(crate) fn views(&self, inputs: &[Tensor], output: &Output) {
+        let mut seen = self.seen();
+        let is_first = seen.others == 0;
+        if is_first {
+            seen.views = output.0.iter().map(|own| view_among(inputs, own)).collect();
         }
-        for (depends, wrong) in seen.depends.iter_mut().zip(wrong) {
-            *depends |= wrong;
-        }
-        seen.others += 1;
-        if !seen.depends.contains(&false) {
-            // Nothing is compared with it any more.
-            seen.first = Some(Kept::Digests(Vec::new()));
+        for (view, own) in seen.views.iter_mut().zip(&output.0) {
+            if !is_first && view.is_some() && *view != view_among(inputs, own) {
+                *view = None;
+            }
         }
     }
 
     /// Whether results for more inputs are needed to say if they depend on them. Of a case that was never used nothing is said.
     pub(crate) fn lacks_results(&self) -> bool {
         let seen = self.seen();
-        seen.drawn > 0 && seen.drawn < DRAWS && seen.depends.contains(&false)
+        let is_open = seen.depends.contains(&false) || seen.nulls.iter().any(Null::is_open);
+        seen.drawn > 0 && seen.drawn < DRAWS && is_open
     }
 
     /// Whether more draws are needed to say if these inputs depend on the seed.
@@ -218,9 +279,18 @@ impl Noticed {
         let seen = self.seen();
         let mut remarks: Vec<_> = seen.of_inputs(on, tensors).into_iter().collect();
         remarks.extend(seen.of_results(on, tensors));
-        let noted = |text| Remark {
+        if !remarks.iter().any(|remark| remark.is_blind) {
+            remarks.extend(
+                seen.nulls
+                    .iter()
+                    .filter_map(|null| seen.of_null(on, null, tensors)),
+            );
+        }
+        remarks.extend(seen.of_views(on, tensors));
+        let noted = |(name, text)| Remark {
+            name,
             text,
-            tests_nothing: false,
+            is_blind: false,
         };
         let parts = tensors.outputs.iter().zip(&seen.shares);
         remarks.extend(
@@ -233,6 +303,30 @@ impl Noticed {
 }
 
 impl Seen {
+    /// Compares the first result with that for other inputs.
+    fn compare(
+        &mut self,
+        first: &Kept,
+        output: &Output,
+        limits: &[Limits],
+        is_refused: &dyn Fn(&Output) -> bool,
+    ) {
+        self.others += 1;
+        if !self.depends.contains(&false) {
+            return;
+        }
+        let mut wrong = first.is_wrong_for(output, limits);
+        if let Kept::Whole(first) = first
+            && !wrong.contains(&true)
+            && is_refused(first)
+        {
+            wrong.fill(true);
+        }
+        for (depends, wrong) in self.depends.iter_mut().zip(wrong) {
+            *depends |= wrong;
+        }
+    }
+
     fn of_inputs(&self, on: &str, tensors: &CaseTensors) -> Option<Remark> {
         let named = tensors.inputs.iter().zip(&self.inputs);
         let same = named.filter(|(_, (_, varies))| !varies).map(|(spec, _)| spec);
@@ -243,7 +337,8 @@ impl Seen {
                      `generate` draw them from its seed",
                     self.drawn
                 ),
-                tests_nothing: true,
+                name: "same-inputs",
+                is_blind: true,
             });
         }
         let is_constant = |spec: &TensorSpec| tensors.constant.contains(&spec.name);
@@ -252,7 +347,8 @@ impl Seen {
                 text: format!(
                     "{on}, every input is `constant`: a kernel may compute its whole result before it is timed"
                 ),
-                tests_nothing: false,
+                name: "constant-inputs",
+                is_blind: false,
             });
         }
         let same: Vec<_> = same
@@ -266,7 +362,8 @@ impl Seen {
                 same.join(", "),
                 self.drawn
             ),
-            tests_nothing: false,
+            name: FIXED_INPUT,
+            is_blind: false,
         })
     }
 
@@ -279,8 +376,8 @@ impl Seen {
         if self.drawn < DRAWS || self.others == 0 || same.is_empty() {
             return None;
         }
-        let tests_nothing = self.depends.iter().all(|depends| !depends);
-        let what = match tests_nothing {
+        let is_blind = self.depends.iter().all(|depends| !depends);
+        let what = match is_blind {
             true => "the expected result".to_owned(),
             false => format!("what is expected of {}", same.join(", ")),
         };
@@ -290,19 +387,66 @@ impl Seen {
                  pass; let it depend on the values of the inputs, and state narrower limits by `tolerance`",
                 1 + self.others
             ),
-            tests_nothing,
+            name: NullKernel::EarlierResult.name(),
+            is_blind,
+        })
+    }
+
+    /// That outputs are views; one of several does not make a task blind.
+    fn of_views(&self, on: &str, tensors: &CaseTensors) -> Vec<Remark> {
+        let named = tensors.outputs.iter().zip(&self.views);
+        let mut moved = named.filter(|(spec, view)| view.is_none() && spec.elements() > 0);
+        let is_blind = moved.next().is_none();
+        let views = self.views.iter().flatten().filter(|_| self.others > 0);
+        let remark = |view: &String| Remark {
+            name: NullKernel::View.name(),
+            text: format!("{on}, {}", NullKernel::View.sentence(view)),
+            is_blind,
+        };
+        views.map(remark).collect()
+    }
+
+    /// That a null kernel passes, for all outputs or for some.
+    fn of_null(&self, on: &str, null: &Null, tensors: &CaseTensors) -> Option<Remark> {
+        if self.drawn < DRAWS || self.others + 1 < DRAWS {
+            return None;
+        }
+        let named = tensors.outputs.iter().enumerate();
+        let passing = |index: &usize| null.differed[*index] && !null.refused[*index] && self.depends[*index];
+        let passes: Vec<_> = named
+            .filter(|(index, _)| passing(index))
+            .map(|(_, spec)| format!("`{}`", spec.name))
+            .collect();
+        let is_blind = !null.refused.contains(&true);
+        (!passes.is_empty()).then(|| Remark {
+            name: null.kernel.name(),
+            text: format!("{on}, {}", null.kernel.sentence(&passes.join(", "))),
+            is_blind,
         })
     }
 }
 
-fn not_finite(on: &str, spec: &TensorSpec, [nan, infinite]: [f64; 2]) -> Option<String> {
+/// That an output is a view of one of the inputs.
+fn view_among(inputs: &[Tensor], own: &Tensor) -> Option<String> {
+    let mut views = inputs.iter().filter_map(|input| {
+        let which = view_of(own, input)?;
+        Some(format!("`{}` is `{}` {which}", own.spec.name, input.spec.name))
+    });
+    views.next()
+}
+
+fn not_finite(on: &str, spec: &TensorSpec, [nan, infinite]: [f64; 2]) -> Option<(&'static str, String)> {
     let name = &spec.name;
     if nan > 0.0 {
-        return Some(format!(
+        let text = format!(
             "{on}, the reference is NaN in {} of the elements of `{name}`, where only NaN is right; correct the reference if that is \
              not meant",
             percent(nan)
-        ));
+        );
+        return Some(("nan-reference", text));
     }
-    (infinite == 1.0).then(|| format!("{on}, the reference is infinite in all elements of `{name}`"))
+    (infinite == 1.0).then(|| {
+        let text = format!("{on}, the reference is infinite in all elements of `{name}`");
+        ("infinite-reference", text)
+    })
 }

@@ -105,16 +105,26 @@ impl Reference {
 
     /// What the task answers to being opened.
     pub(crate) fn opened<T: DeserializeOwned>(&self) -> Result<T, TaskError> {
-        self.locked(|running| self.exchange(running, &self.open, &[]))
+        self.locked(|running| self.exchange(running, &self.open, &[], self.timeout))
     }
 
     /// Sends a request with files and waits for its answer.
     pub(crate) fn ask<T: DeserializeOwned>(&self, request: &Value, files: Given) -> Result<T, TaskError> {
+        self.ask_within(self.timeout, request, files)
+    }
+
+    /// The same, for no longer than this.
+    pub(crate) fn ask_within<T: DeserializeOwned>(
+        &self,
+        most: Duration,
+        request: &Value,
+        files: Given,
+    ) -> Result<T, TaskError> {
         self.locked(|running| {
             if running.is_none() {
-                self.exchange::<Value>(running, &self.open, &[])?;
+                self.exchange::<Value>(running, &self.open, &[], self.timeout)?;
             }
-            self.exchange(running, request, files)
+            self.exchange(running, request, files, most.min(self.timeout))
         })
     }
 
@@ -132,13 +142,14 @@ impl Reference {
         running: &mut Option<Running>,
         request: &Value,
         files: Given,
+        timeout: Duration,
     ) -> Result<T, TaskError> {
         let process = match running {
             Some(process) => process,
             None => running.insert(self.start()?),
         };
         let call = request["call"].as_str().unwrap_or_default().to_owned();
-        match process.exchange(request, files, self.timeout) {
+        match process.exchange(request, files, timeout) {
             Ok(answer) => self.read(answer),
             Err(failure) => {
                 // It is in an unknown condition; the next request starts another.
@@ -146,7 +157,7 @@ impl Reference {
                     .take()
                     .map(|running| running.process.end())
                     .unwrap_or_default();
-                Err(self.told(&failure, &call, &said))
+                Err(self.told(&failure, &call, &said, timeout))
             }
         }
     }
@@ -198,11 +209,11 @@ impl Reference {
         })
     }
 
-    fn told(&self, failure: &Silence, call: &str, said: &str) -> TaskError {
+    fn told(&self, failure: &Silence, call: &str, said: &str, timeout: Duration) -> TaskError {
         let message = match failure {
             Silence::Late => format!(
                 "the reference process did not answer `{call}` within {} s",
-                self.timeout.as_secs()
+                timeout.as_secs()
             ),
             Silence::Gone => format!("the reference process ended during `{call}`"),
             Silence::OverLimit(what) => {

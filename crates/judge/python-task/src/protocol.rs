@@ -21,6 +21,8 @@ pub(crate) struct Opened {
     pub(crate) has_check: bool,
     /// Whether only that check decides.
     pub(crate) check_is_the_rule: bool,
+    /// Names of kernels that leave work out and pass, of which the task knows; none if its format cannot say so.
+    pub(crate) accepts: Option<Vec<String>>,
 }
 
 /// A case as the task lists it.

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use gauntlet_audit::Dependences;
 use gauntlet_task::{
     Coverage, ErrorMeasures, Expected, Grid, InputKind, InputTensors, Inputs, Limits, Output, Remark,
     Rightness, Rules, Task, TaskSizes, words::counted,
@@ -31,6 +32,9 @@ const SPOT_ROWS: usize = 64;
 /// How long a reference may take to be called twice on each case, and not only on the first that is computed.
 const QUICK: Duration = Duration::from_secs(2);
 
+/// How long a reference may take on inputs that no seed draws.
+const PROBE: Duration = Duration::from_secs(20);
+
 /// One case. Its tensors are found out by a first call of the task's generator and reference, when they are first asked
 /// for; [`open`](crate::open) does that for the cases that are wanted, and reports an error.
 #[derive(Debug)]
@@ -42,7 +46,11 @@ pub struct PythonSizes {
     tensors: OnceLock<Result<CaseTensors, TaskError>>,
     /// Whether the reference was called twice on the same inputs.
     repeated: AtomicBool,
+    /// The shortest call of the reference so far, in microseconds.
+    pub(crate) shortest: AtomicU64,
     noticed: Noticed,
+    /// What hangs on each input; none if that was not asked.
+    pub(crate) dependences: OnceLock<Option<Dependences>>,
 }
 
 impl PythonSizes {
@@ -53,7 +61,9 @@ impl PythonSizes {
             shown,
             tensors: OnceLock::new(),
             repeated: AtomicBool::new(false),
+            shortest: AtomicU64::new(u64::MAX),
             noticed: Noticed::default(),
+            dependences: OnceLock::new(),
         }
     }
 
@@ -89,7 +99,7 @@ impl PythonSizes {
     }
 
     /// Which case it is, at the beginning of a sentence.
-    fn on(&self) -> String {
+    pub(crate) fn on(&self) -> String {
         format!("on {self}")
     }
 
@@ -111,21 +121,24 @@ impl PythonSizes {
         if self.noticed.is_new(key) {
             let limits = self.limits(&output)?;
             let is_refused = |other: &Output| !matches!(self.own_check(inputs, other, &output), Ok(None));
-            self.noticed.expected(&output, &limits, is_refused);
+            self.noticed.expected(&output, &limits, &is_refused);
+            self.noticed.views(&inputs.0, &output);
         }
         Ok(output)
     }
 
     fn computed_anew(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
         let start = Instant::now();
-        let output = self.referred(inputs)?;
+        let output = self.referred(inputs, Duration::MAX)?;
+        let taken = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.shortest.fetch_min(taken, Ordering::Relaxed);
         if self.task.opened().check_is_the_rule {
             return Ok(output);
         }
         self.refuse_nan(&output)?;
         let is_quick = start.elapsed() <= QUICK || !self.task.was_repeated();
         if is_quick && !self.repeated.load(Ordering::Relaxed) {
-            let again = self.referred(inputs)?;
+            let again = self.referred(inputs, Duration::MAX)?;
             self.refuse_another(&output, &again)?;
             self.repeated.store(true, Ordering::Relaxed);
             self.task.note_repeated();
@@ -133,11 +146,13 @@ impl PythonSizes {
         Ok(output)
     }
 
-    /// Calls the reference.
-    fn referred(&self, inputs: &InputTensors) -> Result<Output, TaskError> {
+    /// Calls the reference, which may take this long at most.
+    fn referred(&self, inputs: &InputTensors, most: Duration) -> Result<Output, TaskError> {
         let (given, made) = (MemoryFile::of(&inputs.0)?, MemoryFile::new()?);
         let files = [("inputs", &given), ("path", &made)];
-        self.ask::<Value>(&self.request("expected", Value::Null), &files)?;
+        let request = self.request("expected", Value::Null);
+        let reference = self.task.reference();
+        reference.ask_within::<Value>(most, &request, &files)?;
         Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| without_room(&error))
     }
 
@@ -370,6 +385,20 @@ impl TaskSizes for PythonSizes {
         Ok(expected.within(limits))
     }
 
+    fn result(&self, inputs: &dyn Inputs) -> Result<Output, String> {
+        let computed = self.computed(tensors_of(inputs)?);
+        computed.map_err(|error| error.whole())
+    }
+
+    fn probed(&self, inputs: &dyn Inputs) -> Result<Output, String> {
+        let computed = self.referred(tensors_of(inputs)?, PROBE);
+        computed.map_err(|error| error.whole())
+    }
+
+    fn known_to_pass(&self) -> &[String] {
+        self.task.opened().accepts.as_deref().unwrap_or_default()
+    }
+
     fn spot(&self, seed: u64) -> Coverage {
         let elements: usize = self.outputs().iter().map(TensorSpec::elements).sum();
         if elements <= FULL_BELOW {
@@ -413,7 +442,15 @@ impl TaskSizes for PythonSizes {
             }
         }
         while self.noticed.lacks_inputs(tensors) && draw().is_ok() {}
-        self.noticed.remarks(&self.on(), tensors)
+        let mut remarks = self.noticed.remarks(&self.on(), tensors);
+        self.add_dependences(&mut remarks, tensors);
+        for remark in &mut remarks {
+            if remark.is_blind && self.known_to_pass().iter().any(|name| name == remark.name) {
+                remark.is_blind = false;
+                remark.text += "; the task accepts this";
+            }
+        }
+        remarks
     }
 
     fn check(&self, inputs: &dyn Inputs, output: &Output, _errors: &ErrorMeasures) -> Option<String> {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use gauntlet_parameters::Table;
+use gauntlet_audit::known_names;
+use gauntlet_parameters::{Table, did_you_mean};
 use gauntlet_task::{
     Case, Expression, Fault, InputKind, Scope, Sizes, Suite, Task, WrittenSizes, fault_of_name,
 };
@@ -86,6 +87,7 @@ pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
         path: file,
         ..
     } = description;
+    refuse_unknown(&opened, &file)?;
     let name = opened.name.clone().unwrap_or(name);
     notes.extend(opened.notes.iter().cloned());
     let task = PythonTask(Arc::new(Shared {
@@ -108,6 +110,19 @@ pub fn open(path: &Path, options: &Options) -> Result<Suite, TaskError> {
         }
     }
     Ok(suite)
+}
+
+/// Refuses names in `accepts` that name no kernel of the audit.
+fn refuse_unknown(opened: &Opened, file: &Path) -> Result<(), TaskError> {
+    let named = opened.accepts.iter().flatten();
+    let mut unknown = named.filter(|name| known_names().all(|known| known != name.as_str()));
+    let Some(name) = unknown.next() else {
+        return Ok(());
+    };
+    let known: Vec<_> = known_names().collect();
+    let meant = did_you_mean(name, known_names());
+    let remedy = format!("name some of {}{meant}", known.join(", "));
+    Err(TaskError::new(format!("`accepts` has `{name}`, which names nothing"), remedy).in_file(file))
 }
 
 /// The work of a call of a case.

@@ -115,6 +115,32 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     /// When the operands do not fit these sizes, or the task's reference is a program that fails.
     fn expected(&self, inputs: &dyn Inputs, coverage: Coverage) -> Result<Expected, String>;
 
+    /// The whole expected result, as a kernel would return it.
+    ///
+    /// # Errors
+    /// As [`expected`](Self::expected).
+    fn result(&self, inputs: &dyn Inputs) -> Result<Output, String> {
+        let expected = self.expected(inputs, Coverage::Full)?;
+        let mut output = Output::poisoned(&self.outputs());
+        for (part, index, value) in expected.values() {
+            output.0[part].set(index, value);
+        }
+        Ok(output)
+    }
+
+    /// The same for operands that no seed draws, to learn what depends on them. The task may refuse them, and remembers nothing.
+    ///
+    /// # Errors
+    /// When the task does not take them.
+    fn probed(&self, inputs: &dyn Inputs) -> Result<Output, String> {
+        self.result(inputs)
+    }
+
+    /// Names of kernels that leave work out and pass, of which the task knows.
+    fn known_to_pass(&self) -> &[String] {
+        &[]
+    }
+
     /// How much of a result to compare when a kernel is examined: at most about a second of reference computation. The
     /// seed selects the sample.
     fn coverage(&self, _seed: u64) -> Coverage {
@@ -191,30 +217,7 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
     }
 }
 
-/// What is known of a task that makes its verdicts weaker.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Remark {
-    /// A sentence that says so, with the remedy.
-    pub text: String,
-    /// Whether a kernel that computes nothing would pass, so that none is adopted.
-    pub tests_nothing: bool,
-}
-
-/// One set of sizes of a task, shared.
-#[derive(Clone)]
-pub struct Sizes(Arc<dyn TaskSizes>);
-
-impl Sizes {
-    /// Shares the sizes.
-    pub fn new(sizes: impl TaskSizes) -> Self {
-        Self(Arc::new(sizes))
-    }
-
-    /// The sizes as the type of their task; none if they belong to another task.
-    pub fn downcast<T: TaskSizes>(&self) -> Option<&T> {
-        (&*self.0 as &dyn Any).downcast_ref()
-    }
-
+impl dyn TaskSizes {
     /// Compares a result with the expected one: the measures, and the error by these rules of the case or by the task's own check.
     /// Operands from a file have no kind.
     pub fn examine(
@@ -230,6 +233,33 @@ impl Sizes {
             .and_then(|fault| self.reconsider(inputs, output, &errors, fault));
         let fault = fault.or_else(|| self.check(inputs, output, &errors));
         (errors, fault)
+    }
+}
+
+/// What is known of a task that makes its verdicts weaker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The kind, by which a task can accept it.
+    pub name: &'static str,
+    /// A sentence that says so, with the remedy.
+    pub text: String,
+    /// Whether a kernel that leaves work out would pass, so that none is adopted.
+    pub is_blind: bool,
+}
+
+/// One set of sizes of a task, shared.
+#[derive(Clone)]
+pub struct Sizes(Arc<dyn TaskSizes>);
+
+impl Sizes {
+    /// Shares the sizes.
+    pub fn new(sizes: impl TaskSizes) -> Self {
+        Self(Arc::new(sizes))
+    }
+
+    /// The sizes as the type of their task; none if they belong to another task.
+    pub fn downcast<T: TaskSizes>(&self) -> Option<&T> {
+        (&*self.0 as &dyn Any).downcast_ref()
     }
 
     /// The sizes with the name of their task, under `family`, as records and the worker protocol carry them.

@@ -122,13 +122,13 @@ impl Suite {
         }
     }
 
-    /// What was noticed of its cases while they were used, in sentences. That one correctness case tests nothing is left out: it
+    /// What was noticed of its cases while they were used, in sentences. That one correctness case is blind is left out: it
     /// may be there for its sizes, and others test.
     pub fn remarks(&self) -> Vec<String> {
         let of = |case: &Case| case.sizes.remarks().into_iter();
         let is_timed = !self.benchmark.is_empty();
         let checked = self.correctness.iter().flat_map(of);
-        let checked = checked.filter(|remark| !(remark.tests_nothing && is_timed));
+        let checked = checked.filter(|remark| !(remark.is_blind && is_timed));
         let remarks = checked.chain(self.benchmark.iter().flat_map(of));
         remarks.map(|remark| remark.text).collect()
     }

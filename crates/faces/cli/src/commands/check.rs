@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use gauntlet_audit::AuditReport;
 use gauntlet_device::Device;
 use gauntlet_judge::ledger::{Ledger, RunStart};
 use gauntlet_judge::{Fault, Journal, KernelText, Sweep, SweepReport, sweep};
@@ -18,7 +19,7 @@ use serde::Serialize;
 use crate::arguments::Check;
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, environment, settings};
-use crate::commands::{native, suites};
+use crate::commands::{audit, native, suites};
 use crate::documents::{Document, Versioned};
 use crate::environment::timeouts;
 use crate::error::{CliError, terminal_width};
@@ -38,6 +39,9 @@ pub struct Checked {
     tournaments: Vec<TournamentReport>,
     /// The suites and kernels, each compared with its reference.
     suites: Vec<SweepReport>,
+    /// The task itself, where no kernel is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    audit: Option<AuditReport>,
     /// For each of these the kernel as it was named; none for a suite of built-in kernels.
     #[serde(skip)]
     kernels: Vec<Option<String>>,
@@ -56,8 +60,12 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
         environment: environment(),
         tournaments: Vec::new(),
         suites: Vec::new(),
+        audit: None,
         kernels: Vec::new(),
     };
+    if let (Some(task), true) = (&arguments.task, arguments.targets.is_empty()) {
+        checked.audit = Some(audit::of_task(task)?);
+    }
     for target in &arguments.targets {
         match target.parse::<KernelText>() {
             Ok(kernel) if kernel.is_users() => {
@@ -183,6 +191,7 @@ fn keeps_a_rule(schedule: &Parameters, suite: &Suite, device: &Device) -> Result
 }
 
 fn tell(checked: &Checked) -> Result<(), CliError> {
+    checked.audit.iter().try_for_each(audit::tell)?;
     for report in &checked.tournaments {
         sink::print(report.text(Detail::Outcome, terminal_width()))?;
     }
@@ -311,5 +320,6 @@ fn standings(checked: &Checked) -> Vec<(Standing, String)> {
             .map(|one| (soundness(one.verdict), format!("{}: {}", one.name, one.verdict)));
         std::iter::once(baseline).chain(judged)
     });
-    suites.chain(rounds).collect()
+    let audits = checked.audit.iter().map(audit::standing);
+    suites.chain(rounds).chain(audits).collect()
 }

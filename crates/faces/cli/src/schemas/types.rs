@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use gauntlet_audit::AuditReport;
 use gauntlet_device::{Calibration, Device};
 use gauntlet_families::TASKS;
 use gauntlet_host_library::FunctionTable;
@@ -46,6 +47,7 @@ pub fn types() -> Vec<Type> {
         document::<ComparisonReport>(),
         document::<TournamentReport>(),
         document::<Checked>(),
+        document::<AuditReport>(),
         document::<Tuned>(),
         document::<Compiled>(),
         document::<Explained>(),

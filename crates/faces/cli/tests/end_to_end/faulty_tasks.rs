@@ -1,4 +1,4 @@
-//! Tasks that are no measure: every face says so, and no kernel is adopted by one that tests nothing.
+//! Tasks that are no measure: every face says so, and no kernel is adopted by a blind one.
 
 use crate::common::{Place, Ran, has_numpy, names};
 
@@ -65,7 +65,7 @@ fn a_kernel_is_not_adopted_where_one_that_computes_nothing_would_pass() {
     assert_eq!(written["verdict"], "blocked", "{} {}", ran.out, ran.err);
     let reason = written["reason"].as_str().unwrap();
     assert!(
-        reason.starts_with("adopt is withheld, because the task tests nothing: on rows=64"),
+        reason.starts_with("adopt is withheld, because the task is blind: on rows=64"),
         "{reason}"
     );
     let notes = written["notes"].to_string();
@@ -184,7 +184,7 @@ def exact(x, w): return np.convolve(x.astype(np.float64), w).astype(np.float32)
 fn results_and_inputs_that_hardly_change_are_noted() {
     let sums = "
 import numpy as np
-cases = [{'rows': 4, 'cols': 100000}]
+cases = [{'rows': 4, 'cols': 400000}]
 tolerance = {'rtol': 1e-3, 'atol': 1e-3}
 def generate(rows, cols, seed):
     return {'x': np.random.default_rng(seed).standard_normal((rows, cols), dtype=np.float32)}
@@ -231,4 +231,78 @@ def reference(i, j, v, b):
     return {'y': np.bincount(i, weights=v * b[j], minlength=len(b))}
 ";
     told(one_graph, "product", "`i`, `j` had the same values for 4 seeds");
+}
+
+/// Tasks that take kernels which compute nothing, each with what the audit says of it.
+#[test]
+fn the_audit_says_what_a_task_cannot_tell() {
+    let constant_result = ZERO.replace("(most - most.mean(axis=1, keepdims=True))", "(most * 0)");
+    let many = "
+import numpy as np
+cases = {'correctness': [{'rows': 4, 'cols': 400000}], 'benchmark': [{'rows': 4, 'cols': 400000}]}
+tolerance = {'rtol': 1e-3, 'atol': 1e-3}
+def generate(rows, cols, seed):
+    return {'x': np.random.default_rng(seed).standard_normal((rows, cols), dtype=np.float32)}
+def reference(x):
+    return {'y': np.log(np.exp(x.astype(np.float64)).sum(axis=1)).astype(np.float32)}
+";
+    let square = "
+import numpy as np
+cases = {'correctness': [{'n': 33}], 'benchmark': [{'n': 100}]}
+def generate(n, seed):
+    return {'x': np.random.default_rng(seed).standard_normal((n, n), dtype=np.float32)}
+def reference(x):
+    return {'y': np.ascontiguousarray(x.T)}
+";
+    let no_seed = square
+        .replace("default_rng(seed)", "default_rng(0)")
+        .replace("(x.T)", "(2 * x)");
+    let graph = "
+import numpy as np
+cases = {'correctness': [{'rows': 20, 'edges': 200}], 'benchmark': [{'rows': 100, 'edges': 900}]}
+tolerance = {'rtol': 1e-9, 'atol': 1e-9}
+def generate(rows, edges, seed):
+    graph, rng = np.random.default_rng(7), np.random.default_rng(seed)
+    return {'i': graph.integers(0, rows, edges), 'j': graph.integers(0, rows, edges),
+            'v': rng.standard_normal(edges), 'b': rng.standard_normal(rows)}
+def reference(i, j, v, b):
+    return {'y': np.bincount(i, weights=v * b[j], minlength=len(b))}
+";
+    let Some(place) = place(many, "") else { return };
+    let audited = |task: &str, told: &str| {
+        place.write("task.py", task);
+        let ran = place.run(&["audit", "task.py"]).expect(1);
+        let blind = ran.out.lines().find(|line| line.starts_with("blind: on "));
+        assert!(blind.is_some() && ran.out.contains(told), "{}", ran.out);
+        assert!(
+            ran.out
+                .lines()
+                .all(|line| line.chars().count() <= 80 || !line.contains('│'))
+        );
+        assert!(ran.err.contains("the audit is not met"), "{}", ran.err);
+    };
+    audited(many, "returns one constant for the result would pass");
+    audited(&no_seed, "all inputs were the same for");
+    audited(graph, "`i`, `j` had the same values for");
+    audited(square, "a kernel that returns a view of it moves nothing");
+    audited(&constant_result, "the result of an earlier call would pass");
+    // The same without a kernel, and what a task says that it knows.
+    place.write("task.py", &format!("accepts = 'view'{square}"));
+    let ran = place
+        .run(&["check", "--task", "task.py", "--json", "checked.json"])
+        .expect(0);
+    assert!(ran.out.contains("accepted: on n=100, `y` is `x`"), "{}", ran.out);
+    let text = std::fs::read(place.path("checked.json")).unwrap();
+    let written: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(written["audit"]["findings"][0]["weight"], "accepted");
+    // A task that tells kernels apart.
+    place.write("task.py", &square.replace("(x.T)", "(2 * x.T)"));
+    let ran = place.run(&["audit", "task.py", "--json", "audit.json"]).expect(0);
+    assert!(ran.out.contains("score 100 %"), "{}", ran.out);
+    let text = std::fs::read(place.path("audit.json")).unwrap();
+    let written: serde_json::Value = serde_json::from_slice(&text).unwrap();
+    assert_eq!(
+        (&written["schema"], &written["score"]),
+        (&"gauntlet/audit/1".into(), &1.0.into())
+    );
 }

@@ -65,12 +65,12 @@ impl Gate for Faster {
             ));
         }
         let verdict = Verdict::from(comparison.assessment.decision);
-        let untested = if verdict == Verdict::Adopt {
-            tests_nothing(setting)
+        let blindness = if verdict == Verdict::Adopt {
+            blindness(setting)
         } else {
             None
         };
-        if let Some(reason) = untested {
+        if let Some(reason) = blindness {
             let evidence = Evidence::Comparison(Box::new(comparison));
             return Ok(Found::stop(Verdict::Blocked, reason, evidence));
         }
@@ -118,13 +118,13 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
     })
 }
 
-/// Where a kernel that computes nothing would pass, a faster one need not compute anything.
-fn tests_nothing(setting: &Setting) -> Option<String> {
+/// Where a kernel that leaves work out would pass, a faster one need not compute what the task asks for.
+fn blindness(setting: &Setting) -> Option<String> {
     let cases = setting.benchmark_cases.iter();
     let mut remarks = cases.flat_map(|case| case.sizes.remarks());
-    let remark = remarks.find(|remark| remark.tests_nothing)?;
+    let remark = remarks.find(|remark| remark.is_blind)?;
     Some(format!(
-        "adopt is withheld, because the task tests nothing: {}",
+        "adopt is withheld, because the task is blind: {}",
         remark.text
     ))
 }

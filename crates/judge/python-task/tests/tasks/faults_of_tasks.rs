@@ -22,15 +22,13 @@ fn sizes(text: &str) -> (Files, Sizes) {
     (files, sizes)
 }
 
-/// What is said of a task after a first use, and whether it tests nothing.
+/// What is said of a task after a first use, and whether it is blind.
 fn remarks(text: &str) -> Vec<(String, bool)> {
     let (_files, sizes) = sizes(text);
     assert_eq!(sizes.remarks(), [], "it was not used");
     let _used = computed(&sizes, 11);
     let remarks = sizes.remarks().into_iter();
-    remarks
-        .map(|remark| (remark.text, remark.tests_nothing))
-        .collect()
+    remarks.map(|remark| (remark.text, remark.is_blind)).collect()
 }
 
 /// The error of the expected result.
@@ -51,7 +49,7 @@ fn a_result_that_depends_on_its_inputs_is_nothing_to_remark() {
 }
 
 #[test]
-fn a_result_that_is_the_same_for_all_inputs_tests_nothing() {
+fn a_result_that_is_the_same_for_all_inputs_makes_a_task_blind() {
     if !has("numpy") {
         return;
     }
@@ -125,6 +123,77 @@ fn inputs_that_are_the_same_for_all_seeds_are_named() {
         said.len() == 1 && !said[0].1 && said[0].0.contains("every input is `constant`"),
         "{said:?}"
     );
+}
+
+/// What is said of a task, which is blind or not.
+fn said_of(text: &str, is_blind: bool) -> String {
+    let said = remarks(text);
+    assert_eq!(said.iter().any(|(_, blind)| *blind), is_blind, "{said:?}");
+    said.into_iter()
+        .map(|(text, _)| text)
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn kernels_that_leave_work_out_and_would_pass_are_named() {
+    if !has("numpy") {
+        return;
+    }
+    let wide = "tolerance = {'atol': 1e-3, 'nrmse': 9.0, 'bias': 9.0}";
+    let said = said_of(&task(wide, NORMAL, "return {'y': np.float32(1e-4) * x}"), true);
+    assert!(said.contains("was the same for 4 draws"), "{said}");
+    let uneven = "return {'y': np.where(np.arange(64) + 0 * x < 1, x, 0) * np.float32(1)}";
+    let said = said_of(
+        &task(
+            "tolerance = {'share': 0.02, 'nrmse': 9.0, 'bias': 9.0}",
+            NORMAL,
+            uneven,
+        ),
+        true,
+    );
+    assert!(said.contains("was the same for 4 draws"), "{said}");
+    // Half of the elements may be wrong.
+    let half = "tolerance = {'share': 0.55, 'nrmse': 9.0, 'bias': 9.0}";
+    let said = said_of(&task(half, NORMAL, "return {'y': 2 * x}"), true);
+    assert!(said.contains("computes the first half of `y`"), "{said}");
+    // Nothing moves.
+    let said = said_of(&task("", NORMAL, "return {'y': np.ascontiguousarray(x.T)}"), true);
+    assert!(
+        said.contains("`y` is `x` with its axes in another order"),
+        "{said}"
+    );
+    let said = said_of(&task("accepts = ['view']", NORMAL, "return {'y': x}"), false);
+    assert!(
+        said.contains("same elements in the same order") && said.ends_with("the task accepts this"),
+        "{said}"
+    );
+}
+
+#[test]
+fn inputs_that_can_be_left_out_are_named() {
+    if !has("numpy") {
+        return;
+    }
+    let of = |bias: &str, constant: &str, is_blind: bool| {
+        let draw =
+            format!("return {{'x': rng.standard_normal((rows, 64), dtype=np.float32), 'bias': {bias}}}");
+        let text = task(constant, &draw, "return {'y': 2 * x + bias}");
+        said_of(&text.replace("reference(x)", "reference(x, bias)"), is_blind)
+    };
+    let constant = "constant = 'bias'";
+    let said = of("np.zeros(64, np.float32)", constant, true);
+    assert!(
+        said.contains("nothing depends on `bias`: a kernel that takes it as zeros would pass"),
+        "{said}"
+    );
+    of("rng.standard_normal(64, dtype=np.float32)", constant, false);
+    // The same for each seed: known in advance, unless the task says that it is a weight.
+    let fixed = "np.random.default_rng(1).standard_normal(64, dtype=np.float32)";
+    let said = of(fixed, "", true);
+    assert!(said.contains("`bias` had the same values for 4 seeds"), "{said}");
+    of(fixed, constant, false);
+    of(fixed, "accepts = ['fixed-input']", false);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod audit;
 mod bad;
 mod candidates;
 mod definition;

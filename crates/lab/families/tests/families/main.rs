@@ -1,6 +1,7 @@
 //! Tests of the families that come with Gauntlet: one program, since linking one for each file takes longer than the tests.
 
 mod attention;
+mod audit;
 mod constraints;
 mod covering;
 mod dispatch;
