@@ -7,7 +7,8 @@ reads one JSON object a line from standard input, a socket, and answers each wit
     open      the task: its cases, its rules, and notes on what is not honoured
     case      the tensors of one case, and the sizes that a worker is told
     generate  writes the inputs drawn from a seed to a file
-    expected  writes the expected result for a file of inputs to a file
+    expected  writes the expected result for a file of inputs to a file; with `weight`, a name and a value, a model's weight is replaced
+    weights   the names of a model's weights
     in_double writes the reference's result for the same inputs in f64, if it takes them
     check     the task's own check of a result: a message, or null
 
@@ -140,9 +141,12 @@ class Server:
         self._case(parameters).generate(seed, path)
         return {}
 
-    def expected(self, parameters, inputs, path):
-        self._case(parameters).expected(inputs, path)
+    def expected(self, parameters, inputs, path, weight=None):
+        self._case(parameters).expected(inputs, path, weight)
         return {}
+
+    def weights(self, parameters):
+        return self.task.weights(parameters)
 
     def in_double(self, parameters, inputs, path):
         return {"done": self._case(parameters).in_double(inputs, path)}

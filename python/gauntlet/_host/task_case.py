@@ -95,10 +95,11 @@ class Case:
     def _planted_results(self, stored):
         return tensors.plant_stored(self.results, stored, self.library, self.device)
 
-    def _computed(self, stored):
+    def _computed(self, stored, weight=None):
         arguments = self._planted(stored)
         start = time.monotonic()
-        result = self._told("in the reference", lambda: self.task.reference(self.parameters, arguments))
+        more = {} if weight is None else {"weight": weight}
+        result = self._told("in the reference", lambda: self.task.reference(self.parameters, arguments, **more))
         self.seconds = time.monotonic() - start
         return result
 
@@ -223,9 +224,9 @@ class Case:
             )
         tensors.write_file(path, found)
 
-    def expected(self, inputs, path):
-        """Writes the expected result for a file of inputs."""
-        tree, found = self._described(self._computed(tensors.read_file(inputs)))
+    def expected(self, inputs, path, weight=None):
+        """Writes the expected result for a file of inputs; `weight` is a name and the value of all elements of this weight."""
+        tree, found = self._described(self._computed(tensors.read_file(inputs), weight))
         if tree != self.results or _specs(found) != self.output_specs:
             raise self._fault(
                 "reference",

@@ -122,6 +122,10 @@ class Task:
         """The expected result for these arguments."""
         raise NotImplementedError
 
+    def weights(self, parameters):
+        """Names of a model's weights, which `reference` takes as ``weight=(name, value)``; none if there is no model."""
+        return []
+
     def in_double(self, parameters, arguments):
         """The result for arguments in f64; an exception if the reference does not take them."""
         return self.reference(parameters, arguments)

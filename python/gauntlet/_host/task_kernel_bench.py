@@ -64,8 +64,16 @@ class KernelBenchTask(Task):
 
         return tuple(placed(value) for value in values)
 
-    def reference(self, parameters, arguments):
-        return self._result(self._model(parameters), arguments)
+    def weights(self, parameters):
+        return [name for name, _ in self._model(parameters).named_parameters()]
+
+    def reference(self, parameters, arguments, weight=None):
+        model = self._model(parameters)
+        if weight is not None:
+            name, value = weight
+            with self.torch.no_grad():
+                model.get_parameter(name).fill_(value)
+        return self._result(model, arguments)
 
     def in_double(self, parameters, arguments):
         return self._result(self._model(parameters).double(), arguments)

@@ -9,6 +9,7 @@ mod ledger;
 mod measured;
 mod native;
 mod selftest;
+mod task;
 mod tune;
 
 pub use calibration::{Calibrate, Validate};
@@ -22,6 +23,7 @@ pub use ledger::{LedgerArguments, LedgerCommand};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
 pub use native::NativeWorkerArguments;
 pub use selftest::Selftest;
+pub use task::{Kernels, TaskArguments, TaskCommand};
 pub use tune::{Tune, TuneExecutor};
 
 use std::path::PathBuf;
@@ -85,6 +87,8 @@ pub enum Command {
     Tune(Tune),
     /// Compile every shipped CUDA kernel and hold it against its budgets; needs no GPU.
     Compile(Compile),
+    /// Begin a task of your own.
+    Task(TaskArguments),
     /// List suites, or show one.
     Suites(Suites),
     /// List devices, or show one with the source of each figure.

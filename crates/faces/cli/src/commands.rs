@@ -23,6 +23,7 @@ pub mod schedules;
 pub mod schema;
 pub mod selftest;
 pub mod suites;
+pub mod task;
 pub mod tune;
 pub mod validate;
 pub mod worker;

@@ -61,6 +61,7 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
         Command::Check(check) => commands::check::check(&check),
         Command::Audit(audit) => commands::audit::audit(&audit),
         Command::Compile(compile) => commands::compile::compile(&compile),
+        Command::Task(task) => commands::task::task(&task),
         Command::Suites(suites) => commands::suites::suites(&suites),
         Command::Devices(devices) => commands::devices::devices(&devices),
         Command::Schedules(schedules) => commands::schedules::schedules(&schedules),

@@ -96,7 +96,7 @@ pub(crate) fn tried(case: &Case, depth: Depth) -> Result<CaseTrials, String> {
             found.trials.extend(trials_of(input));
             if input.is_read == Some(false) && !is_same {
                 found.notes.push(format!(
-                    "the reference does not read `{}`: it gives the same result for other values",
+                    "nothing depends on `{}` but rounding: the reference gives the same result for other values; well if that is meant",
                     input.input
                 ));
             }

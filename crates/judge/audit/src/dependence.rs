@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gauntlet_task::{InputKind, Output, TaskSizes};
+use gauntlet_task::{InputKind, Output, TaskSizes, nrmse_between};
 use gauntlet_tensors::Tensor;
 
 use crate::made::{differ, differs, values};
@@ -35,9 +35,10 @@ impl fmt::Display for Substitute {
 /// What is known of one input.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dependence {
-    /// Its name.
+    /// Its name; a weight of a model counts as an input.
     pub input: String,
-    /// Whether the reference gave another result for other values of it; none if it took none of them.
+    /// Whether some other values of it gave a result that is wrong, or another by far; none if the reference took none of them. What
+    /// cancels, such as a bias before a norm, gives another rounding at most.
     pub is_read: Option<bool>,
     /// What a kernel may take in its place and pass, though the reference reads it.
     pub ignorable: Option<Substitute>,
@@ -50,6 +51,22 @@ pub struct Dependence {
     pub reversed: Option<bool>,
     /// See `reversed`.
     pub doubled: Option<bool>,
+}
+
+/// The normalised difference of results from which they are no longer the same but for rounding.
+const FAR: f64 = 1e-2;
+
+impl Dependence {
+    /// Whether a result for other values is right on a draw; what that says of whether they matter is noted.
+    fn passes(&mut self, sizes: &dyn TaskSizes, draw: &Draw, result: &Output) -> bool {
+        let is_right = !differ(result, &draw.result) || draw.fault(sizes, result).is_none();
+        let mut pairs = result.0.iter().zip(&draw.result.0);
+        let is_far =
+            |(one, other)| nrmse_between(std::slice::from_ref(one), std::slice::from_ref(other)) > FAR;
+        let matters = !is_right || pairs.any(is_far);
+        self.is_read = Some(self.is_read.unwrap_or(false) || matters);
+        is_right
+    }
 }
 
 /// The inputs of a case.
@@ -71,13 +88,48 @@ impl Dependences {
         let inputs = sizes.inputs();
         let nonempty = inputs.iter().enumerate().filter(|(_, spec)| spec.elements() > 0);
         let of = |(index, _)| Question { sizes, draws, index }.answer(changes);
-        Self(nonempty.map(of).collect())
+        let of_inputs = nonempty.map(of);
+        let weights = sizes.weights().into_iter().take(MOST_WEIGHTS);
+        Self(
+            of_inputs
+                .chain(weights.map(|weight| on_weight(sizes, draws, weight)))
+                .collect(),
+        )
     }
 
     /// Each input.
     pub fn iter(&self) -> impl Iterator<Item = &Dependence> {
         self.0.iter()
     }
+}
+
+/// Weights of a model that are asked about.
+const MOST_WEIGHTS: usize = 24;
+
+/// What hangs on a weight of a model, which is the same for every seed.
+fn on_weight(sizes: &dyn TaskSizes, draws: &[Draw], weight: String) -> Dependence {
+    let mut found = Dependence {
+        input: weight,
+        is_read: None,
+        ignorable: None,
+        is_setting: false,
+        is_fixed: true,
+        reversed: None,
+        doubled: None,
+    };
+    for (substitute, value) in [(Substitute::Zeros, 0.0), (Substitute::Ones, 1.0)] {
+        let passes = draws.iter().all(|draw| {
+            let result = sizes.probed_with_weight(&*draw.inputs, &found.input, value);
+            result.is_ok_and(|result| found.passes(sizes, draw, &result))
+        });
+        if passes {
+            found.ignorable.get_or_insert(substitute);
+        }
+    }
+    if found.is_read != Some(true) {
+        found.ignorable = None;
+    }
+    found
 }
 
 /// What hangs on one input.
@@ -163,9 +215,7 @@ impl Question<'_> {
                 continue;
             }
             let result = self.result(draw, other)?;
-            let is_another = differ(&result, &draw.result);
-            found.is_read = Some(found.is_read.unwrap_or(false) || is_another);
-            if is_another && draw.fault(self.sizes, &result).is_some() {
+            if !found.passes(self.sizes, draw, &result) {
                 return Some(false);
             }
         }

@@ -177,11 +177,13 @@ impl Row<'_> {
     }
 
     /// Whether it passes where the task is timed, or wherever it could be tried: one correctness case may be there for its sizes
-    /// alone.
+    /// alone. An input may be at rest in some cases, such as a mask that masks nothing, if it matters in others.
     fn is_blind(&self, audited: &[Audited]) -> bool {
         let blind = |(_, trial): &&(usize, &Trial)| trial.is_blind;
         let timed = |(index, _): &(usize, &Trial)| audited[*index].is_timed;
-        self.trials.iter().any(|one| timed(one) && blind(&one)) || self.trials.iter().all(|one| blind(&one))
+        let may_rest = self.kernel == NullKernel::IgnoredInput;
+        !may_rest && self.trials.iter().any(|one| timed(one) && blind(&one))
+            || self.trials.iter().all(|one| blind(&one))
     }
 
     fn tried(&self) -> KernelTried {

@@ -18,7 +18,7 @@ const QUICK_TO_ASK: u64 = 250_000;
 
 impl PythonSizes {
     /// What hangs on each input of a small case that was used; none of others, whose reference would take long.
-    fn dependences(&self) -> Option<&Dependences> {
+    pub(crate) fn dependences(&self) -> Option<&Dependences> {
         let tensors = self.tensors().ok()?;
         let all = tensors.inputs.iter().chain(&tensors.outputs);
         let is_small = all.map(TensorSpec::elements).sum::<usize>() <= FULL_OF_INPUTS;
@@ -57,6 +57,7 @@ impl PythonSizes {
             };
             remarks.push(Remark {
                 name: NullKernel::IgnoredInput.name(),
+                input: Some(input.input.clone()),
                 text: format!("{}, {sentence}", self.on()),
                 is_blind: can_say_so && !input.is_setting,
             });

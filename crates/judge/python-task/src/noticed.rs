@@ -289,6 +289,7 @@ impl Noticed {
         remarks.extend(seen.of_views(on, tensors));
         let noted = |(name, text)| Remark {
             name,
+            input: None,
             text,
             is_blind: false,
         };
@@ -338,6 +339,7 @@ impl Seen {
                     self.drawn
                 ),
                 name: "same-inputs",
+                input: None,
                 is_blind: true,
             });
         }
@@ -348,6 +350,7 @@ impl Seen {
                     "{on}, every input is `constant`: a kernel may compute its whole result before it is timed"
                 ),
                 name: "constant-inputs",
+                input: None,
                 is_blind: false,
             });
         }
@@ -363,6 +366,7 @@ impl Seen {
                 self.drawn
             ),
             name: FIXED_INPUT,
+            input: None,
             is_blind: false,
         })
     }
@@ -388,6 +392,7 @@ impl Seen {
                 1 + self.others
             ),
             name: NullKernel::EarlierResult.name(),
+            input: None,
             is_blind,
         })
     }
@@ -400,6 +405,7 @@ impl Seen {
         let views = self.views.iter().flatten().filter(|_| self.others > 0);
         let remark = |view: &String| Remark {
             name: NullKernel::View.name(),
+            input: None,
             text: format!("{on}, {}", NullKernel::View.sentence(view)),
             is_blind,
         };
@@ -420,6 +426,7 @@ impl Seen {
         let is_blind = !null.refused.contains(&true);
         (!passes.is_empty()).then(|| Remark {
             name: null.kernel.name(),
+            input: None,
             text: format!("{on}, {}", null.kernel.sentence(&passes.join(", "))),
             is_blind,
         })

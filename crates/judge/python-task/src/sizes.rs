@@ -148,9 +148,14 @@ impl PythonSizes {
 
     /// Calls the reference, which may take this long at most.
     fn referred(&self, inputs: &InputTensors, most: Duration) -> Result<Output, TaskError> {
+        self.referred_with(inputs, most, Value::Null)
+    }
+
+    /// Calls the reference with more in the request.
+    fn referred_with(&self, inputs: &InputTensors, most: Duration, more: Value) -> Result<Output, TaskError> {
         let (given, made) = (MemoryFile::of(&inputs.0)?, MemoryFile::new()?);
         let files = [("inputs", &given), ("path", &made)];
-        let request = self.request("expected", Value::Null);
+        let request = self.request("expected", more);
         let reference = self.task.reference();
         reference.ask_within::<Value>(most, &request, &files)?;
         Output::load(made.path(), &self.tensors()?.outputs).map_err(|error| without_room(&error))
@@ -392,6 +397,24 @@ impl TaskSizes for PythonSizes {
 
     fn probed(&self, inputs: &dyn Inputs) -> Result<Output, String> {
         let computed = self.referred(tensors_of(inputs)?, PROBE);
+        computed.map_err(|error| error.whole())
+    }
+
+    fn depends_on(&self, input: &str) -> Option<bool> {
+        let mut all = self.dependences()?.iter();
+        all.find(|known| known.input == input)
+            .map(|known| known.is_read == Some(true) && known.ignorable.is_none())
+    }
+
+    fn weights(&self) -> Vec<String> {
+        // A task that does not answer has none that could be asked about.
+        self.ask(&self.request("weights", Value::Null), &[])
+            .unwrap_or_default()
+    }
+
+    fn probed_with_weight(&self, inputs: &dyn Inputs, weight: &str, value: f64) -> Result<Output, String> {
+        let more = json!({ "weight": [weight, value] });
+        let computed = self.referred_with(tensors_of(inputs)?, PROBE, more);
         computed.map_err(|error| error.whole())
     }
 

@@ -136,6 +136,24 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         self.result(inputs)
     }
 
+    /// Whether results are wrong for a kernel that does not look at this input; none if that is not known.
+    fn depends_on(&self, _input: &str) -> Option<bool> {
+        None
+    }
+
+    /// Names of values that a kernel holds besides its inputs, such as the weights of a model that it makes itself.
+    fn weights(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// As [`probed`](Self::probed), with one of the [weights](Self::weights) replaced by one value throughout.
+    ///
+    /// # Errors
+    /// When there is no such weight, or the task does not take it.
+    fn probed_with_weight(&self, _inputs: &dyn Inputs, weight: &str, _value: f64) -> Result<Output, String> {
+        Err(format!("there is no weight `{weight}`"))
+    }
+
     /// Names of kernels that leave work out and pass, of which the task knows.
     fn known_to_pass(&self) -> &[String] {
         &[]
@@ -241,6 +259,8 @@ impl dyn TaskSizes {
 pub struct Remark {
     /// The kind, by which a task can accept it.
     pub name: &'static str,
+    /// The input that it is about, if it is about one: where other cases depend on it, all is well.
+    pub input: Option<String>,
     /// A sentence that says so, with the remedy.
     pub text: String,
     /// Whether a kernel that leaves work out would pass, so that none is adopted.

@@ -306,3 +306,46 @@ def reference(i, j, v, b):
         (&"gauntlet/audit/1".into(), &1.0.into())
     );
 }
+
+#[test]
+fn a_new_task_passes_its_own_audit() {
+    let place = Place::new();
+    if !has_numpy() {
+        return;
+    }
+    let ran = place.run(&["task", "new", "mine"]).expect(0);
+    assert!(ran.out.contains("mine/task.py"), "{}", ran.out);
+    let ran = place.run(&["audit", "mine/task.py"]).expect(0);
+    assert!(
+        ran.out.contains("score 100 %") && !ran.out.contains("\nblind"),
+        "{}",
+        ran.out
+    );
+    for kernel in ["plain", "in_place"] {
+        place
+            .run(&["check", &format!("mine/kernels.py:{kernel}"), "--task", "mine"])
+            .expect(0);
+    }
+    let refused = place.run(&["task", "new", "mine"]).expect(2);
+    assert!(refused.err.contains("mine exists"), "{}", refused.err);
+    // The same task, whose kernels run on a GPU, or in the interpreter.
+    place
+        .run(&["task", "new", "folder/other", "--kernels", "cuda"])
+        .expect(0);
+    for file in [
+        "kernels.cu",
+        "kernels.toml",
+        "task.py",
+        "test_task.py",
+        "README.md",
+    ] {
+        let text = std::fs::read_to_string(place.path("folder/other").join(file)).unwrap();
+        assert!(!text.contains("NAME"), "{file}: {text}");
+    }
+    let same = |file: &str| {
+        std::fs::read_to_string(place.path(file))
+            .unwrap()
+            .replace("other", "mine")
+    };
+    assert_eq!(same("folder/other/task.py"), same("mine/task.py"));
+}

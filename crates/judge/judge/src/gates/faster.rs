@@ -120,9 +120,14 @@ fn impossible(examination: &Examination, comparison: &Comparison) -> Option<Stri
 
 /// Where a kernel that leaves work out would pass, a faster one need not compute what the task asks for.
 fn blindness(setting: &Setting) -> Option<String> {
-    let cases = setting.benchmark_cases.iter();
-    let mut remarks = cases.flat_map(|case| case.sizes.remarks());
-    let remark = remarks.find(|remark| remark.is_blind)?;
+    let all = || setting.correctness_cases.iter().chain(&setting.benchmark_cases);
+    let matters = |input: &String| all().any(|case| case.sizes.depends_on(input) == Some(true));
+    let remarks = setting
+        .benchmark_cases
+        .iter()
+        .flat_map(|case| case.sizes.remarks());
+    let mut blind = remarks.filter(|remark| remark.is_blind);
+    let remark = blind.find(|remark| !remark.input.as_ref().is_some_and(matters))?;
     Some(format!(
         "adopt is withheld, because the task is blind: {}",
         remark.text

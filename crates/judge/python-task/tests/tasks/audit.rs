@@ -18,7 +18,7 @@ fn audited(text: &str) -> AuditReport {
     audit(&suite, &|_| {}).unwrap()
 }
 
-const SOUND: [&str; 15] = [
+const SOUND: [&str; 16] = [
     "softmax",
     "layer_norm",
     "product",
@@ -34,6 +34,7 @@ const SOUND: [&str; 15] = [
     "running_sum",
     "clipped",
     "extremes",
+    "resting_bias",
 ];
 
 #[test]
@@ -301,8 +302,8 @@ const MUTATIONS: [Mutation; 34] = [
             "(centred * scale * weight + bias)",
             "(1e-9 * centred * scale * weight + bias)",
         ]],
-        "ignored-input",
-        "nothing depends on `x`",
+        "neighbouring-row",
+        "each row",
     ),
     blind(
         "graph",
@@ -445,5 +446,43 @@ fn what_a_task_accepts_is_told_and_does_not_make_it_blind() {
         files
             .refused("other.py")
             .contains("`accepts` is no list of names")
+    );
+}
+
+#[test]
+fn weights_of_a_model_on_which_nothing_depends_are_named() {
+    if !has("torch") {
+        return;
+    }
+    let text = "
+import torch
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.shift = torch.nn.Parameter(torch.randn(9, 1))
+        self.linear = torch.nn.Linear(width, width)
+        self.norm = torch.nn.LayerNorm(width)
+        self.normed = torch.nn.LayerNorm(width, elementwise_affine=False)
+    def forward(self, x):
+        return self.norm(self.linear(x) + self.normed(x + self.shift))
+def get_inputs(): return [torch.randn(9, 40)]
+def get_init_inputs(): return [40]
+";
+    let report = audited(text);
+    let texts: Vec<_> = report
+        .findings
+        .iter()
+        .map(|finding| (finding.weight, finding.text.as_str()))
+        .collect();
+    for told in [
+        "nothing depends on `norm.weight`: a kernel that takes it as ones would pass",
+        "nothing depends on `norm.bias`: a kernel that takes it as zeros would pass",
+    ] {
+        let is_told = |(weight, text): &&(Weight, &str)| *weight == Weight::Blind && text.contains(told);
+        assert!(texts.iter().any(|one| is_told(&one)), "{texts:#?}");
+    }
+    assert!(
+        !texts.iter().any(|(_, text)| text.contains("depends on `linear")),
+        "{texts:#?}"
     );
 }

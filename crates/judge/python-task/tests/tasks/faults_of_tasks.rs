@@ -197,6 +197,28 @@ fn inputs_that_can_be_left_out_are_named() {
 }
 
 #[test]
+fn an_input_that_rests_in_one_case_matters_in_another() {
+    if !has("numpy") {
+        return;
+    }
+    let draw = "return {'x': rng.standard_normal((rows, 64), dtype=np.float32), 'bias': np.full(64, rows - 8, np.float32)}";
+    let text = task("constant = 'bias'", draw, "return {'y': 2 * x + bias}");
+    let text = text
+        .replace("reference(x)", "reference(x, bias)")
+        .replace("[{\"rows\": 32}]", "[{\"rows\": 8}, {\"rows\": 9}]");
+    let files = Files::new(&[("task.py", &text)]);
+    let suite = files.open("task.py").unwrap();
+    let [resting, other] = [0, 1].map(|index| suite.benchmark[index].sizes.clone());
+    assert_eq!(resting.depends_on("bias"), None, "it was not used");
+    for sizes in [&resting, &other] {
+        let _used = computed(sizes, 11);
+    }
+    assert_eq!(resting.depends_on("bias"), Some(false));
+    assert_eq!(resting.remarks()[0].input.as_deref(), Some("bias"));
+    assert_eq!(other.depends_on("x"), Some(true));
+}
+
+#[test]
 fn a_reference_that_answers_otherwise_each_time_is_refused() {
     if !has("numpy") {
         return;
