@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_host_python::{KernelError, Solution, inspect, inspect_module};
+use gauntlet_host_python::{KernelError, Solution, VARIABLE, inspect, inspect_module, interpreter};
 use gauntlet_judge::{Candidate, FileKernel, FileKind, KernelForm, KernelText, KernelTextError, file_meant};
 use gauntlet_parameters::{Parameters, Table};
 
@@ -57,11 +57,11 @@ pub fn candidate(
             let on_gpu = tensors == WorkerTensors::Cuda;
             Solution::read_for(file, on_gpu)
                 .map_err(|error| CliError::bad_input(error.to_string(), error.remedy()))?;
-            hosted(&mut candidate, "python", in_full(file), &opening(tensors))?;
+            of_python(&mut candidate, in_full(file), tensors)?;
         }
         KernelForm::Module { module, function } => {
             let whole = inspect_module(module, function).map_err(of_kernel)?;
-            hosted(&mut candidate, "python", whole.into(), &opening(tensors))?;
+            of_python(&mut candidate, whole.into(), tensors)?;
         }
         KernelForm::File(kernel) => of_file(&mut candidate, kernel, tensors)?,
     }
@@ -73,7 +73,7 @@ fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: WorkerTensor
     match kernel.kind {
         FileKind::Python => {
             let whole = inspect(&kernel.file, &kernel.function).map_err(of_kernel)?;
-            hosted(candidate, "python", whole.into(), &opening(tensors))
+            of_python(candidate, whole.into(), tensors)
         }
         FileKind::Library => hosted(candidate, "library", existing(kernel)?, &[]),
         FileKind::Cuda if tensors != WorkerTensors::Cuda => Err(CliError::bad_input(
@@ -91,6 +91,12 @@ fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: WorkerTensor
             Ok(())
         }
     }
+}
+
+/// A Python kernel, whose workers need not look for the interpreter again.
+fn of_python(candidate: &mut Candidate, kernel: PathBuf, tensors: WorkerTensors) -> Result<(), CliError> {
+    gauntlet_worker::give_to_workers(VARIABLE, interpreter());
+    hosted(candidate, "python", kernel, &opening(tensors))
 }
 
 /// Lets one of this program's workers serve the candidate.

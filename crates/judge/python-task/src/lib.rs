@@ -30,7 +30,6 @@
 mod dependences;
 mod description;
 mod error;
-mod interpreter;
 mod memory;
 mod noticed;
 mod process;

@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use gauntlet_host_python::interpreter;
 use gauntlet_scratch::Scratch;
 use gauntlet_worker::{Confined, Limits, Silence, WorkerCommand, send};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::TaskError;
-use crate::interpreter::interpreter;
 use crate::memory::MemoryFile;
 
 /// The program and its modules, written to a folder of the process.

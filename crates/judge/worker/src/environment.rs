@@ -1,8 +1,10 @@
 //! The environment variables that a worker gets: those that Python, compilers and libraries for arrays and devices read, and
 //! no others. A variable may hold a secret, and what a worker prints goes into reports.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsString;
+use std::sync::{Mutex, PoisonError};
 
 /// Names more variables, separated by commas; a name that ends with `*` stands for all that begin so.
 const MORE: &str = "GAUNTLET_WORKER_ENVIRONMENT";
@@ -104,10 +106,22 @@ const BEGINNINGS: [&str; 46] = [
 /// Parts of names of secrets, which no beginning lets pass.
 const SECRET: [&str; 6] = ["SECRET", "TOKEN", "PASSWORD", "PASSWD", "CREDENTIAL", "_KEY"];
 
-/// The variables of this process that a worker gets.
+/// Variables that all workers get besides.
+static GIVEN: Mutex<BTreeMap<String, OsString>> = Mutex::new(BTreeMap::new());
+
+/// Gives a variable to every worker that this process starts from now on: what it has found out for all of them.
+pub fn give_to_workers(name: &str, value: impl Into<OsString>) {
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    given.insert(name.to_owned(), value.into());
+}
+
+/// The variables of this process that a worker gets, and those that were given to all.
 pub(crate) fn allowed() -> impl Iterator<Item = (OsString, OsString)> {
     let more = env::var(MORE).unwrap_or_default();
-    env::vars_os().filter(move |(name, _)| name.to_str().is_some_and(|name| is_allowed(name, &more)))
+    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    env::vars_os()
+        .filter(move |(name, _)| name.to_str().is_some_and(|name| is_allowed(name, &more)))
+        .chain(given.into_iter().map(|(name, value)| (name.into(), value)))
 }
 
 fn is_allowed(name: &str, more: &str) -> bool {

@@ -47,6 +47,7 @@ pub use children::end_all_workers;
 pub use confined::{Confined, Silence};
 pub use confinement::{Allowances, Culprits, Measure, Safeguard, Standing, culprits, safeguards};
 pub use descriptors::send;
+pub use environment::give_to_workers;
 pub use error::WorkerError;
 pub use gauntlet_calls::Turns;
 pub use heat::{Heat, Load};
