@@ -116,6 +116,7 @@ class Worker:
             "device_times": self.default_device == "cuda",
             "heat": True,
             "activity": self.default_device == "cuda",
+            "chooses_results": True,
         }
 
     def build(self, case, parameters, artefacts=None):
@@ -208,8 +209,8 @@ class Worker:
         (sample,) = self._run([copy], poison)
         return {"answer": "ran", **sample}
 
-    def time(self, copies, phases=False, scope="call"):
-        samples = self._run(copies, 255, scope=scope)
+    def time(self, copies, phases=False, scope="call", results=None, gate=HOLD):
+        samples = self._run(copies, 255, scope=scope, hold=gate, results=results)
         if phases:
             # Phases are parts of the call then; there are none that this worker could tell apart.
             samples = [{name: value for name, value in sample.items() if name != "phases"} for sample in samples]
@@ -251,7 +252,7 @@ class Worker:
             raise Wrong("nothing is built; send build first")
         return self.task
 
-    def _run(self, copies, poison, pipes=None, heat=(), scope="call", hold=HOLD):
+    def _run(self, copies, poison, pipes=None, heat=(), scope="call", hold=HOLD, results=None):
         task = self._built()
         if not self.copies:
             raise Wrong("nothing is loaded; send load first")
@@ -267,7 +268,7 @@ class Worker:
             stream = tensors.import_torch().cuda.current_stream().cuda_stream
         try:
             cold, whole = len(self.copies) > 1, scope == "call"
-            clocking = (int(whole), int(1e9 * hold))
+            clocking = (int(whole), int(1e9 * hold), None if results is None else tuple(results))
             times = self.loop.run((self.kernel.function, tuple(calls), poison, stream, int(cold), pipes, heats, *clocking))
         except Unfit as error:
             raise Wrong(explain(task, *error.args, self.kernel.in_place)) from None
@@ -281,14 +282,15 @@ class Worker:
                 os._exit(70)
             raise Wrong(f"the kernel raised {told(error, self.kernel.module.__file__)}") from None
         # What this request took besides, such as making the arguments, in equal parts.
-        rest = (perf_counter() - begun - sum(call + between for call, between, _ in times)) / len(times)
-        self.traced = [traced for _, _, traced in times]
+        rest = (perf_counter() - begun - sum(call + between for call, between, *_ in times)) / len(times)
+        self.traced = [traced for *_, traced in times]
         on_device = task.device == "cuda" and scope == "device"
-        return [self._sample(call, between + max(0.0, rest), on_device) for call, between, _ in times]
+        return [self._sample(call, between + max(0.0, rest), host, on_device) for call, between, host, _ in times]
 
-    def _sample(self, call, between, on_device):
-        sample = {"call": call, "phases": {"between": between}}
-        return {**sample, "kernel": call} if on_device else sample
+    def _sample(self, call, between, host, on_device):
+        if not on_device:
+            return {"call": call, "phases": {"between": between}}
+        return {"call": call, "kernel": call, "phases": {"between": between, "host": host}}
 
     def _is_late(self):
         """Whether a load comes after the operands: those in the memory of a GPU are sealed until it is over, others cannot be."""

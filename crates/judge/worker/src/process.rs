@@ -55,6 +55,8 @@ pub struct WorkerProcess {
     has_device_times: bool,
     /// Whether it can say what the device did in a call.
     tells_activity: bool,
+    /// Whether it can keep the results of only some calls.
+    chooses_results: bool,
     /// From where to where its calls are clocked.
     pub(crate) scope: Scope,
     /// Seconds for which it holds the device back before each call.
@@ -116,6 +118,7 @@ impl WorkerProcess {
         let description = worker.describe()?;
         worker.has_device_times = description.device_times;
         worker.tells_activity = description.activity;
+        worker.chooses_results = description.chooses_results;
         if description.device_times {
             worker.scope = Scope::Device;
         }
@@ -171,6 +174,7 @@ impl WorkerProcess {
             unreachable: None,
             has_device_times: false,
             tells_activity: false,
+            chooses_results: false,
             scope: Scope::Call,
             hold: HOLD,
             init: started.init,
@@ -205,13 +209,17 @@ impl WorkerProcess {
         self.tells_activity
     }
 
+    /// Whether it can keep the results of only some calls.
+    pub fn chooses_results(&self) -> bool {
+        self.chooses_results
+    }
+
     /// Lets the worker clock calls from here to there from now on. On the device alone only if it can.
     pub fn clock(&mut self, scope: Scope) {
         self.scope = scope;
     }
 
-    /// Lets the worker hold the device back before each call for this many seconds, if the coordinator steps through its calls and they
-    /// are clocked on the device.
+    /// Lets the worker hold the device back before each call for this many seconds, if calls are clocked on the device.
     pub fn hold_back_for(&mut self, seconds: f64) {
         self.hold = seconds;
     }

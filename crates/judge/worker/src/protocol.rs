@@ -36,6 +36,12 @@ pub const VERSION: u32 = 4;
 /// from Python took 80 to 160 µs on the host of an H100 whose caches had just been used for something else.
 pub const HOLD: f64 = 600e-6;
 
+/// The phases of a call that are no part of it: what its worker does around it, and how long the host took until it waited for the
+/// device.
+pub const BETWEEN: &str = "between";
+/// See [`BETWEEN`].
+pub const HOST: &str = "host";
+
 /// The byte that fills outputs unless a request gives another: it makes every element of a float type NaN.
 pub const POISON: u8 = 0xFF;
 
@@ -133,6 +139,14 @@ pub enum Request {
         /// From where to where each call is clocked; `device` only for workers whose description says `device_times`.
         #[serde(default, skip_serializing_if = "Scope::is_call")]
         scope: Scope,
+        /// The calls whose results are kept, counted from 0; all of them unless this is given. What protects only results, such
+        /// as filling outputs beforehand, may be left out around the other calls. Only for workers whose description says
+        /// `chooses_results`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        results: Option<Vec<usize>>,
+        /// As for `step`. Only for workers whose description says `device_times`.
+        #[serde(rename = "gate", default = "hold", skip_serializing_if = "is_usual_hold")]
+        hold: f64,
     },
     /// Compute once for each entry of `copies`, in this order, and let the coordinator clock each call, write its operands and
     /// read its outputs: only for a worker that it holds. [`Turn`] lists the lines that are exchanged before the answer.
@@ -372,6 +386,9 @@ pub struct Description {
     /// Whether it can say what the device did in a call, and takes `activity`; it may still refuse, where a library is missing.
     #[serde(default, skip_serializing_if = "is_false")]
     pub activity: bool,
+    /// Whether it takes `results` in `time`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub chooses_results: bool,
     /// Whether its kernel is given row-major tensors whatever the task's layout is, as functions of shared libraries are.
     #[serde(default, skip_serializing_if = "is_false")]
     pub row_major: bool,
@@ -406,7 +423,8 @@ pub struct Sample {
     /// The clock in MHz, as last read among these calls, where it is readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<f64>,
-    /// Seconds in each phase summed over threads or CTAs: `setup`, `load`, `multiply`, `epilogue`, `wait`.
+    /// Seconds in each phase summed over threads or CTAs: `setup`, `load`, `multiply`, `epilogue`, `wait`. No part of the call:
+    /// `between`, around it, and `host`, until the host waited for the device.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub phases: BTreeMap<String, f64>,
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use gauntlet_parameters::Parameters;
 
 use crate::protocol::{
-    Answer, CallActivity, CaseRequest, Description, Envelope, Failure, FailureKind, Outcome, Parameter,
+    Answer, CallActivity, CaseRequest, Description, Envelope, Failure, FailureKind, HOLD, Outcome, Parameter,
     Reply, Request, Resources, Sample, Scope,
 };
 
@@ -26,7 +26,7 @@ pub struct Steps {
 }
 
 /// The arguments of a request for timed calls.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Calls {
     /// The copy of the operands for each call, in order.
     pub copies: Vec<usize>,
@@ -34,6 +34,22 @@ pub struct Calls {
     pub phases: bool,
     /// From where to where each call is clocked.
     pub scope: Scope,
+    /// The calls whose results are kept; all of them if there is none.
+    pub results: Option<Vec<usize>>,
+    /// Seconds for which a device is held back before a call that is clocked there.
+    pub hold: f64,
+}
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            copies: Vec::new(),
+            phases: false,
+            scope: Scope::default(),
+            results: None,
+            hold: HOLD,
+        }
+    }
 }
 
 /// What an executor implements behind the protocol. The worker answers with the failure and keeps running.
@@ -51,7 +67,7 @@ pub trait Service {
     }
     /// Fills the outputs with a byte and computes once.
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure>;
-    /// Computes several times, and keeps every result until the next request to compute.
+    /// Computes several times, and keeps every result, or those that are chosen, until the next request to compute.
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure>;
     /// Measures the costs of its primitives, if it has a model to calibrate.
     fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
@@ -142,11 +158,15 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
             copies,
             phases,
             scope,
+            results,
+            hold,
         } => Answer::Timed {
             samples: service.time(Calls {
                 copies,
                 phases,
                 scope,
+                results,
+                hold,
             })?,
         },
         Request::Step { copies, heat, .. } if !heat.is_empty() && heat.len() != copies.len() => {

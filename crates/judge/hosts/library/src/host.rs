@@ -171,6 +171,7 @@ impl Host for LibraryHost {
             device_times: matches!(self.place, Place::Cuda(_)),
             heat: true,
             activity: matches!(self.place, Place::Cuda(_)),
+            chooses_results: true,
             row_major: true,
         }
     }

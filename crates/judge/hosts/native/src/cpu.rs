@@ -1,8 +1,11 @@
 //! Memory, clock and loop for kernels on the CPU.
 //!
 //! Inputs are copied to fresh memory when a request begins, and again after a call if the same copy is used later in
-//! the request, so that no call finds its operands where another had them. Nothing flushes the caches: the number of
+//! the request, so that no call finds its operands where another had them. Only requests that keep the results of some calls
+//! alone leave them in place. Nothing flushes the caches: the number of
 //! copies that the coordinator rotates over decides whether a call finds its operands there, as for all workers.
+
+mod standing;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -14,6 +17,7 @@ use gauntlet_worker::protocol::{CaseRequest, Failure, Sample};
 
 use crate::operands::check_memory;
 use crate::service::{Addresses, Call, Planned, gone, ready};
+use standing::Standing;
 
 /// A line of the cache.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
@@ -59,10 +63,12 @@ impl Placed {
 pub struct CpuPlace {
     /// Tensors placed so far, which decides where the next one begins.
     placed: usize,
+    /// What stays in place between requests that keep few results.
+    standing: Option<Standing>,
 }
 
 impl CpuPlace {
-    /// Calls a kernel once for each planned copy, and appends the outputs of each call to `results`.
+    /// Calls a kernel once for each planned copy, and appends the outputs of the calls that are wanted to `results`.
     ///
     /// # Errors
     /// If the memory does not suffice, or a call fails.
@@ -73,6 +79,9 @@ impl CpuPlace {
         call: &mut dyn Call,
         results: &mut Vec<u8>,
     ) -> Result<Vec<Sample>, Failure> {
+        if !planned.keeps_all() {
+            return self.compute_in_place(planned, outputs, call, results);
+        }
         let bytes: usize = outputs.iter().map(TensorSpec::bytes).sum();
         let bytes = bytes.saturating_mul(planned.copies.len());
         let mut samples = Vec::with_capacity(planned.copies.len());
@@ -80,12 +89,7 @@ impl CpuPlace {
             results.reserve_exact(bytes.saturating_sub(results.len()));
             let mut filled = place.fill(outputs, planned.poison);
             call.prepare(&addresses(inputs, &mut filled))?;
-            samples.push(Sample {
-                call: timed(call)?,
-                kernel: None,
-                clock: None,
-                phases: BTreeMap::new(),
-            });
+            samples.push(sample(timed(call)?));
             filled
                 .iter()
                 .for_each(|output| results.extend_from_slice(output.bytes()));
@@ -216,6 +220,15 @@ fn place_at(address: &u64) -> Vec<i64> {
     vec![*address as i64]
 }
 
+fn sample(call: f64) -> Sample {
+    Sample {
+        call,
+        kernel: None,
+        clock: None,
+        phases: BTreeMap::new(),
+    }
+}
+
 /// Seconds of a call.
 fn timed(call: &mut dyn Call) -> Result<f64, Failure> {
     let start = Instant::now();
@@ -291,6 +304,7 @@ mod tests {
             load: 1,
             copies: &[0, 1, 1, 2, 0],
             poison: 0x5A,
+            results: &[0, 1, 2, 3, 4],
             is_timed: true,
             scope: Scope::Call,
             heat: &[],
@@ -316,6 +330,43 @@ mod tests {
     }
 
     #[test]
+    fn inputs_that_stay_in_place_are_put_right_for_each_call() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = TensorSpec::new("x", DataType::U8, [100]);
+        let operands = operands(folder.path(), &spec);
+        let outputs = [TensorSpec::new("y", DataType::U8, [100])];
+        let mut call = Adding::default();
+        let mut place = CpuPlace::default();
+        let mut request = |copies: &[usize], results: &[usize]| {
+            let planned = Planned {
+                operands: &operands,
+                load: 1,
+                copies,
+                poison: 0x5A,
+                results,
+                is_timed: true,
+                scope: Scope::Call,
+                heat: &[],
+                hold: HOLD,
+            };
+            let mut bytes = Vec::new();
+            let samples = place.compute(&planned, &outputs, &mut call, &mut bytes).unwrap();
+            assert_eq!(samples.len(), copies.len());
+            bytes.chunks(100).map(|result| result[99]).collect::<Vec<_>>()
+        };
+        assert_eq!(request(&[0], &[]), [0; 0], "its spoilt input is found");
+        assert_eq!(request(&[0, 1, 1, 2, 0], &[2, 4]), [21, 11]);
+        let at: Vec<u64> = call.addresses.iter().map(|one| one.inputs[0]).collect();
+        assert!(at[0] == at[1] && at[2] == at[3] && at[0] == at[5], "{at:?}");
+        for kept in [3, 5] {
+            assert!(
+                call.found[100 * kept..][..100].iter().all(|byte| *byte == 0x5A),
+                "{kept}"
+            );
+        }
+    }
+
+    #[test]
     fn a_load_is_on_another_copy_and_ends_before_the_operands_of_its_call_are_written() {
         use std::io::{BufRead, BufReader, Write};
         use std::os::fd::AsRawFd;
@@ -328,6 +379,7 @@ mod tests {
             load: 1,
             copies: &[0, 1],
             poison: 0x5A,
+            results: &[],
             is_timed: true,
             scope: Scope::Call,
             // Each load is one call.

@@ -18,7 +18,7 @@ use gauntlet_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, S
 use gauntlet_cuda::nvml::Monitor;
 use gauntlet_tensors::{Tensor, TensorSpec};
 use gauntlet_worker::Turns;
-use gauntlet_worker::protocol::{CaseRequest, Failure, Sample, Scope};
+use gauntlet_worker::protocol::{CaseRequest, Failure, HOST, Sample, Scope};
 
 use crate::evict::Eviction;
 use crate::hold::Hold;
@@ -58,6 +58,8 @@ pub struct CudaPlace {
     stream: Stream,
     context: Context,
     calls: usize,
+    /// The load whose inputs were looked at after a call, and whether the kernel had written to them.
+    written: Option<(usize, bool)>,
 }
 
 impl CudaPlace {
@@ -81,6 +83,7 @@ impl CudaPlace {
             stream,
             context,
             calls: 0,
+            written: None,
         };
         for _ in 0..IDLE_TRIALS {
             let begun = Instant::now();
@@ -100,7 +103,8 @@ impl CudaPlace {
         &self.stream
     }
 
-    /// Calls a kernel once for each planned copy, and appends the outputs of each call to `results`.
+    /// Calls a kernel once for each planned copy, and appends the outputs of the calls that are wanted to `results`. If these are
+    /// not all, inputs stay in place from call to call, unless the kernel writes to them.
     ///
     /// # Errors
     /// If the device has too little memory, or a call fails. An error that leaves the device unusable ends the process.
@@ -117,23 +121,44 @@ impl CudaPlace {
         let mut samples = Vec::with_capacity(planned.copies.len());
         let between = planned.copies.len().div_ceil(CLOCKS).max(1);
         let mut clock = None;
+        let mut there: Option<&[Tensor]> = None;
         for (index, copy) in planned.copies.iter().enumerate() {
             let inputs = planned.operands.copy(*copy);
-            let addresses = self
-                .spoil(self.calls, planned.poison)
-                .and_then(|()| self.place(inputs.iter().enumerate()))
+            // A request of one call comes first, so that it is known before any call counts.
+            let may_stay = !planned.keeps_all() && self.written == Some((planned.load, false));
+            let stays = may_stay && there.is_some_and(|there| std::ptr::eq(there, inputs));
+            let placed = match stays {
+                true if !planned.keeps(index) => Ok(()),
+                true => self.fill(self.calls, inputs.len(), planned.poison),
+                false => self
+                    .spoil(self.calls, planned.poison)
+                    .and_then(|()| self.place(inputs.iter().enumerate())),
+            };
+            let addresses = placed
                 .and_then(|()| self.settle(cold))
                 .map(|()| self.addresses(self.calls, inputs.len()))
                 .map_err(driver_failure)?;
+            there = Some(inputs);
             call.prepare(&addresses)?;
-            let (mut sample, _) = self.timed(call, planned)?;
+            let (mut sample, host) = self.timed(call, planned)?;
+            if planned.scope == Scope::Device {
+                sample.phases.insert(HOST.to_owned(), host);
+            }
             if index % between == 0 {
                 clock = self.monitor.as_ref().and_then(Monitor::clock);
             }
             sample.clock = clock;
-            self.take(inputs.len(), outputs, results)
-                .map_err(driver_failure)?;
-            self.calls += 1;
+            if planned.keeps(index) {
+                self.take(inputs.len(), outputs, results)
+                    .map_err(driver_failure)?;
+            }
+            if self.written.is_none_or(|(load, _)| load != planned.load) {
+                let written = !self.holds(inputs).map_err(driver_failure)?;
+                self.written = Some((planned.load, written));
+            }
+            if !may_stay {
+                self.calls += 1;
+            }
             samples.push(sample);
         }
         Ok(samples)
@@ -314,7 +339,12 @@ impl CudaPlace {
 
     /// Fills the memory of the call with this number with a byte, so that nothing stays of the last call but one.
     fn spoil(&self, number: usize, poison: u8) -> Result<(), DriverError> {
-        for tensor in 0..self.slots.len() {
+        self.fill(number, 0, poison)
+    }
+
+    /// Fills that memory from a tensor on.
+    fn fill(&self, number: usize, first: usize, poison: u8) -> Result<(), DriverError> {
+        for tensor in first..self.slots.len() {
             self.slot(number, tensor).fill(poison, &self.stream)?;
         }
         // Copies of inputs do not wait for the stream.
@@ -328,6 +358,22 @@ impl CudaPlace {
                 .overwrite(Self::shift(self.calls, index), &tensor.bytes)?;
         }
         Ok(())
+    }
+
+    /// Whether the inputs of the current call are still these.
+    fn holds(&self, inputs: &[Tensor]) -> Result<bool, DriverError> {
+        for (index, tensor) in inputs.iter().enumerate() {
+            let mut there = vec![0; tensor.bytes.len()];
+            self.slot(self.calls, index).read_part(
+                Self::shift(self.calls, index),
+                &mut there,
+                &self.stream,
+            )?;
+            if there != *tensor.bytes {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Lets the device finish everything before a call, with nothing in its cache if that is asked for.

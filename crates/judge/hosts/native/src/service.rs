@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use gauntlet_parameters::Parameters;
 use gauntlet_tensors::TensorSpec;
 use gauntlet_worker::protocol::{
-    CallActivity, CaseRequest, Description, Failure, FailureKind, HOLD, POISON, Resources, Sample, Scope,
-    Turn,
+    CallActivity, CaseRequest, Description, Failure, FailureKind, POISON, Resources, Sample, Scope, Turn,
 };
 use gauntlet_worker::{Calls, Service, Steps, Turns};
 
@@ -47,6 +46,8 @@ pub struct Planned<'a> {
     pub copies: &'a [usize],
     /// The byte that fills outputs before each call.
     pub poison: u8,
+    /// The calls whose results are wanted, in order.
+    pub results: &'a [usize],
     /// Whether the times are wanted, and not the results alone.
     pub is_timed: bool,
     /// From where to where calls are clocked.
@@ -55,6 +56,18 @@ pub struct Planned<'a> {
     pub heat: &'a [f64],
     /// Seconds for which a device is held back before a call.
     pub hold: f64,
+}
+
+impl Planned<'_> {
+    /// Whether the result of the call with this number is wanted.
+    pub fn keeps(&self, call: usize) -> bool {
+        self.results.binary_search(&call).is_ok()
+    }
+
+    /// Whether the results of all calls are wanted.
+    pub fn keeps_all(&self) -> bool {
+        self.results.len() == self.copies.len()
+    }
 }
 
 /// What a host of kernels on plain tensors implements.
@@ -68,8 +81,8 @@ pub trait Host {
     /// If the kernel cannot compute it, or not with these parameters.
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure>;
 
-    /// Calls the kernel built last once for each planned copy, and appends the outputs of each call to `results`, in the
-    /// order of the case and without gaps.
+    /// Calls the kernel built last once for each planned copy, and appends the outputs of the calls whose results are wanted to
+    /// `results`, in the order of the case and without gaps.
     ///
     /// # Errors
     /// If a call fails.
@@ -98,17 +111,17 @@ pub trait Host {
     }
 }
 
-/// A [`Host`] behind the worker protocol: keeps the operands, and the result of every call of the last request that the
-/// coordinator did not step through.
+/// A [`Host`] behind the worker protocol: keeps the operands, and the wanted results of the last request that the coordinator
+/// did not step through.
 pub struct HostService<H> {
     host: H,
     case: Option<CaseRequest>,
     operands: Option<Operands>,
     /// How often operands were loaded.
     loads: usize,
-    /// The outputs of all calls of the last request, and how many calls it made.
+    /// The outputs of these calls of the last request, one after the other.
     results: Vec<u8>,
-    calls: usize,
+    kept: Vec<usize>,
 }
 
 impl<H: Host> HostService<H> {
@@ -120,44 +133,37 @@ impl<H: Host> HostService<H> {
             operands: None,
             loads: 0,
             results: Vec::new(),
-            calls: 0,
+            kept: Vec::new(),
         }
     }
 
-    /// Calls the kernel on these copies and keeps the results.
-    fn calls(
-        &mut self,
-        copies: &[usize],
-        poison: u8,
-        is_timed: bool,
-        scope: Scope,
-    ) -> Result<Vec<Sample>, Failure> {
-        self.kept(copies, poison, (is_timed, scope), H::compute)
-    }
-
-    /// Lets the host call the kernel on these copies, and keeps the results. `compute` returns one value for each call.
+    /// Lets the host call the kernel as a request says, and keeps the results. `compute` returns one value for each call.
     fn kept<T>(
         &mut self,
-        copies: &[usize],
+        calls: Calls,
         poison: u8,
-        (is_timed, scope): (bool, Scope),
+        is_timed: bool,
         compute: impl FnOnce(&mut H, &Planned<'_>, &mut Vec<u8>) -> Result<Vec<T>, Failure>,
     ) -> Result<Vec<T>, Failure> {
         // The memory of the request before is used again.
         self.results.clear();
-        self.calls = 0;
+        self.kept.clear();
+        let mut wanted = calls.results.unwrap_or_else(|| (0..calls.copies.len()).collect());
+        wanted.sort_unstable();
+        wanted.dedup();
         let planned = Planned {
             operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
             load: self.loads,
-            copies,
+            copies: &calls.copies,
             poison,
+            results: &wanted,
             is_timed,
-            scope,
+            scope: calls.scope,
             heat: &[],
-            hold: HOLD,
+            hold: calls.hold,
         };
         let computed = compute(&mut self.host, &planned, &mut self.results)?;
-        self.calls = computed.len();
+        self.kept = wanted;
         Ok(computed)
     }
 }
@@ -169,7 +175,7 @@ impl<H: Host> Service for HostService<H> {
 
     /// Operands stay loaded if the case is the same as in the previous build.
     fn build(&mut self, case: &CaseRequest, parameters: &Parameters) -> Result<Resources, Failure> {
-        self.calls = 0;
+        self.kept.clear();
         if self.case.as_ref() != Some(case) {
             self.operands = None;
         }
@@ -190,37 +196,49 @@ impl<H: Host> Service for HostService<H> {
     }
 
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure> {
-        let mut samples = self.calls(&[copy], poison, false, Scope::Call)?;
+        let calls = Calls {
+            copies: vec![copy],
+            ..Calls::default()
+        };
+        let mut samples = self.kept(calls, poison, false, H::compute)?;
         samples.pop().ok_or_else(|| broken("the call gave no time"))
     }
 
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure> {
-        self.calls(&calls.copies, POISON, true, calls.scope)
+        self.kept(calls, POISON, true, H::compute)
     }
 
     fn activity(&mut self, copies: &[usize]) -> Result<Vec<CallActivity>, Failure> {
-        self.kept(copies, POISON, (false, Scope::Device), H::trace)
+        let calls = Calls {
+            copies: copies.to_vec(),
+            scope: Scope::Device,
+            ..Calls::default()
+        };
+        self.kept(calls, POISON, false, H::trace)
     }
 
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
         let case = self.case.as_ref().ok_or_else(nothing_built)?;
-        if index >= self.calls {
+        let Ok(place) = self.kept.binary_search(&index) else {
             return Err(bad_request(format!(
-                "there is no result of call {index}; {} calls were made in the last request",
-                self.calls
+                "there is no result of call {index}; {} results were kept of the last request",
+                self.kept.len()
             )));
-        }
+        };
         let row: usize = case.outputs.iter().map(TensorSpec::bytes).sum();
-        save(&case.outputs, &self.results[index * row..][..row], path)
+        let result = self.results.get(place * row..(place + 1) * row);
+        let result = result.ok_or_else(|| broken("the result of the call was not kept"))?;
+        save(&case.outputs, result, path)
     }
 
     fn step(&mut self, steps: &Steps) -> Result<(), Failure> {
-        self.calls = 0;
+        self.kept.clear();
         let planned = Planned {
             operands: loaded(self.case.as_ref(), self.operands.as_ref())?,
             load: self.loads,
             copies: &steps.copies,
             poison: steps.poison,
+            results: &[],
             is_timed: true,
             scope: steps.scope,
             heat: &steps.heat,

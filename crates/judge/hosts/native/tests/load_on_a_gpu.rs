@@ -268,6 +268,7 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
         load: 1,
         copies: &[0, 1, 0],
         poison: POISON,
+        results: &[],
         is_timed: true,
         scope: Scope::Device,
         // Each load is one call.

@@ -151,6 +151,7 @@ impl Host for NvrtcHost {
             device_times: true,
             heat: true,
             activity: true,
+            chooses_results: true,
             row_major: true,
         }
     }

@@ -52,8 +52,8 @@ fn timed(kernel: &str, parameters: &Parameters, copies: &[usize]) -> Option<(Vec
     service.load(&paths, 4).unwrap();
     let calls = Calls {
         copies: copies.to_vec(),
-        phases: false,
         scope: Scope::Device,
+        ..Calls::default()
     };
     let samples = service.time(calls).unwrap();
     assert!(

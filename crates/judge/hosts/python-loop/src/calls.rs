@@ -49,6 +49,9 @@ pub struct Host {
     kept: Kept,
     /// Outputs on the host that are written in place and still hold this byte everywhere.
     filled: HashMap<u64, u8>,
+    /// Whether the kernel was seen to write to its inputs on the host in a request that keeps few results: they are put right
+    /// after each call then.
+    writes_inputs: bool,
     /// The way of tensors between a GPU and a coordinator that holds the worker.
     staging: Staging,
     /// Present while the device's activity is traced.
@@ -58,9 +61,25 @@ pub struct Host {
 /// The results of the last request.
 #[derive(Default)]
 struct Kept {
-    calls: usize,
+    /// Their calls, in order.
+    calls: Vec<usize>,
     /// On the host and on the device; the results of each call lie one after the other.
     blocks: [Option<Block>; 2],
+}
+
+/// What is told of a call: its seconds, those around it since it `begun`, those that the host took before it waited, and what the device did.
+fn told(
+    python: Python,
+    seconds: f64,
+    begun: &Instant,
+    host: f64,
+    activity: Object,
+) -> Result<Object, Failed> {
+    let between = begun.elapsed().as_secs_f64() - seconds;
+    let figures = [seconds, between, host].map(|figure| python.float(figure));
+    let mut told: Vec<Object> = figures.into_iter().collect::<Result<_, _>>()?;
+    told.push(activity);
+    python.tuple(told)
 }
 
 fn gone(error: std::io::Error) -> Failed {
@@ -87,6 +106,7 @@ impl Host {
             pool: None,
             kept: Kept::default(),
             filled: HashMap::new(),
+            writes_inputs: false,
             staging: Staging::default(),
             tracer: None,
         })
@@ -102,6 +122,7 @@ impl Host {
     pub fn load(&mut self, python: Python, files: &Object) -> Result<Object, Failed> {
         self.pristine.clear();
         self.filled.clear();
+        self.writes_inputs = false;
         self.staging = Staging::default();
         self.pool = None;
         for file in files.items()? {
@@ -175,8 +196,9 @@ impl Host {
 
     /// Takes a tuple of the kernel, its calls, the byte that fills outputs, the stream, whether the second-level cache is
     /// cleared before each call, None or the protocol's two descriptors, if the coordinator steps through the calls, and the
-    /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late; at last
-    /// whether calls on a GPU are clocked as a whole, and for how many nanoseconds the device is held back before one that is not. A call
+    /// load before each of these, if there is one: nanoseconds, a call on other operands, and whether it comes late; then
+    /// whether calls on a GPU are clocked as a whole, and for how many nanoseconds the device is held back before one that is not; at
+    /// last None or the numbers of the calls whose results are kept. What protects only results is left out around the others. A call
     /// is a tuple of arguments, keywords or None, the number of its file, addresses of its inputs, addresses of the outputs
     /// that it writes in place, and the line that says where its inputs lie. Returns the times of the calls.
     pub fn run(&mut self, python: Python, request: &Object) -> Result<Object, Failed> {
@@ -200,9 +222,26 @@ impl Host {
         };
         let heats = request.item(6)?.items()?;
         let heats: Vec<Heat> = heats.iter().map(Heat::new).collect::<Result<_, _>>()?;
-        self.keep(if turns.is_some() { 0 } else { calls.len() })?;
-        for call in &calls {
-            self.fill_outputs(call, poison, false)?;
+        let chosen = request.item(9)?;
+        let chosen: Option<Vec<usize>> = match chosen.is_none() {
+            true => None,
+            false => Some(
+                chosen
+                    .items()?
+                    .iter()
+                    .map(|number| Ok(number.number()? as usize))
+                    .collect::<Result<_, Failed>>()?,
+            ),
+        };
+        let is_kept = |number: usize| chosen.as_ref().is_none_or(|chosen| chosen.contains(&number));
+        self.keep(match turns {
+            Some(_) => Vec::new(),
+            None => (0..calls.len()).filter(|number| is_kept(*number)).collect(),
+        })?;
+        for (number, call) in calls.iter().enumerate() {
+            if is_kept(number) {
+                self.fill_outputs(call, poison, false)?;
+            }
         }
         let mut times = Vec::new();
         for (number, call) in calls.iter().enumerate() {
@@ -216,7 +255,10 @@ impl Host {
                 self.heat(turns, &kernel, heat, poison, stream)?;
             }
             self.place(call)?;
-            self.poison_for(call, poison)?;
+            if is_kept(number) {
+                self.fill_outputs(call, poison, false)?;
+                self.poison_for(call, poison)?;
+            }
             if let Some(turns) = &mut turns {
                 turns.ready(&call.ready).map_err(gone)?;
             }
@@ -242,6 +284,17 @@ impl Host {
                 turns.over(seconds, host).map_err(gone)?;
             }
             let returned = self.returned_of(python, number, call, &result)?;
+            if !is_kept(number) {
+                drop((returned, result));
+                for address in &call.in_place {
+                    self.filled.remove(address);
+                }
+                if self.writes_inputs {
+                    self.restore(call);
+                }
+                times.push(told(python, seconds, &begun, host, activity)?);
+                continue;
+            }
             match &mut turns {
                 Some(turns) => {
                     let layouts = self.layouts(call, returned.as_deref());
@@ -255,18 +308,23 @@ impl Host {
             drop((returned, result));
             self.fill_outputs(call, poison, false)?;
             self.restore(call);
-            let between = begun.elapsed().as_secs_f64() - seconds;
-            let (seconds, between) = (python.float(seconds)?, python.float(between)?);
-            times.push(python.tuple(vec![seconds, between, activity])?);
+            times.push(told(python, seconds, &begun, host, activity)?);
+        }
+        if chosen.is_some() {
+            // A request of one call comes first, so that a kernel that writes to its inputs is known before any call counts.
+            for call in &calls {
+                self.writes_inputs |= self.restore(call);
+            }
         }
         python.tuple(times)
     }
 
-    /// Makes room for the results of that many calls. Memory is used again if it suffices.
-    fn keep(&mut self, calls: usize) -> Result<(), Failed> {
-        self.kept.calls = 0;
+    /// Makes room for the results of these calls. Memory is used again if it suffices.
+    fn keep(&mut self, calls: Vec<usize>) -> Result<(), Failed> {
+        let rows = calls.len();
+        self.kept.calls = calls;
         for (place, on_device) in [false, true].into_iter().enumerate() {
-            let needed = calls * self.row(on_device);
+            let needed = rows * self.row(on_device);
             let has = self.kept.blocks[place].as_ref().map_or(0, Block::bytes);
             if needed > has {
                 // Freed first, so that the old and the new block need not fit together.
@@ -304,12 +362,14 @@ impl Host {
         Ok(())
     }
 
-    /// Writes inputs on the host that the kernel has changed back to what they were.
-    fn restore(&self, call: &Call) {
+    /// Writes inputs on the host that the kernel has changed back to what they were; whether there were any.
+    fn restore(&self, call: &Call) -> bool {
+        let mut changed = false;
         for (block, address) in self.inputs(call).into_iter().flatten() {
             // SAFETY: the worker gives the address of a live tensor as long as the block.
-            unsafe { block.restore(address) };
+            changed |= unsafe { block.restore(address) };
         }
+        changed
     }
 
     fn inputs<'a>(&'a self, call: &'a Call) -> Result<impl Iterator<Item = (&'a Block, u64)>, Failed> {
@@ -372,16 +432,27 @@ impl Host {
 
     /// Copies the result of a call away.
     fn take(&mut self, number: usize, call: &Call, returned: Option<&[Returned]>) -> Result<(), Failed> {
+        let row = self.row_of(number)?;
         for (index, layout) in self.layouts(call, returned).iter().enumerate() {
-            self.copy(number, index, layout)?;
+            self.copy(row, index, layout)?;
         }
-        self.kept.calls = number + 1;
         Ok(())
     }
 
-    fn copy(&mut self, number: usize, index: usize, layout: &Layout) -> Result<(), Failed> {
+    /// The place of a call's result among those that are kept.
+    fn row_of(&self, number: usize) -> Result<usize, Failed> {
+        let row = self.kept.calls.iter().position(|kept| *kept == number);
+        row.ok_or_else(|| {
+            let kept = self.kept.calls.len();
+            Failed::Because(format!(
+                "call {number} has no result: {kept} results were kept of the last request"
+            ))
+        })
+    }
+
+    fn copy(&mut self, row: usize, index: usize, layout: &Layout) -> Result<(), Failed> {
         let on_device = self.outputs[index].on_device;
-        let start = number * self.row(on_device) + self.offset(index);
+        let start = row * self.row(on_device) + self.offset(index);
         let bytes = layout.bytes();
         match &mut self.kept.blocks[usize::from(on_device)] {
             Some(Block::Host(block)) => {
@@ -402,21 +473,13 @@ impl Host {
 
         let path = std::path::PathBuf::from(std::ffi::OsString::from_vec(request.item(0)?.bytes()?));
         let number = request.item(1)?.number()?;
-        let number = usize::try_from(number)
-            .ok()
-            .filter(|number| *number < self.kept.calls)
-            .ok_or_else(|| {
-                let calls = self.kept.calls;
-                Failed::Because(format!(
-                    "call {number} has no result: the last request made {calls} calls"
-                ))
-            })?;
+        let row = self.row_of(usize::try_from(number).unwrap_or(usize::MAX))?;
         let failed = |error: std::io::Error| format!("{} cannot be written: {error}", path.display());
         let mut file = File::create(&path).map_err(failed)?;
         file.write_all(&self.header).map_err(failed)?;
         let mut bytes = 0;
         for (index, output) in self.outputs.iter().enumerate() {
-            let start = number * self.row(output.on_device) + self.offset(index);
+            let start = row * self.row(output.on_device) + self.offset(index);
             if let Some(block) = &self.kept.blocks[usize::from(output.on_device)] {
                 let elements = block.read(start, output.bytes())?;
                 file.write_all(&elements).map_err(failed)?;

@@ -196,17 +196,19 @@ impl Block {
         }
     }
 
-    /// Writes the block's bytes back to an address on the host if they differ there.
+    /// Writes the block's bytes back to an address on the host if they differ there; whether they did.
     ///
     /// # Safety
     /// As many bytes can be read and written at the address, and nothing else uses them meanwhile.
-    pub unsafe fn restore(&self, address: u64) {
-        let Self::Host(own) = self else { return };
+    pub unsafe fn restore(&self, address: u64) -> bool {
+        let Self::Host(own) = self else { return false };
         // SAFETY: the caller vouches for the bytes.
         let there = unsafe { std::slice::from_raw_parts_mut(address as *mut u8, own.len()) };
-        if there != own.as_slice() {
+        let differs = there != own.as_slice();
+        if differs {
             there.copy_from_slice(own);
         }
+        differs
     }
 
     /// A part of the block, on the host.

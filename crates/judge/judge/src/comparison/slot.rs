@@ -1,14 +1,11 @@
 //! A request for timed calls, as reported by the worker and as seen by the coordinator.
 
 use gauntlet_stats::{median, typical_call};
-use gauntlet_worker::protocol::Sample as Timing;
+use gauntlet_worker::protocol::{BETWEEN, HOST, Sample as Timing};
 use gauntlet_worker::{Load, Stepped};
 
 use super::side::Effort;
 use crate::runner::ExaminationFailure;
-
-/// The phase that is not part of a call, but of what a host does before and after it.
-const BETWEEN: &str = "between";
 
 /// One slot of one side.
 #[derive(Debug, Clone, PartialEq)]
@@ -57,6 +54,10 @@ impl Slot {
         let slot = Self {
             clock: clocks.map(|clocks| median(&clocks)),
             between: timed.iter().filter_map(|timing| timing.phases.get(BETWEEN)).sum(),
+            host: timed
+                .iter()
+                .filter_map(|timing| timing.phases.get(HOST))
+                .fold(0.0, |most, host| most.max(*host)),
             ..Self::of(timed.iter().map(|timing| timing.call).collect(), effort)
         };
         if slot.sum > effort.exchange {
@@ -124,12 +125,12 @@ impl Slot {
     /// Seconds of the measuring time for each call, for planning: the typical call, by the coordinator's clock where it clocks
     /// each. What is done around calls counts beyond [`MAX_AROUND`].
     pub fn turn(&self) -> f64 {
-        if self.is_stepped() {
-            let whole = self.effort.exchange / self.calls() as f64;
-            typical_call(&self.seen).max(whole / MAX_AROUND)
-        } else {
-            self.typical
-        }
+        let whole = self.effort.exchange / self.calls() as f64;
+        let typical = match self.is_stepped() {
+            true => typical_call(&self.seen),
+            false => self.typical,
+        };
+        typical.max(whole / MAX_AROUND)
     }
 
     /// What the coordinator's typical call takes beyond the reported one, in seconds; none if it did not clock each call.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_stats::{Arm, median};
-use gauntlet_worker::protocol::Sample;
+use gauntlet_worker::protocol::{BETWEEN, HOST, Sample};
 use gauntlet_worker::{CandidateRecord, most_calls};
 
 use super::{Examination, Found, Gate, NOT_HERE, NOT_RUN, figures, mean_shares};
@@ -161,8 +161,9 @@ fn profile_of(samples: &[Sample]) -> Profile {
         shares.insert("setup".to_owned(), 1.0 - inside);
     }
     let mut phases: BTreeMap<&str, f64> = BTreeMap::new();
+    let inner = |phase: &str| ![BETWEEN, HOST].contains(&phase);
     for (phase, seconds) in samples.iter().flat_map(|sample| &sample.phases) {
-        if phase != "setup" || kernel.is_none() {
+        if inner(phase) && (phase != "setup" || kernel.is_none()) {
             *phases.entry(phase).or_default() += seconds;
         }
     }

@@ -93,10 +93,32 @@ impl WorkerProcess {
     /// in seconds. The sum of the reported times cannot exceed it. The worker keeps all results: [`most_calls`] bounds
     /// their number.
     pub fn time(&mut self, copies: &[usize], phases: bool) -> Result<(Vec<Sample>, f64), WorkerError> {
+        self.timed(copies, phases, None)
+    }
+
+    /// Times calls as [`time`](Self::time) does. A worker that can choose keeps the results of these calls only, and does less
+    /// around the others.
+    pub fn time_for_results(
+        &mut self,
+        copies: &[usize],
+        results: &[usize],
+    ) -> Result<(Vec<Sample>, f64), WorkerError> {
+        let results = self.chooses_results.then(|| results.to_vec());
+        self.timed(copies, false, results)
+    }
+
+    fn timed(
+        &mut self,
+        copies: &[usize],
+        phases: bool,
+        results: Option<Vec<usize>>,
+    ) -> Result<(Vec<Sample>, f64), WorkerError> {
         let (answer, elapsed) = self.exchange(Request::Time {
             copies: copies.to_vec(),
             phases,
             scope: self.scope,
+            results,
+            hold: self.hold,
         })?;
         match answer {
             Answer::Timed { samples: timed } if timed.len() == copies.len() => {
