@@ -8,6 +8,7 @@
 
 mod plan;
 mod processors;
+mod trusted;
 mod turns;
 
 use std::ops::Range;
@@ -107,7 +108,7 @@ impl<'a> Pair<'a> {
         // nothing of what lies around it.
         let held_apart = on_gpu(workshop) && !(baseline.is_held() && candidate.is_held());
         // The coordinator clocks single calls to find cheats, so it lets the hosts of trusted kernels make their calls in a row.
-        if held_apart || (!measurement.trust.is_watched() && !on_gpu(workshop)) {
+        if held_apart || !measurement.trust.is_watched() {
             baseline.release();
             candidate.release();
         }
@@ -144,6 +145,12 @@ impl<'a> Pair<'a> {
         self.spent.workers
     }
 
+    /// The same pair, whose processes started beside those of others and took this share of the time.
+    pub fn started_in(mut self, seconds: f64) -> Self {
+        self.spent.workers = seconds;
+        self
+    }
+
     /// From where to where calls are clocked; none on a CPU.
     pub fn scope(&self) -> Option<Scope> {
         self.scope
@@ -157,8 +164,11 @@ impl<'a> Pair<'a> {
 
     /// The readers of fresh sets of operands.
     pub fn readers(&self) -> Readers {
-        let sides = [&self.baseline, &self.candidate];
-        sets::readers(sides.into_iter().all(Side::is_held))
+        sets::readers(self.are_held())
+    }
+
+    fn are_held(&self) -> bool {
+        self.baseline.is_held() && self.candidate.is_held()
     }
 
     /// Ends both processes in parallel and returns how the time was spent.
@@ -177,6 +187,9 @@ impl<'a> Pair<'a> {
 
     /// Measures a case in blocks of the given orders.
     pub fn measure(&mut self, dealt: &Dealt, orders: &[BlockOrder]) -> Result<Measured, ExaminationFailure> {
+        if !self.trust.is_watched() {
+            return self.measure_trusted(dealt, orders);
+        }
         let mut conduct = CaseConduct::new(self.process, on_gpu(self.workshop));
         conduct.note_device_only(self.device_only);
         let sets = std::iter::once(dealt.warm_up).chain(dealt.fresh).collect();
@@ -195,9 +208,7 @@ impl<'a> Pair<'a> {
             let copies = self.load_fresh(dealt, sets.clone())?;
             let mut deck = Deck::new(copies, 1 + sets.len(), &[0]);
             let numbers: Vec<usize> = std::iter::once(0).chain(sets.map(|set| set + 1)).collect();
-            if self.trust.is_watched() {
-                self.lone_calls(&plan, &mut deck, &numbers, &mut checker, &mut conduct)?;
-            }
+            self.lone_calls(&plan, &mut deck, &numbers, &mut checker, &mut conduct)?;
             self.spent.preparing += begun.elapsed().as_secs_f64();
             let begun = Instant::now();
             for order in orders {
@@ -209,9 +220,6 @@ impl<'a> Pair<'a> {
                 blocks.push(block(self.process, &taken.slots));
                 slots.extend(taken.slots);
                 heated.extend(taken.heated);
-                if !self.trust.is_watched() {
-                    continue;
-                }
                 // A call on known values is nothing that a worker could tell from one on new values.
                 let (_, alone) = self.lone(&plan, &mut deck, 0, &numbers, &mut checker)?;
                 conduct.note_alone(&alone);
@@ -223,9 +231,6 @@ impl<'a> Pair<'a> {
             self.spent.measuring += begun.elapsed().as_secs_f64();
         }
         self.spent.measuring -= self.spent.heating - heated_before;
-        if !self.trust.is_watched() {
-            return Ok(Measured { blocks, conduct });
-        }
         conduct.note_slots(&slots);
         if heated.is_empty() {
             conduct.note_fresh_in_slots(&fresh, &slots);
@@ -254,8 +259,7 @@ impl<'a> Pair<'a> {
         checker: &mut Checker,
         conduct: &mut CaseConduct,
     ) -> Result<Plan, ExaminationFailure> {
-        let sides = [&self.baseline, &self.candidate];
-        let keeps_results = !sides.into_iter().all(Side::is_held);
+        let keeps_results = !self.are_held();
         let most = if keeps_results {
             most_calls(&dealt.case.sizes).min(MAX_SAMPLES)
         } else {
@@ -281,11 +285,10 @@ impl<'a> Pair<'a> {
         self.hold_back_for(HOLD);
         let mut calls = [0.0; 2];
         let (mut fetching, mut pause, mut host): (f64, f64, f64) = (0.0, 0.0, 0.0);
-        let may_share = !self.trust.is_watched() && !on_gpu(self.workshop);
-        if may_share {
-            self.use_all_processors();
+        let mut is_single = !on_gpu(self.workshop);
+        if is_single {
+            self.use_all_processors()?;
         }
-        let mut is_single = may_share;
         for arm in self.in_turn(0).map(|side| side.arm) {
             let mut warming = WarmingUp::new(self.trust);
             let mut last = 1;
@@ -305,7 +308,7 @@ impl<'a> Pair<'a> {
                     heat: vec![0.0; if is_heated { last } else { 0 }],
                     ..on_known(last, Vec::new())
                 };
-                let use_before = may_share.then(|| ProcessorUse::begin(self.side(arm)));
+                let use_before = is_single.then(|| ProcessorUse::begin(self.side(arm)));
                 warming.note(&self.turn(arm, &request, &[0], checker)?.0);
                 uses_one = use_before.is_some_and(|before| before.was_of_one(self.side(arm)));
             }
@@ -336,11 +339,7 @@ impl<'a> Pair<'a> {
         Ok(Plan {
             target,
             most,
-            checking: if self.trust.is_watched() {
-                checking(target as f64 * calls[0].max(calls[1]), fetching)
-            } else {
-                0.0
-            },
+            checking: checking(target as f64 * calls[0].max(calls[1]), fetching),
             pause,
         })
     }
@@ -388,8 +387,12 @@ impl<'a> Pair<'a> {
             .map(|set| &set.operands)
             .collect();
         let sets = 1 + new.len();
-        // The known set is not dealt to slots, so the others have to leave the cache by themselves.
-        let copies = sets * dealt.copies.div_ceil(new.len().max(1)).max(1);
+        let copies = match self.are_held() {
+            // All operands are written anew before each call.
+            true => sets,
+            // The known set is not dealt to slots, so the others have to leave the cache by themselves.
+            false => sets * dealt.copies.div_ceil(new.len().max(1)).max(1),
+        };
         for side in self.in_turn(fresh.start) {
             side.ask(Purpose::Load, sets, |worker| {
                 sets::load(worker, known, &new, copies)

@@ -2,10 +2,13 @@
 //! where it changes a verdict.
 
 mod activity;
+mod ahead;
+mod blocks;
 mod builds;
 mod looks;
 mod more;
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, median, without_interval};
@@ -25,11 +28,15 @@ use crate::evidence::{
 use crate::observer::{Narrowing, Observer};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, cache_to_leave, copies, side_by_side};
 
+use blocks::blocks_after;
 pub use more::{Batch, Observations};
 
 /// Sets of operands larger than this are generated one at a time: each occupies memory meanwhile, and the tensors of
 /// one set already use several threads.
 const MAX_AT_ONCE: u64 = 256 << 20;
+
+/// A first look that comes later than this is announced.
+const LONG: Duration = Duration::from_secs(20);
 
 /// A candidate against its baseline, with the measurements so far.
 pub struct PairedComparison<'a> {
@@ -57,6 +64,8 @@ pub struct PairedComparison<'a> {
     looks: Vec<Look>,
     assessment: Assessment,
     suspicion: Option<Suspicion>,
+    /// Pairs whose processes have started already, in order.
+    started: VecDeque<Pair<'a>>,
     /// Whether a worker's death has been forgiven once since it began or went on: a single death may be an accident of the
     /// machine.
     forgiven: bool,
@@ -93,10 +102,12 @@ impl<'a> PairedComparison<'a> {
             let (inputs, operands) =
                 Operands::write(workshop, case, case.inputs, seed_of_set(seed, KNOWN, index))?;
             let bytes = case.sizes.input_bytes();
-            // Of kernels that are trusted one set shows whether they are right; the others are its copies.
             let sets = match setting.measurement.trust {
+                // Hosts of this program are held, unless the system forbids it: all operands are written anew before each call.
+                Trust::Watched if baseline.is_hosted() && candidate.is_hosted() => sets(bytes, 0),
                 Trust::Watched => sets(bytes, cache),
-                Trust::Quick => 1,
+                // Two show whether a kernel answers every call with the result of its first; the others are their copies.
+                Trust::Quick => copies(bytes, cache).min(2),
             };
             cases.push(CaseSoFar {
                 case,
@@ -130,6 +141,7 @@ impl<'a> PairedComparison<'a> {
             looks: Vec::new(),
             assessment: without_interval(&names, &setting.criteria),
             suspicion: None,
+            started: VecDeque::new(),
             forgiven: false,
         })
     }
@@ -184,10 +196,32 @@ impl<'a> PairedComparison<'a> {
                 return Ok(false);
             }
             self.measure_pair(observer)?;
+            if self.pairs == 1 {
+                self.forecast(target, allowed, observer);
+            }
             self.tell(target, observer)?;
         }
         self.look(false)?;
         Ok(true)
+    }
+
+    /// Says after the first pair how long the first look will take, if that is long.
+    fn forecast(&self, first_look: usize, allowed: Duration, observer: &dyn Observer) {
+        let pair = self.pace();
+        let whole = pair * u32::try_from(first_look).unwrap_or(u32::MAX);
+        if whole < LONG {
+            return;
+        }
+        let [pair, whole] = [pair, whole].map(|time| time.as_secs_f64().ceil());
+        let short = match whole > allowed.as_secs_f64() {
+            true => "; there is not enough time for that: give more with --budget",
+            false => "",
+        };
+        observer.notice(&format!(
+            "{}: a pair of processes takes about {pair} s, and the first look at the figures comes after {first_look} of them, \
+             about {whole} s{short}",
+            self.candidate.name
+        ));
     }
 
     /// Ends the comparison and returns its result.
@@ -321,7 +355,8 @@ impl<'a> PairedComparison<'a> {
 
     fn measure_pair(&mut self, observer: &dyn Observer) -> Result<(), ExaminationFailure> {
         let start = Instant::now();
-        let measured = match self.try_pair(observer) {
+        let started = self.start_ahead().map(|()| self.started.pop_front());
+        let measured = match started.and_then(|started| self.try_pair(started, observer)) {
             Err(failure) if !self.forgiven => self.once_more(failure, observer),
             other => other,
         };
@@ -339,20 +374,16 @@ impl<'a> PairedComparison<'a> {
         Ok(())
     }
 
-    fn try_pair(&self, observer: &dyn Observer) -> Result<PairMeasured, ExaminationFailure> {
+    fn try_pair(
+        &self,
+        started: Option<Pair<'a>>,
+        observer: &dyn Observer,
+    ) -> Result<PairMeasured, ExaminationFailure> {
         self.build_once()?;
-        let (rules, measurement) = (&self.setting.rules, &self.setting.measurement);
+        let measurement = &self.setting.measurement;
         let stream = |index| self.pairs * self.cases.len() + index;
-        let start = || {
-            Pair::start(
-                self.workshop,
-                rules,
-                self.pairs,
-                measurement,
-                &self.baseline,
-                &self.candidate,
-            )
-        };
+        let was_started = started.is_some();
+        let start = || started.map_or_else(|| self.start_pair(self.pairs), Ok);
         let mut operands = 0.0;
         // The workers' readers are known only when they have started, so the first case's operands are closed to them at first.
         let (pair, first) = clocked(&mut operands, || {
@@ -362,13 +393,19 @@ impl<'a> PairedComparison<'a> {
             })
         });
         let mut pair = pair?;
-        operands -= pair.starting();
+        if !was_started {
+            operands -= pair.starting();
+        }
         let mut first = first.transpose()?;
         let readers = pair.readers();
         let mut measured = Vec::new();
         for (index, one) in self.cases.iter().enumerate() {
             observer.progress(&format!("pair {}, {}", self.pairs + 1, one.case.name));
-            let orders = block_orders(self.seed, stream(index), self.setting.measurement.blocks);
+            let blocks = match measurement.trust {
+                Trust::Watched => measurement.blocks,
+                Trust::Quick => blocks_after(&one.blocks, measurement.blocks),
+            };
+            let orders = block_orders(self.seed, stream(index), blocks);
             let fresh = clocked(&mut operands, || match first.take() {
                 Some(dealt) => self.opened(dealt, readers),
                 None => self.deal(one, stream(index), readers),

@@ -171,10 +171,13 @@ impl Side {
         Ok((answer, effort))
     }
 
-    /// Times calls. Rejects reports that add up to more than the coordinator's own clock saw.
-    pub fn time(&mut self, copies: &[usize]) -> Result<Slot, ExaminationFailure> {
-        let ((timed, _), effort) =
-            self.ask(Purpose::Time, copies.len(), |worker| worker.time(copies, false))?;
+    /// Times calls, and lets the worker keep the results of these of them, or of all. Rejects reports that add up to more than the
+    /// coordinator's own clock saw.
+    pub fn time(&mut self, copies: &[usize], results: Option<&[usize]>) -> Result<Slot, ExaminationFailure> {
+        let ((timed, _), effort) = self.ask(Purpose::Time, copies.len(), |worker| match results {
+            Some(results) => worker.time_for_results(copies, results),
+            None => worker.time(copies, false),
+        })?;
         Slot::new(&timed, effort)
     }
 
@@ -218,6 +221,11 @@ impl Side {
     /// Whether it can be put under load right before a call.
     pub fn heats(&self) -> bool {
         self.worker.heats()
+    }
+
+    /// Whether it can keep the results of only some calls.
+    pub fn chooses_results(&self) -> bool {
+        self.worker.chooses_results()
     }
 
     /// Whether its host can clock calls on the device alone.
@@ -271,16 +279,23 @@ impl Side {
     }
 
     /// Lets it run on these processors only.
+    ///
+    /// # Errors
+    /// The comparison is void if somebody else has moved it since its last turn.
     #[cfg(target_os = "linux")]
-    pub fn restrict(&mut self, processors: &[usize]) {
+    pub fn restrict(&mut self, processors: &[usize]) -> Result<(), ExaminationFailure> {
         self.count();
+        self.placement.before_turn(self.arm, &self.worker)?;
         // Where the system does not allow it, sides run where they like, and their times scatter more.
         let _restricted = self.worker.restrict(processors);
+        self.placement.after_turn(self.arm, &self.worker)
     }
 
     /// Only Linux lets a program place others.
     #[cfg(not(target_os = "linux"))]
-    pub fn restrict(&mut self, _processors: &[usize]) {}
+    pub fn restrict(&mut self, _processors: &[usize]) -> Result<(), ExaminationFailure> {
+        Ok(())
+    }
 
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.
     fn rest(&mut self) -> Option<f64> {

@@ -15,7 +15,7 @@ const SECONDS: f64 = 0.25;
 const MAX_SECONDS: f64 = 1.0;
 
 /// Seconds after which the warm-up of a kernel that is not watched ends in any case.
-const MAX_QUICK_SECONDS: f64 = 0.2;
+const MAX_QUICK_SECONDS: f64 = 0.1;
 
 /// Two requests agree if their typical calls differ by at most this share.
 const STEADY: f64 = 0.03;
@@ -153,7 +153,7 @@ mod tests {
             "a slow one after one request"
         );
         let restless = warm_in(Trust::Quick, |call| if call / 5 % 2 == 0 { 1e-3 } else { 2e-3 });
-        assert!((0.2..0.22).contains(&restless.seconds), "{restless:?}");
+        assert!((0.1..0.12).contains(&restless.seconds), "{restless:?}");
     }
 
     #[test]

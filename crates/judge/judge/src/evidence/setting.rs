@@ -110,12 +110,14 @@ impl Default for Measurement {
 }
 
 impl Measurement {
-    /// As usual for kernels that are not watched: the pairs are far cheaper, so they have fewer blocks each.
+    /// As usual for kernels that are not watched: their requests cost little, so blocks are short and many. On a shared two-core
+    /// machine, whose speed changed every 0.1 s or so, the effects of pairs scattered by 2.4 % with three blocks of slots of 36 ms,
+    /// and by 1.5 % with fifteen of 7 ms, in the same time.
     pub fn quick() -> Self {
         Self {
             // Three pairs are the fewest that decide, and there is no conduct to check.
             looks: vec![3, 4, 6, 9, 12],
-            blocks: 2,
+            blocks: 6,
             trust: Trust::Quick,
             ..Self::default()
         }

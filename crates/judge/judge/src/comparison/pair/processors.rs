@@ -1,4 +1,4 @@
-//! The processors on which the sides of a quick comparison run: one for both, if each computes on one at a time.
+//! The processors on which the sides of a comparison on a CPU run: one for both, if each computes on one at a time.
 //!
 //! The processors of a machine are not equally fast at every moment, which is no property of a kernel.
 
@@ -47,10 +47,10 @@ fn is_of_one(used: f64, elapsed: f64) -> bool {
 
 impl Pair<'_> {
     /// Lets both sides use all processors again, since the case before may have been measured on one.
-    pub(super) fn use_all_processors(&mut self) {
+    pub(super) fn use_all_processors(&mut self) -> Result<(), ExaminationFailure> {
         let all = processors();
-        self.baseline.restrict(&all);
-        self.candidate.restrict(&all);
+        self.baseline.restrict(&all)?;
+        self.candidate.restrict(&all)
     }
 
     /// Puts both sides on one processor, drawn anew for each pair and case.
@@ -60,7 +60,7 @@ impl Pair<'_> {
             return Ok(());
         };
         for arm in self.in_turn(1).map(|side| side.arm) {
-            self.side(arm).restrict(&[*processor]);
+            self.side(arm).restrict(&[*processor])?;
             // What it keeps in its caches moves there.
             self.turn(arm, &on_known(1, Vec::new()), &[0], checker)?;
         }

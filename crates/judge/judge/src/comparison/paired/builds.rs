@@ -36,7 +36,7 @@ impl PairedComparison<'_> {
         observer.notice(&format!(
             "{name}: {error}; the pair is measured once more{compiled}"
         ));
-        self.try_pair(observer)
+        self.try_pair(None, observer)
     }
 
     /// Builds both sides' own programs once, side by side, on the operands that every trial warms up on.
