@@ -7,6 +7,7 @@ mod entries;
 mod history;
 mod sentence;
 mod sharing;
+mod watched;
 mod wave;
 
 use std::collections::BTreeMap;
@@ -243,6 +244,10 @@ impl Player<'_> {
                     limits,
                     ..
                 } = self.settings;
+                let workers = match self.round.file().threads {
+                    Some(threads) => &workers.with_threads(threads),
+                    None => workers,
+                };
                 workers.executor(kind, &self.round.setting.device, *timeouts, *limits)?
             }
         })

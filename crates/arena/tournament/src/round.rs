@@ -4,6 +4,7 @@ mod check;
 mod named;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use gauntlet_judge::{Candidate, ExecutorKind, HostCost, Measurement, Setting};
@@ -35,6 +36,9 @@ pub struct RoundFile {
     /// The names of the suite's benchmark cases to use.
     #[serde(default)]
     pub cases: Vec<String>,
+    /// Threads of the built-in kernels on a CPU; one for each processor unless this is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<NonZeroUsize>,
     /// The record that `replay` serves.
     #[serde(default)]
     pub record: Option<PathBuf>,

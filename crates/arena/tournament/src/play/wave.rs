@@ -14,9 +14,13 @@ use gauntlet_judge::{
 
 use super::entries::Entry;
 use super::sharing::{Closed, spend};
+use super::watched::Watching;
 use super::{Player, proposal};
 use crate::error::TournamentError;
 use crate::outcome::Judged;
+
+/// The part of a quick round's time that is kept for judging once more, watched, what it would adopt.
+const WATCHED: u32 = 4;
 
 /// An entry under examination.
 pub struct Underway<'a> {
@@ -112,6 +116,9 @@ impl Player<'_> {
         mut budget: Duration,
         mut judged: impl FnMut(Played<'e>) -> Result<Duration, TournamentError>,
     ) -> Result<(), TournamentError> {
+        let watching = Watching::of(self.round, self.observer);
+        let mut kept = watching.as_ref().map_or(Duration::ZERO, |_| budget / WATCHED);
+        budget -= kept;
         let mut waiting = Vec::new();
         let mut comparisons = Vec::new();
         for (underway, gate, workshop) in measured {
@@ -138,8 +145,17 @@ impl Player<'_> {
                     return Ok(Duration::ZERO);
                 };
                 let compared = closed.comparison.and_then(PairedComparison::finish);
-                let underway = self.resumed(underway, gate, executor, metrics, compared, closed.spent)?;
-                judged(self.played(underway, closed.spent))
+                let (compared, again) = match (&watching, executor) {
+                    (Some(watching), Executor::Live(workshop)) => {
+                        let arms = [&underway.baseline, &underway.candidate];
+                        watching.judge_again(workshop, arms, compared, kept)
+                    }
+                    _ => (compared, Duration::ZERO),
+                };
+                kept = kept.saturating_sub(again);
+                let spent = closed.spent + again;
+                let underway = self.resumed(underway, gate, executor, metrics, compared, spent)?;
+                judged(self.played(underway, spent))
             },
         )
     }

@@ -245,12 +245,6 @@ fn bounds_that_nothing_exceeds() {
             &[phrase, "round.toml:1"],
         );
     }
-    let round = tiny_round("").replace("warm = true", "trust = \"quick\"");
-    refused(
-        &round,
-        TINY_SUITE,
-        &["round.toml:16", "has to be watched for cheats"],
-    );
     let round = tiny_round("").replace("blocks = 1", "blocks = 9000000000000000000");
     refused(&round, TINY_SUITE, &["round.toml:14", "must lie in 1…1000"]);
 }

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use crate::common::{Place, TINY_SUITE, pitch, tiny_round};
+use crate::common::{NORM_SUITE, Place, TINY_SUITE, interpreter, pitch, repository, tiny_round};
 use serde_json::Value;
 
 /// Plays files in a place, checks the exit code, and returns the rounds of the result.
@@ -103,4 +103,37 @@ fn a_recorded_pitch_is_compared_with_what_it_builds_on() {
             .contains("no times of both sides for two"),
         "{judged}"
     );
+}
+
+#[test]
+fn what_quick_pairs_would_adopt_is_compared_once_more() {
+    let Some(python) = interpreter() else { return };
+    let place = Place::new();
+    let (program, worker) = (
+        env!("CARGO_BIN_EXE_gauntlet"),
+        repository("examples/worker/rms_norm.py"),
+    );
+    let native = pitch("native", "stages = 2", "").replace(
+        "schedule = { stages = 2 }",
+        &format!("command = [\"{program}\", \"worker\", \"cpu\"]"),
+    );
+    let baseline = format!("[baseline]\ncommand = [\"{python}\", \"{}\"]", worker.display());
+    let round = tiny_round(&native)
+        .replace("suite.toml", "norm.toml")
+        .replace("[baseline.schedule]\ntile = [16, 32, 64]", &baseline)
+        .replace("looks = [2]\nopen-ended = false\nblocks = 1", "trust = \"quick\"")
+        .replace("20s", "20m");
+    place.write("norm.toml", NORM_SUITE);
+    place.write("round.toml", &round);
+    let rounds = play(&place, "run", "round.toml", 0);
+    let judged = &rounds[0]["judged"][0];
+    assert_eq!(judged["verdict"], "adopt", "{judged}");
+    let findings = judged["findings"].as_array().unwrap();
+    let faster = findings
+        .iter()
+        .find(|finding| finding["gate"] == "faster")
+        .unwrap();
+    let text = faster.to_string();
+    assert!(!text.contains("\"trust\":\"quick\""), "{text}");
+    assert!(text.contains("\"conduct\""), "{text}");
 }

@@ -1,6 +1,7 @@
 //! The programs that serve the executors which run something.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use gauntlet_device::Device;
@@ -46,7 +47,20 @@ pub struct CudaWorker {
     pub device_watch: Option<Arc<dyn DeviceWatch>>,
 }
 
+/// The variable that says how many threads the CPU executor has.
+const THREADS: &str = "GAUNTLET_THREADS";
+
 impl Workers {
+    /// The same, but the CPU executor has this many threads.
+    pub fn with_threads(&self, threads: NonZeroUsize) -> Self {
+        let mut workers = self.clone();
+        workers
+            .cpu
+            .environment
+            .insert(THREADS.to_owned(), threads.to_string());
+        workers
+    }
+
     /// The command for an executor of that kind, if the kind runs something.
     pub fn executor(
         &self,
