@@ -15,7 +15,7 @@ mod tune;
 pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
 pub use contest::{
-    Compare, Contest, Judge, MAX_PAIRS, RegimeName, Requirement, ScopeName, Setup, more_pairs, pairs,
+    Compare, Contest, Judge, MAX_PAIRS, RegimeName, Requirement, ScopeName, Setup, Time, more_pairs, pairs,
 };
 pub use explain::Explain;
 pub use kept::{CalibrationFile, JsonFile, LedgerFile};
@@ -73,6 +73,8 @@ pub enum Command {
     /// Compare two kernels: are both right, and which is faster?
     #[command(visible_alias = "bench")]
     Compare(Compare),
+    /// Time one kernel alone, in fresh processes.
+    Time(Time),
     /// Examine without measuring: a kernel, a suite under many schedules, or a round's pitches.
     Check(Check),
     /// Examine a task: which kernels that leave work out would it take as right?

@@ -55,6 +55,7 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
     let result = match arguments.command {
         Command::Run(run) => commands::run::run(&run),
         Command::Compare(compare) => commands::compare::compare(&compare),
+        Command::Time(time) => commands::time::time(&time),
         Command::Judge(judge) => commands::judge::judge(&judge),
         Command::Report(report) => commands::report::report(&report),
         Command::Tune(tune) => commands::tune::tune(&tune),

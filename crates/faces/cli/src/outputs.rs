@@ -51,6 +51,21 @@ impl ReportFiles {
         ]
     }
 
+    /// The first option other than `--json` that asks for a file, if one does.
+    pub fn beside_json(&self) -> Option<&'static str> {
+        let given = self.all().into_iter().filter(|(_, path)| path.is_some());
+        given.map(|(option, _)| option).find(|option| *option != "--json")
+    }
+
+    /// Writes a result as JSON if that was asked for, and prints the report unless it goes to standard output.
+    pub fn deliver_json(
+        &self,
+        result: &impl Document,
+        tell: impl FnOnce() -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        sink::deliver(self.json.as_deref(), &Versioned::of(result), tell)
+    }
+
     /// Refuses, before anything is measured, files that could not be written at the end, and two results for standard
     /// output.
     pub fn check(&self) -> Result<(), CliError> {

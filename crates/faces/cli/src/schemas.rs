@@ -123,6 +123,8 @@ macro_rules! published {
 /// Every published schema: documents, lists, files and messages, in the order in which users meet them.
 pub const PUBLISHED: &[Published] = published! {
     Document "comparison" 2 "The result of `gauntlet compare` and `judge`, and of `report` on such a result";
+    Document "comparisons" 1 "The result of `gauntlet compare` of several candidates";
+    Document "times" 1 "The result of `gauntlet time`";
     Document "run" 2 "The result of `gauntlet run`, and of `report` on a run";
     Document "check" 1 "The result of `gauntlet check`";
     Document "audit" 1 "The result of `gauntlet audit`";

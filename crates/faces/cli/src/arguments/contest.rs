@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use gauntlet_judge::{Regime, Scope};
 use jiff::SignedDuration;
 
-use super::{Measured, ReportFiles, positive_time};
+use super::{JsonFile, Measured, ReportFiles, positive_time};
 
 /// `compare`.
 #[derive(Debug, Args)]
@@ -12,6 +12,7 @@ use super::{Measured, ReportFiles, positive_time};
 Examples:
   gauntlet compare softmax.py:slow softmax.py:fast --task softmax.py
   gauntlet compare softmax.py:slow softmax.py:fast --task softmax.py --quick   your own two versions, in seconds
+  gauntlet compare softmax.py:slow softmax.py:fast softmax.py:third --task softmax.py --quick   a table of several
   gauntlet compare builtin 'stages=2' --task group-gemm
   gauntlet compare builtin 'command: python3 examples/worker/rms_norm.py' --task rms-norm --case prefill
   gauntlet compare plain.toml tuned.toml --task dual-gemm --budget 60s
@@ -33,6 +34,9 @@ pub struct Compare {
     /// Another kernel. Parameters that are not named are as in the baseline.
     #[arg(required_unless_present_any = ["samples", "more"])]
     pub candidate: Option<String>,
+    /// More kernels, each compared with BASELINE. They share the budget, and their intervals hold for all of them together.
+    #[arg(value_name = "CANDIDATE", conflicts_with_all = ["samples", "more"])]
+    pub others: Vec<String>,
     /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
     /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
     /// google-benchmark, criterion and CSV.
@@ -53,6 +57,43 @@ pub struct Compare {
     /// What both are measured with, and how.
     #[command(flatten)]
     pub contest: Contest,
+}
+
+/// `time`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  gauntlet time softmax.py:fast --task softmax.py
+  gauntlet time builtin --task rms-norm --case decode --json
+
+Exit codes:
+  0  the kernel is right and was timed
+  1  it is wrong
+  4  it is blocked, for example because it needs a device that is not here")]
+pub struct Time {
+    /// The kernel, in a form that `gauntlet compare` takes.
+    pub kernel: String,
+    /// The task, by name or file (see `gauntlet suites`); group-gemm for a built-in kernel if no file is named.
+    #[arg(long, visible_alias = "suite")]
+    pub task: Option<String>,
+    /// Only these of its benchmark cases.
+    #[arg(long = "case", value_name = "NAME")]
+    pub cases: Vec<String>,
+    /// Where it is measured.
+    #[command(flatten)]
+    pub measured: Measured,
+    /// The most time for it.
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = positive_time)]
+    pub budget: SignedDuration,
+    /// Let operands stay in the caches between calls.
+    #[arg(long)]
+    pub warm: bool,
+    /// Which part of a call on a GPU is timed.
+    #[arg(long, value_enum, default_value_t = ScopeName::Device)]
+    pub scope: ScopeName,
+    /// Where the result goes besides the terminal.
+    #[command(flatten)]
+    pub json: JsonFile,
 }
 
 /// `judge`.

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use gauntlet_device::Arch;
 
 /// Where something is measured.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Measured {
     /// What runs it; the CPU unless the task's tensors belong on a GPU.
     #[arg(long, value_enum)]
@@ -42,7 +42,7 @@ pub enum WorkerTensors {
 }
 
 /// What only the CUDA worker takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct CudaWorkerArguments {
     /// Which GPU, from 0 (cuda, library, nvrtc).
     #[arg(long, env = "GAUNTLET_GPU", default_value_t = 0)]

@@ -2,7 +2,7 @@
 
 use crate::arguments::Compare;
 use crate::commands::contest::{Contest, deliver};
-use crate::commands::{more, samples};
+use crate::commands::{more, samples, several};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::kernel_text;
@@ -22,6 +22,9 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         kernel_text::read(candidate)?,
     ];
     arguments.contest.files.check()?;
+    if !arguments.others.is_empty() {
+        return several::compare(arguments, texts);
+    }
     let contest = Contest::of(&arguments.contest.setup, texts)?;
     let _hold = contest.hold()?;
     let progress = Progress::new();

@@ -27,6 +27,8 @@ use crate::commands::explain::schedule::Explained;
 use crate::commands::explain::times::Diagnosed;
 use crate::commands::ledger::Shown;
 use crate::commands::schedules::Row;
+use crate::commands::several::Comparisons;
+use crate::commands::time::Timed;
 use crate::commands::tune::Tuned;
 use crate::commands::validate::Validated;
 use crate::documents::Document;
@@ -45,6 +47,8 @@ fn document<D: Document>() -> Type {
 pub fn types() -> Vec<Type> {
     vec![
         document::<ComparisonReport>(),
+        document::<Comparisons>(),
+        document::<Timed>(),
         document::<TournamentReport>(),
         document::<Checked>(),
         document::<AuditReport>(),

@@ -309,3 +309,85 @@ fn torch_is_imported_before_a_worker_answers_and_before_its_kernel() {
         worker.wait().unwrap();
     }
 }
+
+#[test]
+fn a_quick_comparison_puts_inputs_right_that_a_kernel_writes_to() {
+    let Some(place) = place() else { return };
+    let quick = [
+        "--task",
+        "suite.toml",
+        "--quick",
+        "--budget",
+        "1ms",
+        "--json",
+        "out.json",
+    ];
+    let ran = place.run(&[&["compare", "kernels.py:norm", "kernels.py:in_place"], &quick[..]].concat());
+    let record = written(&place);
+    assert_eq!(record["verdict"], "inconclusive", "{}\n{record}", ran.err);
+    assert_eq!(record["comparison"]["spent"]["pairs"], 1);
+}
+
+#[test]
+fn several_kernels_are_shown_in_one_table_and_share_the_error() {
+    let Some(place) = place() else { return };
+    let several = [
+        "compare",
+        "kernels.py:norm",
+        "kernels.py:wrong",
+        "kernels.py:slower",
+    ];
+    let rest = [
+        "--task",
+        "suite.toml",
+        "--quick",
+        "--budget",
+        "20m",
+        "--json",
+        "out.json",
+    ];
+    let ran = place.run(&[&several[..], &rest[..]].concat()).expect(1);
+    for said in ["wrong", "incorrect", "slower", "regression", "all 2 together"] {
+        assert!(ran.out.contains(said), "{}", ran.out);
+    }
+    let found = &written(&place)["comparisons"];
+    assert_eq!(found[0]["verdict"], "incorrect");
+    assert_eq!(found[1]["verdict"], "regression");
+    assert_eq!(found[1]["criteria"]["confidence"], 0.975);
+    let page = place.run(&[&several[..], &["--task", "suite.toml", "--html", "page.html"]].concat());
+    assert!(page.expect(2).err.contains("--html shows one comparison"));
+}
+
+#[test]
+fn one_kernel_is_timed_alone() {
+    let Some(place) = place() else { return };
+    let time = |kernel| {
+        place.run(&[
+            "time",
+            kernel,
+            "--task",
+            "suite.toml",
+            "--budget",
+            "20m",
+            "--json",
+            "out.json",
+        ])
+    };
+    let ran = time("kernels.py:norm").expect(0);
+    assert!(ran.out.contains("processes differ"), "{}", ran.out);
+    let found = written(&place);
+    let case = &found["cases"][0];
+    let processes: Vec<f64> = case["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one.as_f64().unwrap())
+        .collect();
+    assert!(
+        processes.len() >= 4 && processes.iter().all(|seconds| (1e-6..1.0).contains(seconds)),
+        "{found}"
+    );
+    assert_eq!(case["bytes"], 4 * (64 * 512 + 512 + 64 * 512));
+    let ran = time("kernels.py:wrong").expect(1);
+    assert!(ran.out.contains("kernels.py:wrong"), "{}", ran.out);
+}
