@@ -69,7 +69,7 @@ fn pace(
     observer: &dyn Observer,
 ) -> Result<Duration, TuningError> {
     let start = Instant::now();
-    let setting = setting_of(case, tuning.device);
+    let setting = setting_of(case, tuning.device, &tuning.measurement);
     let (one, other) = (
         baseline.clone(),
         Candidate::new("baseline again", baseline.schedule.clone()),

@@ -262,6 +262,7 @@ mod tests {
     use super::*;
     use crate::setting_of;
     use gauntlet_judge::Blind;
+    use gauntlet_judge::Measurement;
 
     fn ranked(rank: usize, stages: usize) -> Ranked {
         Ranked {
@@ -301,7 +302,7 @@ mod tests {
         let chosen = [ranked(1, 2), ranked(2, 3)];
         let measuring = Measuring {
             workshop: &workshop,
-            setting: &setting_of(case, &Device::host()),
+            setting: &setting_of(case, &Device::host(), &Measurement::default()),
             baseline: &Candidate::new("baseline", Parameters::new()),
             first: &Candidate::new("first", chosen[0].schedule.clone()),
             pace: Duration::from_secs(1),

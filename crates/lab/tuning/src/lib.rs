@@ -12,7 +12,7 @@
 //! use std::time::Duration;
 //!
 //! use gauntlet_device::Device;
-//! use gauntlet_judge::Blind;
+//! use gauntlet_judge::{Blind, Measurement};
 //! use gauntlet_parameters::Parameters;
 //! use gauntlet_tuning::{Tuning, tune};
 //!
@@ -28,6 +28,7 @@
 //!     builds: &|_, schedule| schedule.get("tile") == tile.get("tile"),
 //!     kernel: None,
 //!     keep: 3,
+//!     measurement: Measurement::quick(),
 //!     budget: Duration::ZERO,
 //! };
 //! let tuned = tune(&tuning, &Blind, |_| Ok(()))?;
@@ -80,6 +81,8 @@ pub struct Tuning<'a> {
     pub kernel: Option<KernelSpace<'a>>,
     /// How many candidates of the ranking are measured.
     pub keep: usize,
+    /// How they are measured.
+    pub measurement: Measurement,
     /// Time for all cases together, from the first timed pair to the last verdict; a tuning that measures nothing has
     /// no limit.
     pub budget: Duration,
@@ -178,7 +181,7 @@ fn tune_case(
             "no schedule of the space is accepted",
         ));
     };
-    let setting = setting_of(case, device);
+    let setting = setting_of(case, device, &tuning.measurement);
     match time {
         None => predicted(&setting, case, baseline, first, search),
         Some(time) => {
@@ -262,7 +265,7 @@ fn points(sizes: &Sizes, device: &Device) -> Vec<Parameters> {
 }
 
 /// One case alone, with the usual rules.
-fn setting_of(case: &Case, device: &Device) -> Setting {
+fn setting_of(case: &Case, device: &Device, measurement: &Measurement) -> Setting {
     let suite = Suite {
         name: case.name.clone(),
         description: format!("tuning {}", case.name),
@@ -270,12 +273,7 @@ fn setting_of(case: &Case, device: &Device) -> Setting {
         benchmark: vec![case.clone()],
         notes: Vec::new(),
     };
-    Setting::new(
-        device.clone(),
-        &suite,
-        Measurement::default(),
-        Criteria::default(),
-    )
+    Setting::new(device.clone(), &suite, measurement.clone(), Criteria::default())
 }
 
 /// The baseline in a form that the device accepts for the problem: itself, or the nearest schedule that keeps every

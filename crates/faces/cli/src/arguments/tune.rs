@@ -12,7 +12,7 @@ use super::{CalibrationFile, positive_time};
 #[command(after_help = "\
 Examples:
   gauntlet tune --suite attention --budget 5m --output attention.toml
-  gauntlet tune --case case-3 --keep 4
+  gauntlet tune --case case-3 --keep 4 --quick
   gauntlet tune --executor cuda --device h200        measured on the GPU of this machine
   gauntlet tune --kernel rms_norm.cu:rms_norm --suite rms-norm --executor cuda --device h200
                                                      the parameters of a kernel of your own
@@ -42,6 +42,9 @@ pub struct Tune {
     /// How many schedules at the head of the model's ranking are measured.
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub keep: u16,
+    /// Measure in quick pairs, which are not watched for cheats: the schedules and parameters of kernels of your own.
+    #[arg(long)]
+    pub quick: bool,
     /// Time for all cases together, ranking included; one that decides nothing is refused, and the needed one named.
     #[arg(long, value_name = "TIME", default_value = "10m", value_parser = positive_time)]
     pub budget: SignedDuration,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use gauntlet_device::{Accuracy, Device, on_record};
 use gauntlet_host_nvrtc::KernelFile;
-use gauntlet_judge::{FileKernel, FileKind, Workshop};
+use gauntlet_judge::{FileKernel, FileKind, Measurement, Workshop};
 use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::Schedule;
@@ -104,6 +104,9 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         };
         say_line(format_args!("note: {}; {advice}", on_record(accuracy.as_ref())));
     }
+    if arguments.quick {
+        say_line(format_args!("note: quick pairs are not watched for cheats"));
+    }
     let tuning = Tuning {
         suite: &suite,
         device: &device,
@@ -115,6 +118,10 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
             points: &points,
         }),
         keep: arguments.keep.into(),
+        measurement: match arguments.quick {
+            true => Measurement::quick(),
+            false => Measurement::default(),
+        },
         budget: arguments.budget.unsigned_abs(),
     };
     let mut so_far: Vec<TunedCase> = Vec::new();

@@ -11,6 +11,7 @@ mod more;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use gauntlet_device::Arch;
 use gauntlet_stats::{Assessment, Block, Decision, Sample, block_orders, median, without_interval};
 use gauntlet_task::Case;
 use gauntlet_worker::protocol::Scope;
@@ -97,14 +98,16 @@ impl<'a> PairedComparison<'a> {
         seed: u64,
     ) -> Result<Self, ExaminationFailure> {
         let cache = cache_to_leave(setting);
+        // On a CPU hosts of this program are held, unless the system forbids it, and get all operands before each call.
+        let is_written_anew =
+            setting.device.arch == Arch::Cpu && baseline.is_hosted() && candidate.is_hosted();
         let mut cases = Vec::new();
         for (index, case) in setting.benchmark_cases.iter().enumerate() {
             let (inputs, operands) =
                 Operands::write(workshop, case, case.inputs, seed_of_set(seed, KNOWN, index))?;
             let bytes = case.sizes.input_bytes();
             let sets = match setting.measurement.trust {
-                // Hosts of this program are held, unless the system forbids it: all operands are written anew before each call.
-                Trust::Watched if baseline.is_hosted() && candidate.is_hosted() => sets(bytes, 0),
+                Trust::Watched if is_written_anew => sets(bytes, 0),
                 Trust::Watched => sets(bytes, cache),
                 // Two show whether a kernel answers every call with the result of its first; the others are their copies.
                 Trust::Quick => copies(bytes, cache).min(2),
