@@ -38,7 +38,7 @@ mod tests {
     /// Blocks of a process whose effects alternate around a value by this much.
     fn blocks(effect: f64, by: f64) -> Vec<Block> {
         let block = |number: usize| {
-            let sign = if number % 2 == 0 { 1.0 } else { -1.0 };
+            let sign = if number.is_multiple_of(2) { 1.0 } else { -1.0 };
             Block::new(0, vec![(effect + sign * by).exp(); 2], vec![1.0; 2])
         };
         (0..6).map(block).collect()
