@@ -31,8 +31,9 @@ pub fn several(reports: &[ComparisonReport], width: usize) -> String {
         text += &paragraph("note: ", note, 6, width);
     }
     let count = reports.len();
+    let all = 100.0 * (1.0 - count as f64 * (1.0 - first.criteria.confidence));
     let together = format!(
-        "{}; intervals and verdicts hold for all {count} together",
+        "{} each, {all:.4} % for all {count} together",
         criteria(&first.criteria)
     );
     text + &paragraph("  ", &together, 2, width)

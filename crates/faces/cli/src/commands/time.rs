@@ -18,7 +18,7 @@ use crate::progress::Progress;
 use crate::requirement::soundness;
 use crate::{kernel_text, sink};
 
-/// Pairs of processes that a kernel is timed in: with itself, so that a pair gives the times of two processes.
+/// Most pairs of processes that a kernel is timed in: with itself, so that a pair gives the times of two processes.
 const PAIRS: usize = 6;
 
 /// The times of a kernel.

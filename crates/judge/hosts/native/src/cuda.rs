@@ -152,12 +152,13 @@ impl CudaPlace {
                 self.take(inputs.len(), outputs, results)
                     .map_err(driver_failure)?;
             }
-            if self.written.is_none_or(|(load, _)| load != planned.load) {
+            if !planned.keeps_all() && self.written.is_none_or(|(load, _)| load != planned.load) {
                 let written = !self.holds(inputs).map_err(driver_failure)?;
                 self.written = Some((planned.load, written));
             }
             if !may_stay {
-                self.calls += 1;
+                // The next call has other memory.
+                (self.calls, there) = (self.calls + 1, None);
             }
             samples.push(sample);
         }

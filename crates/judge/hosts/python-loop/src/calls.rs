@@ -6,7 +6,7 @@ mod heating;
 mod returned;
 mod traced;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Write;
 use std::rc::Rc;
@@ -312,7 +312,8 @@ impl Host {
         }
         if chosen.is_some() {
             // A request of one call comes first, so that a kernel that writes to its inputs is known before any call counts.
-            for call in &calls {
+            let mut seen = HashSet::new();
+            for call in calls.iter().filter(|call| seen.insert(&call.inputs)) {
                 self.writes_inputs |= self.restore(call);
             }
         }

@@ -17,7 +17,7 @@ pub const VARIABLE: &str = "GAUNTLET_PYTHON";
 const ASKED: &str = "import json, os, sys; print(json.dumps({'executable': sys.executable, 'path': sys.path, 'environment': dict(os.environ)}))";
 
 /// Variables that a launcher changes without a difference to what the interpreter runs.
-const OF_LAUNCHERS: [&str; 5] = ["PATH", "PWD", "OLDPWD", "SHLVL", "_"];
+const OF_LAUNCHERS: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
 
 /// The interpreter: the one that `GAUNTLET_PYTHON` names, else the one of the active virtual environment, else
 /// `python3`. In place of a launcher, such as those of pyenv, it is the interpreter that the launcher starts: a launcher looks
@@ -28,14 +28,17 @@ pub fn interpreter() -> PathBuf {
         env::var_os(VARIABLE).map(PathBuf::from),
         env::var_os("VIRTUAL_ENV").as_deref().map(Path::new),
     );
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    let behind = found.entry(chosen).or_insert_with_key(|chosen| {
-        let search = env::var_os("PATH").unwrap_or_default();
-        let launcher = located(chosen, env::split_paths(&search)).filter(|file| is_script(file));
-        let behind = launcher.and_then(|launcher| behind(&launcher));
-        behind.unwrap_or_else(|| chosen.clone())
-    });
-    behind.clone()
+    let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(behind) = found().get(&chosen) {
+        return behind.clone();
+    }
+    let search = env::var_os("PATH").unwrap_or_default();
+    let launcher = located(&chosen, env::split_paths(&search)).filter(|file| is_script(file));
+    let behind = launcher
+        .and_then(|launcher| behind(&launcher))
+        .unwrap_or_else(|| chosen.clone());
+    found().insert(chosen, behind.clone());
+    behind
 }
 
 fn chosen(named: Option<PathBuf>, environment: Option<&Path>) -> PathBuf {
@@ -74,10 +77,19 @@ struct Said {
 impl Said {
     /// None if the program cannot be asked.
     fn by(program: &Path) -> Option<Self> {
-        let asked = Command::new(program).args(["-c", ASKED]).output().ok()?;
+        // Isolated, so that no module of the current folder is imported.
+        let asked = Command::new(program).args(["-I", "-c", ASKED]).output().ok()?;
         let mut said: Self = serde_json::from_slice(&asked.stdout).ok()?;
         said.environment
             .retain(|name, _| !OF_LAUNCHERS.contains(&name.as_str()) && !name.contains("PYENV_"));
+        // Programs that a launcher puts into reach may be needed, but for its own.
+        if let Some(search) = said.environment.get_mut("PATH") {
+            let kept: Vec<&str> = search
+                .split(':')
+                .filter(|folder| !folder.contains("pyenv"))
+                .collect();
+            *search = kept.join(":");
+        }
         Some(said)
     }
 }
@@ -145,13 +157,15 @@ mod tests {
 
     #[test]
     fn a_launcher_is_left_out_if_it_makes_no_difference() {
-        let (behind, interpreter) = launched("export PYENV_VERSION=3 PATH=/opt/bin:$PATH");
+        let (behind, interpreter) = launched("export PYENV_VERSION=3 PATH=/opt/pyenv/libexec:$PATH");
         assert_eq!(behind, Some(interpreter));
     }
 
     #[test]
     fn a_launcher_that_sets_something_stays() {
         let (behind, _) = launched("export LD_LIBRARY_PATH=/opt/lib");
+        assert_eq!(behind, None);
+        let (behind, _) = launched("export PATH=/opt/cuda/bin:$PATH");
         assert_eq!(behind, None);
         let (behind, _) = launched("export PYTHONPATH=/opt/modules");
         assert_eq!(behind, None);

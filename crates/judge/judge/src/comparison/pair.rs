@@ -32,7 +32,6 @@ use super::warm_up::WarmingUp;
 use crate::evidence::{Candidate, Measurement, Spent, Trust};
 use crate::runner::{ExaminationFailure, Operands, Readers, Workshop, sets, side_by_side};
 use plan::{MAX_SAMPLES, Plan, SLOT, SLOT_ON_GPU, hold_for, loads, samples_for};
-use processors::ProcessorUse;
 
 /// A case with the operands that a pair is given.
 pub struct Dealt<'c> {
@@ -75,6 +74,8 @@ pub struct Pair<'a> {
     scope: Option<Scope>,
     baseline: Side,
     candidate: Side,
+    /// Whether both sides may run on one processor only.
+    shares_processor: bool,
     /// The state of the device after the slots of this case.
     readings: Readings,
     spent: Spent,
@@ -135,6 +136,7 @@ impl<'a> Pair<'a> {
             scope: on_gpu(workshop).then_some(scope),
             baseline,
             candidate,
+            shares_processor: false,
             readings: Readings::default(),
             spent,
         })
@@ -285,15 +287,9 @@ impl<'a> Pair<'a> {
         self.hold_back_for(HOLD);
         let mut calls = [0.0; 2];
         let (mut fetching, mut pause, mut host): (f64, f64, f64) = (0.0, 0.0, 0.0);
-        let mut is_single = !on_gpu(self.workshop);
-        if is_single {
-            self.use_all_processors()?;
-        }
         for arm in self.in_turn(0).map(|side| side.arm) {
             let mut warming = WarmingUp::new(self.trust);
             let mut last = 1;
-            // Of the last request, since the first ones compile and import.
-            let mut uses_one = false;
             let is_held = self.side(arm).is_held();
             if is_held {
                 fetching = fetching.max(self.fetching(arm, checker)?);
@@ -308,9 +304,7 @@ impl<'a> Pair<'a> {
                     heat: vec![0.0; if is_heated { last } else { 0 }],
                     ..on_known(last, Vec::new())
                 };
-                let use_before = is_single.then(|| ProcessorUse::begin(self.side(arm)));
                 warming.note(&self.turn(arm, &request, &[0], checker)?.0);
-                uses_one = use_before.is_some_and(|before| before.was_of_one(self.side(arm)));
             }
             pause = pause.max(warming.pause());
             host = host.max(warming.host());
@@ -319,11 +313,7 @@ impl<'a> Pair<'a> {
                 fetching = fetching.max(seconds);
             }
             calls[arm.index()] = warming.turn();
-            is_single &= uses_one;
             conduct.note_warm_up(arm, &warming);
-        }
-        if is_single {
-            self.share_one_processor(checker)?;
         }
         let hold = hold_for(host);
         self.hold_back_for(hold);
@@ -387,8 +377,11 @@ impl<'a> Pair<'a> {
             .map(|set| &set.operands)
             .collect();
         let sets = 1 + new.len();
-        let copies = match self.are_held() {
-            // All operands are written anew before each call.
+        let is_written_anew =
+            self.are_held() && !on_gpu(self.workshop) && dealt.case.sizes.constant_inputs().is_empty();
+        let copies = match is_written_anew {
+            // A single new set lies in two places, so that slots need not use the known one.
+            true if new.len() < 2 => 2 * sets,
             true => sets,
             // The known set is not dealt to slots, so the others have to leave the cache by themselves.
             false => sets * dealt.copies.div_ceil(new.len().max(1)).max(1),

@@ -22,7 +22,7 @@ use crate::runner::ExaminationFailure;
 /// Target duration of a slot.
 const SLOT: f64 = 8e-3;
 
-/// The blocks of a case take no more seconds than this, as long as one is left.
+/// The blocks of a case take about this many seconds at most, with their load if there is one, as long as one block is left.
 const MAX_SECONDS: f64 = 0.6;
 
 impl Pair<'_> {
@@ -42,8 +42,8 @@ impl Pair<'_> {
         let begun = Instant::now();
         let (plan, call) = self.prepare_trusted(dealt, &sets, &mut checker)?;
         self.spent.preparing += begun.elapsed().as_secs_f64();
-        let begun = Instant::now();
-        let of_block = 4.0 * call * plan.target as f64;
+        let (begun, heated_before) = (Instant::now(), self.spent.heating);
+        let of_block = 4.0 * (call * plan.target as f64 + self.load.unwrap_or(0.0));
         let most = (MAX_SECONDS / of_block.max(f64::MIN_POSITIVE)).max(1.0);
         let orders = &orders[..orders.len().min(most as usize)];
         let checked = rng().random_range(0..2 * orders.len().max(1));
@@ -54,7 +54,7 @@ impl Pair<'_> {
             let taken = self.block(*order, &plan, forced, &mut deck, &sets, &mut checker)?;
             blocks.push(block(self.process, &taken.slots));
         }
-        self.spent.measuring += begun.elapsed().as_secs_f64();
+        self.spent.measuring += begun.elapsed().as_secs_f64() - (self.spent.heating - heated_before);
         Ok(Measured {
             blocks,
             conduct: CaseConduct::new(self.process, on_gpu(self.workshop)),
@@ -74,7 +74,7 @@ impl Pair<'_> {
             side.ask(Purpose::Build, 1, |worker| {
                 worker.build(&dealt.case.sizes, schedule)
             })?;
-            side.ask(Purpose::Load, 1, |worker| worker.load(&files, dealt.copies))?;
+            side.ask(Purpose::Load, 1, |worker| worker.load(&files, copies_of(dealt)))?;
             side.ask(Purpose::Prepare, 1, |worker| worker.prepare())?;
         }
         self.hold_back_for(HOLD);
@@ -101,9 +101,10 @@ impl Pair<'_> {
                 };
                 let request = deck.deal(number, &mut rng());
                 let use_before = is_single.then(|| ProcessorUse::begin(self.side(arm)));
-                warming.note(&self.turn(arm, &request, sets, checker)?.0);
+                let slot = self.turn(arm, &request, sets, checker)?.0;
+                warming.note(&slot);
                 // Of the last request, since the first ones compile and import.
-                uses_one = use_before.is_some_and(|before| before.was_of_one(self.side(arm)));
+                uses_one = use_before.is_some_and(|before| before.was_of_one(self.side(arm), slot.sum));
             }
             is_single &= uses_one;
             host = host.max(warming.host());
@@ -125,5 +126,10 @@ impl Pair<'_> {
 
 /// All copies alike: no values are kept from the kernels.
 fn deck(dealt: &Dealt) -> Deck {
-    Deck::new(dealt.copies, 1, &[])
+    Deck::new(copies_of(dealt), 1, &[])
+}
+
+/// Each set lies somewhere.
+fn copies_of(dealt: &Dealt) -> usize {
+    dealt.copies.max(dealt.fresh.len())
 }
