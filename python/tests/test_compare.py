@@ -148,6 +148,15 @@ def children():
     return {child for file in files for child in file.read_text().split()}
 
 
+@pytest.fixture
+def interrupts():
+    """Interrupts raise KeyboardInterrupt, also where the tests were started in the background of a shell, which ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_ends_the_workers():
     before = children()
 
@@ -161,6 +170,7 @@ def test_an_interrupt_ends_the_workers():
     assert compare(softmax.plain, softmax.wrong, reference=softmax.plain).verdict == "incorrect"
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_is_no_verdict_on_the_kernels_of_another_thread():
     outcome = []
 
