@@ -98,18 +98,23 @@ fn wrong(name: &str, text: &str, why: &str) -> CliError {
 /// # Errors
 /// Why there is no answer.
 pub fn ask(question: &Question, terms: &Terms, observer: &dyn Observer) -> Result<String, CliError> {
+    let requests = interrupt::requests();
+    let answered = answer(question, terms, observer);
+    // First, since an interrupt also ends the processes that compute what is expected, for which the task would be blamed.
+    undisturbed(requests)?;
+    document(&answered?)
+}
+
+fn answer(question: &Question, terms: &Terms, observer: &dyn Observer) -> Result<ComparisonReport, CliError> {
     let setup = terms.setup()?;
     let texts = judge::kernels(&question.candidate, question.baseline.as_deref(), &setup)?;
-    let requests = interrupt::requests();
     let contest = Contest::of(&setup, texts)?;
     let _hold = contest.hold()?;
-    let report = if question.all_gates {
-        contest.judged(observer)?
+    if question.all_gates {
+        contest.judged(observer)
     } else {
-        contest.compared(observer)?
-    };
-    undisturbed(requests)?;
-    document(&report)
+        contest.compared(observer)
+    }
 }
 
 /// Fails if there were more requests to end than these, because an interrupt then killed workers, and a comparison takes a
