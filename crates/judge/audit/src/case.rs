@@ -319,8 +319,8 @@ const REPEATS: u64 = 12;
 /// Elements below which inputs may be alike by chance.
 const MANY: usize = 64;
 
-/// How many different sets of inputs so many seeds draw, if fewer than there are seeds and more than one: a single one is the task's
-/// own remark.
+/// How many different sets of inputs a number of seeds draws, and that number; none if each seed draws its own. None as well if all
+/// seeds draw the same, which the task itself remarks.
 pub(crate) fn drawn_twice(case: &Case) -> Result<Option<[usize; 2]>, String> {
     let sizes: &dyn TaskSizes = &*case.sizes;
     let inputs = sizes.inputs();

@@ -66,7 +66,7 @@ pub enum Weight {
     Blind,
     /// The same, and the task says that it knows.
     Accepted,
-    /// To be known by who reads its verdicts.
+    /// Something that readers of the task's verdicts should know.
     Note,
 }
 

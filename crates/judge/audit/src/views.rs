@@ -35,7 +35,7 @@ fn is_uniform(tensor: &Tensor) -> bool {
         .all(|own| own == &tensor.bytes[..element])
 }
 
-/// All orders of so many axes.
+/// All orders of this many axes.
 fn permutations(axes: usize) -> Vec<Vec<usize>> {
     if axes == 0 {
         return vec![Vec::new()];

@@ -32,7 +32,7 @@ impl Kernels {
             Self::Torch => template!(
                 "torch" / "task.py",
                 "torch" / "kernels.py",
-                "torch" / "test_task.py",
+                "numpy" / "test_task.py",
                 "torch" / "README.md"
             ),
             Self::Cuda => template!(

@@ -20,8 +20,8 @@ const ASKED: &str = "import json, os, sys; print(json.dumps({'executable': sys.e
 const OF_LAUNCHERS: [&str; 4] = ["PWD", "OLDPWD", "SHLVL", "_"];
 
 /// The interpreter: the one that `GAUNTLET_PYTHON` names, else the one of the active virtual environment, else
-/// `python3`. In place of a launcher, such as those of pyenv, it is the interpreter that the launcher starts: a launcher looks
-/// for it anew each time, which takes 0.1 to 0.3 s.
+/// `python3`. If that is a launcher, such as pyenv's, it is the interpreter that the launcher starts: looking for that takes a launcher
+/// 0.1 to 0.3 s at each start.
 pub fn interpreter() -> PathBuf {
     static FOUND: Mutex<BTreeMap<PathBuf, PathBuf>> = Mutex::new(BTreeMap::new());
     let chosen = chosen(

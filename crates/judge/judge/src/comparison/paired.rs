@@ -7,6 +7,7 @@ mod blocks;
 mod builds;
 mod looks;
 mod more;
+mod pace;
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -35,9 +36,6 @@ pub use more::{Batch, Observations};
 /// Sets of operands larger than this are generated one at a time: each occupies memory meanwhile, and the tensors of
 /// one set already use several threads.
 const MAX_AT_ONCE: u64 = 256 << 20;
-
-/// A first look that comes later than this is announced.
-const LONG: Duration = Duration::from_secs(20);
 
 /// Sets of operands that a pair gets at least, unless a cache asks for fewer: with fewer, few calls are the first on new values.
 const FEW_SETS: usize = 8;
@@ -109,7 +107,7 @@ impl<'a> PairedComparison<'a> {
                 Operands::write(workshop, case, case.inputs, seed_of_set(seed, KNOWN, index))?;
             let bytes = case.sizes.input_bytes();
             let sets = match setting.measurement.trust {
-                // All operands are written anew before each call, so that they need not leave a cache by their number.
+                // The coordinator writes all operands before each call, so that sets need not be so many that they fill a cache.
                 Trust::Watched if are_held && case.sizes.constant_inputs().is_empty() => {
                     sets(bytes, 0).max(FEW_SETS.min(sets(bytes, cache)))
                 }
@@ -214,25 +212,6 @@ impl<'a> PairedComparison<'a> {
         Ok(true)
     }
 
-    /// Says after the first pair how long the first look will take, if that is long.
-    fn forecast(&self, first_look: usize, allowed: Duration, observer: &dyn Observer) {
-        let pair = self.pace();
-        let whole = pair * u32::try_from(first_look).unwrap_or(u32::MAX);
-        if whole < LONG {
-            return;
-        }
-        let [pair, whole] = [pair, whole].map(|time| time.as_secs_f64().ceil());
-        let short = match whole > allowed.as_secs_f64() {
-            true => "; there is not enough time for that: give more with --budget",
-            false => "",
-        };
-        observer.notice(&format!(
-            "{}: a pair of processes takes about {pair} s, and the first look at the figures comes after {first_look} of them, \
-             about {whole} s{short}",
-            self.candidate.name
-        ));
-    }
-
     /// Ends the comparison and returns its result.
     pub fn finish(self) -> Result<Comparison, ExaminationFailure> {
         Ok(self.finish_observed()?.0)
@@ -273,45 +252,6 @@ impl<'a> PairedComparison<'a> {
             predicted: None,
         };
         Ok((comparison, self.observations()))
-    }
-
-    fn ended_early(&self) -> Option<String> {
-        let doubt = self.suspicion.map(|suspicion| suspicion.least_gain().is_some());
-        if !doubt.unwrap_or(self.assessment.decision == Decision::Inconclusive) {
-            return None;
-        }
-        let pairs = self.pairs;
-        let mut said = (!self.setting.measurement.ends_at(pairs)).then(|| match self.pairs_of_batch() {
-            more if more < pairs => format!("{more} more pairs of processes were measured, {pairs} in all"),
-            _ => format!("the time was up after {pairs} pairs of processes"),
-        });
-        let first_look = self
-            .setting
-            .measurement
-            .looks
-            .first()
-            .copied()
-            .unwrap_or_default();
-        if pairs < first_look {
-            let seconds = (self.pace().as_secs_f64() * first_look as f64).ceil();
-            let hint = format!(
-                "a verdict needs at least {first_look}, about {seconds} s here: give more time with --budget"
-            );
-            said = Some(said.map_or(hint.clone(), |said| format!("{said}; {hint}")));
-        }
-        if let Some(needed) = self.needed().filter(|needed| *needed > pairs) {
-            let minutes = self.pace().as_secs_f64() * needed as f64 / 60.0;
-            let would = format!("about {needed} pairs ({minutes:.1} min) would have decided it");
-            said = Some(said.map_or(would.clone(), |said| format!("{said}; {would}")));
-        }
-        said
-    }
-
-    /// The average time of a pair.
-    fn pace(&self) -> Duration {
-        let ahead: f64 = self.started.iter().map(Pair::starting).sum();
-        let spent = self.spent.saturating_sub(Duration::from_secs_f64(ahead));
-        spent / u32::try_from(self.pairs_of_batch().max(1)).unwrap_or(u32::MAX)
     }
 
     /// How both sides behaved; none of a quick comparison, which does not look at it.

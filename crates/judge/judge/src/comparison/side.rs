@@ -278,24 +278,18 @@ impl Side {
         let _counted = self.worker.census();
     }
 
-    /// Lets it run on these processors only.
-    ///
-    /// # Errors
-    /// The comparison is void if somebody else has moved it since its last turn.
+    /// Lets it run on these processors only. Only for a side that is not watched: the watch would take it for a move by the
+    /// other side.
     #[cfg(target_os = "linux")]
-    pub fn restrict(&mut self, processors: &[usize]) -> Result<(), ExaminationFailure> {
+    pub fn restrict(&mut self, processors: &[usize]) {
         self.count();
-        self.placement.before_turn(self.arm, &self.worker)?;
         // Where the system does not allow it, sides run where they like, and their times scatter more.
         let _restricted = self.worker.restrict(processors);
-        self.placement.after_turn(self.arm, &self.worker)
     }
 
     /// Only Linux lets a program place others.
     #[cfg(not(target_os = "linux"))]
-    pub fn restrict(&mut self, _processors: &[usize]) -> Result<(), ExaminationFailure> {
-        Ok(())
-    }
+    pub fn restrict(&mut self, _processors: &[usize]) {}
 
     /// Adds the CPU time since the last answer to the account of what was asked last; returns the CPU seconds so far.
     fn rest(&mut self) -> Option<f64> {

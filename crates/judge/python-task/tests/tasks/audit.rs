@@ -90,11 +90,8 @@ const fn noted(
     told: &'static str,
 ) -> Mutation {
     Mutation {
-        task,
-        replaced,
-        found,
-        told,
         is_blind: false,
+        ..blind(task, replaced, found, told)
     }
 }
 

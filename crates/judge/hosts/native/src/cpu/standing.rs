@@ -86,7 +86,7 @@ impl CpuPlace {
     }
 }
 
-/// Writes the inputs that differ from these tensors anew; whether there were any.
+/// Copies each tensor to its input if the two differ. Says whether any did.
 fn put_right(inputs: &mut [Placed], tensors: &[Tensor]) -> bool {
     let mut differed = false;
     for (input, tensor) in inputs.iter_mut().zip(tensors) {

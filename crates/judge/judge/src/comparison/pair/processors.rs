@@ -51,16 +51,15 @@ fn is_of_one(used: f64, elapsed: f64, in_calls: f64) -> bool {
 
 impl Pair<'_> {
     /// Lets both sides use all processors again, if the case before was measured on one.
-    pub(super) fn use_all_processors(&mut self) -> Result<(), ExaminationFailure> {
-        if !std::mem::replace(&mut self.shares_processor, false) {
-            return Ok(());
+    pub(super) fn use_all_processors(&mut self) {
+        if std::mem::replace(&mut self.shares_processor, false) {
+            let all = processors();
+            self.baseline.restrict(&all);
+            self.candidate.restrict(&all);
         }
-        let all = processors();
-        self.baseline.restrict(&all)?;
-        self.candidate.restrict(&all)
     }
 
-    /// Puts both sides on one processor, drawn anew for each pair and case.
+    /// Draws a processor, and lets both sides run on it alone. Each pair draws one for each case.
     pub(super) fn share_one_processor(&mut self, checker: &mut Checker) -> Result<(), ExaminationFailure> {
         let processors = processors();
         let Some(processor) = processors.choose(&mut rng()) else {
@@ -68,7 +67,7 @@ impl Pair<'_> {
         };
         self.shares_processor = true;
         for arm in self.in_turn(1).map(|side| side.arm) {
-            self.side(arm).restrict(&[*processor])?;
+            self.side(arm).restrict(&[*processor]);
             // What it keeps in its caches moves there.
             self.turn(arm, &on_known(1, Vec::new()), &[0], checker)?;
         }

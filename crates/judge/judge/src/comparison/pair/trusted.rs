@@ -80,7 +80,7 @@ impl Pair<'_> {
         self.hold_back_for(HOLD);
         let is_on_gpu = on_gpu(self.workshop);
         if !is_on_gpu {
-            self.use_all_processors()?;
+            self.use_all_processors();
         }
         let chooses = [&self.baseline, &self.candidate]
             .into_iter()

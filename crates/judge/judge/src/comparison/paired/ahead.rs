@@ -1,5 +1,5 @@
 //! The processes of several pairs of trusted kernels, started side by side where the machine has processors to spare: importing
-//! torch takes seconds, and a process that waits for its turn disturbs nobody.
+//! torch takes seconds. A process that waits for its turn uses no processor.
 
 use std::panic::resume_unwind;
 use std::thread;
