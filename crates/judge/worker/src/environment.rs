@@ -124,19 +124,34 @@ pub(crate) fn allowed() -> impl Iterator<Item = (OsString, OsString)> {
         .chain(given.into_iter().map(|(name, value)| (name.into(), value)))
 }
 
+/// The variables of this process without those that may be secrets: what a program of the user's own gets.
+pub(crate) fn without_secrets() -> impl Iterator<Item = (OsString, OsString)> {
+    let more = env::var(MORE).unwrap_or_default();
+    env::vars_os().filter(move |(name, _)| {
+        name.to_str()
+            .is_some_and(|name| !is_secret(name) || is_named(name, &more))
+    })
+}
+
 fn is_allowed(name: &str, more: &str) -> bool {
+    let has_beginning = || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
+    NAMES.contains(&name) || has_beginning() && !is_secret(name) || is_named(name, more)
+}
+
+fn is_secret(name: &str) -> bool {
+    SECRET.iter().any(|part| name.contains(part))
+}
+
+/// Whether a variable is one of those in a list like that of [`MORE`].
+fn is_named(name: &str, more: &str) -> bool {
     let is_meant = |pattern: &str| match pattern.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
         None => name == pattern,
     };
-    let has_beginning = || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning));
-    let is_secret = || SECRET.iter().any(|part| name.contains(part));
-    let named = || {
-        more.split(',')
-            .map(str::trim)
-            .filter(|pattern| !pattern.is_empty())
-    };
-    NAMES.contains(&name) || has_beginning() && !is_secret() || named().any(is_meant)
+    more.split(',')
+        .map(str::trim)
+        .filter(|pattern| !pattern.is_empty())
+        .any(is_meant)
 }
 
 #[cfg(test)]

@@ -103,11 +103,16 @@ pub(crate) struct Lifeline(
 pub(crate) fn launch(
     command: &WorkerCommand,
     folder: &Path,
-    mut confinement: Confinement,
+    confinement: Confinement,
     stdin: Stdio,
 ) -> io::Result<Launched> {
     let mut command = prepare(command, folder);
     command.stdin(stdin);
+    start(command, folder, confinement)
+}
+
+/// Starts a command that was made by [`in_group`] for the same folder.
+pub(crate) fn start(command: Command, folder: &Path, mut confinement: Confinement) -> io::Result<Launched> {
     let folder = folder.to_owned();
     let (started, start) = sync_channel(1);
     let (lifeline, end) = sync_channel(0);
@@ -137,21 +142,28 @@ pub(crate) fn launch(
 }
 
 fn prepare(command: &WorkerCommand, folder: &Path) -> Command {
-    let mut prepared = Command::new(&command.program);
+    let mut prepared = in_group(&command.program, &command.arguments, folder);
     prepared
-        .args(&command.arguments)
-        .env_clear()
         .envs(environment::allowed())
         .env(TEMPORARY, folder)
         .envs(CACHES.map(|(variable, _)| (variable, folder)))
         .envs(command.artefacts.iter().flat_map(Artefacts::variables))
         .envs(command.allowances.instruments.then_some((HOME, folder)))
-        .envs(&command.environment)
+        .envs(&command.environment);
+    prepared
+}
+
+/// A command in a process group of its own, without any variables.
+pub(crate) fn in_group(program: &Path, arguments: &[OsString], folder: &Path) -> Command {
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
         .current_dir(folder)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    prepared
+    command
 }
 
 /// How often to try starting a program that is still open for writing, and how long to wait in between.

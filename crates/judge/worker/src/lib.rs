@@ -3,7 +3,7 @@
 //! A worker is a process that answers each JSON request line on standard input with one JSON line on standard output
 //! ([`protocol`]). [`serve`] is the worker's side, [`WorkerProcess`] the coordinator's. A crash, a hang or an exceeded
 //! limit ends one worker and reaches the caller as a [`WorkerError`] with the end of the worker's standard error.
-//! [`safeguards`] lists how workers are confined on this system.
+//! [`safeguards`] lists how workers are confined on this system. [`Trusted`] is a program of the user's own, which is not confined.
 //!
 //! ```
 //! use gauntlet_worker::protocol::{Envelope, Reply, Request};
@@ -39,6 +39,7 @@ pub mod protocol;
 mod record;
 mod service;
 mod timeouts;
+mod trusted;
 mod watch;
 
 pub use artefacts::Artefacts;
@@ -64,3 +65,4 @@ pub use record::{
 };
 pub use service::{Calls, Service, Steps, serve};
 pub use timeouts::Timeouts;
+pub use trusted::{Ended, Trusted};

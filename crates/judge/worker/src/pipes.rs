@@ -68,10 +68,17 @@ pub(crate) struct Replies {
     read: Vec<u8>,
     /// Bytes at the beginning of `read` that hold no line break.
     searched: usize,
+    /// The most bytes of a line.
+    max_line: usize,
 }
 
 impl Replies {
     pub fn new(stdout: ChildStdout) -> io::Result<Self> {
+        Self::with_lines_of(stdout, MAX_LINE)
+    }
+
+    /// Takes lines of at most this many bytes.
+    pub fn with_lines_of(stdout: ChildStdout, max_line: usize) -> io::Result<Self> {
         // Only this end of the pipe is non-blocking.
         fcntl(&stdout, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
         Ok(Self {
@@ -79,13 +86,14 @@ impl Replies {
             piece: vec![0; 64 << 10].into(),
             read: Vec::new(),
             searched: 0,
+            max_line,
         })
     }
 
     /// Waits this long for a line.
     ///
     /// # Errors
-    /// If the line is too long or no UTF-8.
+    /// If the line is too long, or, as [`io::ErrorKind::InvalidData`], no UTF-8.
     pub fn hear(&mut self, within: Duration) -> io::Result<Heard> {
         let begun = Instant::now();
         loop {
@@ -118,17 +126,30 @@ impl Replies {
         let end = self.read[self.searched..].iter().position(|byte| *byte == b'\n');
         let Some(end) = end else {
             self.searched = self.read.len();
-            if self.searched >= MAX_LINE {
-                let long = format!("a line longer than {} MiB", MAX_LINE >> 20);
-                return Err(io::Error::other(long));
-            }
-            return Ok(None);
+            return self.fits(self.searched).map(|()| None);
         };
+        self.fits(self.searched + end)?;
         let rest = self.read.split_off(self.searched + end + 1);
         let mut line = std::mem::replace(&mut self.read, rest);
         self.searched = 0;
         line.pop();
-        String::from_utf8(line).map(Some).map_err(io::Error::other)
+        String::from_utf8(line)
+            .map(Some)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    fn fits(&self, length: usize) -> io::Result<()> {
+        if length > self.max_line {
+            let long = format!("a line longer than {} MiB", self.max_line >> 20);
+            return Err(io::Error::other(long));
+        }
+        Ok(())
+    }
+
+    /// A last line without a break, once the end was heard.
+    pub fn cut_off(&mut self) -> String {
+        self.searched = 0;
+        String::from_utf8_lossy(&std::mem::take(&mut self.read)).into_owned()
     }
 }
 

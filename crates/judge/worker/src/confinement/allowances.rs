@@ -61,6 +61,16 @@ impl Measure {
 }
 
 impl Allowances {
+    /// Everything but to live on after its starter: of all measures, a PID namespace alone.
+    pub(crate) fn all() -> Self {
+        let mut without = Measure::ALL.to_vec();
+        without.retain(|measure| *measure != Measure::Processes);
+        Self {
+            without,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn has(&self, measure: Measure) -> bool {
         !self.without.contains(&measure)
     }

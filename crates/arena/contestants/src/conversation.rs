@@ -1,0 +1,140 @@
+//! What conversations with programs and with models share: budgets, tools, and answers that are refused.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::engine::Budget;
+use crate::misconduct::{Misconduct, Resource};
+use crate::tools::{Tool, Tools};
+use crate::used::Used;
+
+/// An answer that is refused may be given again this often.
+const REPEATS: usize = 2;
+
+/// The tools that count as checks.
+const CHECKS: [&str; 2] = ["check", "quick"];
+
+/// The conversation about one question.
+pub(crate) struct Conversation<'a> {
+    budget: Budget,
+    tools: Option<&'a mut dyn Tools>,
+    accepts: &'a dyn Fn(&Value) -> Result<(), String>,
+    begun: Instant,
+    /// Time since then that does not count.
+    paused: Duration,
+    used: Used,
+    /// What was wrong with the answers so far.
+    refused: Vec<String>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Begins one with what is left of a budget.
+    pub fn new(
+        budget: Budget,
+        tools: Option<&'a mut dyn Tools>,
+        accepts: &'a dyn Fn(&Value) -> Result<(), String>,
+    ) -> Result<Self, Misconduct> {
+        let conversation = Self {
+            budget,
+            tools,
+            accepts,
+            begun: Instant::now(),
+            paused: Duration::ZERO,
+            used: Used::default(),
+            refused: Vec::new(),
+        };
+        conversation.turns_left()?;
+        match conversation.time_left() {
+            Duration::ZERO => Err(spent(Resource::Wall)),
+            _ => Ok(conversation),
+        }
+    }
+
+    /// What is left of the budget.
+    pub fn left(&self) -> Budget {
+        self.budget.without(&self.used)
+    }
+
+    pub fn tools(&self) -> Vec<Tool> {
+        self.tools.as_ref().map(|tools| tools.list()).unwrap_or_default()
+    }
+
+    /// For how long an answer was awaited.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed().saturating_sub(self.paused)
+    }
+
+    /// For how long an answer may still be awaited.
+    pub fn time_left(&self) -> Duration {
+        let budget = Duration::try_from(self.budget.wall).unwrap_or_default();
+        budget.saturating_sub(self.elapsed())
+    }
+
+    /// The time is up.
+    pub fn silent(&self) -> Misconduct {
+        Misconduct::Silent {
+            seconds: self.elapsed().as_secs_f64(),
+        }
+    }
+
+    /// Does something for which the participant is not to blame, so that its time does not count.
+    pub fn pause<T>(&mut self, other: impl FnOnce(&mut Self) -> T) -> T {
+        let begun = Instant::now();
+        let done = other(self);
+        self.paused += begun.elapsed();
+        done
+    }
+
+    fn turns_left(&self) -> Result<u32, Misconduct> {
+        match self.left().turns {
+            0 => Err(spent(Resource::Turns)),
+            turns => Ok(turns),
+        }
+    }
+
+    /// Counts a turn.
+    pub fn turn(&mut self) -> Result<(), Misconduct> {
+        self.turns_left()?;
+        self.used.turns += 1;
+        Ok(())
+    }
+
+    /// Uses a tool; the error is what the participant is told.
+    pub fn call(&mut self, name: &str, arguments: &Value) -> Result<Value, String> {
+        if CHECKS.contains(&name) {
+            if self.left().checks == 0 {
+                return Err(format!("no check is left of {}", self.budget.checks));
+            }
+            self.used.checks += 1;
+        }
+        self.pause(|conversation| match &mut conversation.tools {
+            Some(tools) => tools.call(name, arguments),
+            None => Err("there are no tools for this question".to_owned()),
+        })
+    }
+
+    /// Whether an answer has the right form.
+    pub fn accepts(&self, answer: &Value) -> Result<(), String> {
+        (self.accepts)(answer)
+    }
+
+    /// Refuses an answer; the participant may answer again unless this was its last try.
+    pub fn refuse(&mut self, why: String) -> Result<(), Misconduct> {
+        self.refused.push(why.clone());
+        if self.refused.len() > REPEATS {
+            return Err(Misconduct::Malformed { why });
+        }
+        Ok(())
+    }
+
+    /// Ends it: what it has cost, and what was wrong with the answers that were refused.
+    pub fn end(mut self) -> (Used, Vec<String>) {
+        self.used.wall = self.elapsed().as_secs_f64();
+        (self.used, self.refused)
+    }
+}
+
+fn spent(resource: Resource) -> Misconduct {
+    Misconduct::Spent { resource }
+}
