@@ -1,5 +1,6 @@
 """The scripts of the arena answer every phase in the right form, and their changes do to the kernels what they are there for."""
 
+import re
 import subprocess
 import sys
 import unittest
@@ -92,6 +93,47 @@ class Forms(unittest.TestCase):
                               ("vote", {"votes": [{"pitch": "a", "reason": "b", "scores": {"risk": 11}}]})]:
             with self.subTest(phase), self.assertRaises(AssertionError):
                 talk.is_answer(phase, answer)
+
+
+class Guide(unittest.TestCase):
+    """The two scripts of the guide's page, from an empty folder."""
+
+    def setUp(self):
+        page = (ARENA.parents[1] / "docs" / "guide" / "arena.md").read_text(encoding="utf-8")
+        folder = TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        for name, text in re.findall(r"^```(?:python|toml)\n# (\S+)\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+            (self.folder / name).parent.mkdir(exist_ok=True)
+            (self.folder / name).write_text(text, encoding="utf-8")
+        self.files = {"kernel.py": (self.folder / "kernel" / "kernel.py").read_text(encoding="utf-8")}
+
+    def ask(self, script, phase, files, **more):
+        return talk.ask([self.folder / script], talk.question(phase, files, you="Once", round_name="first-1", **more))
+
+    def test_the_contestant_answers_every_phase_and_its_change_is_right(self):
+        import numpy as np
+
+        pitch = self.ask("contestant.py", "pitch", self.files)["pitch"]
+        for phase in talk.CONTESTANT:
+            self.ask("contestant.py", phase, self.files, **talk.about(pitch))
+        built = self.ask("contestant.py", "build", self.files, **talk.about(pitch))["files"]
+        self.assertEqual(built["kernel.py"].count("np.exp("), 1)
+        self.assertIn("pass", self.ask("contestant.py", "pitch", built))
+        inputs = [{"x": np.random.default_rng(1).standard_normal((33, 7), dtype=np.float32)}]
+        space = {}
+        exec((self.folder / "task.py").read_text(encoding="utf-8"), space)
+        right = space["reference"](**inputs[0])["y"]
+        np.testing.assert_allclose(computed(built["kernel.py"], "softmax", inputs)[0], right, rtol=1e-5, atol=1e-6)
+        # What the page proposes to try is wrong indeed.
+        wrong = computed(built["kernel.py"].replace("powers.sum(axis=1", "powers.sum(axis=0"), "softmax", inputs)
+        self.assertFalse(np.allclose(wrong[0], right))
+
+    def test_the_panellist_asks_and_votes(self):
+        pitches = [{**self.ask("contestant.py", "pitch", self.files)["pitch"], "author": "Once"}]
+        self.assertEqual(self.ask("panellist.py", "question", self.files, pitches=pitches)["question"]["to"], "Once")
+        vote = self.ask("panellist.py", "vote", self.files, pitches=pitches, answers=[], flags=[])["votes"][0]
+        self.assertEqual(vote["scores"], {"quality": 7})
 
 
 class Changes(unittest.TestCase):
