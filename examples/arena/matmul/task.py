@@ -3,7 +3,7 @@ import numpy as np
 
 cases = {
     "correctness": [{"m": 3, "n": 5, "k": 7}, {"m": 33, "n": 17, "k": 65}, {"m": 1, "n": 100, "k": 30}],
-    "benchmark": [{"m": 128, "n": 128, "k": 128}],
+    "benchmark": [{"m": 128, "n": 128, "k": 64}],
 }
 tolerance = {"rtol": 1e-4, "atol": 1e-4}
 
