@@ -3,6 +3,10 @@
 import numpy as np
 
 
+# EVOLVE-BLOCK-START
 def softmax(x):
     exponentials = np.exp(x - x.max(axis=1, keepdims=True))
     return exponentials / exponentials.sum(axis=1, keepdims=True)
+
+
+# EVOLVE-BLOCK-END
