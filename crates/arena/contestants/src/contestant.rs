@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::conversation::Conversation;
 use crate::engine::{Budget, Engine};
 use crate::misconduct::Misconduct;
+use crate::model::{self, Surroundings};
 use crate::program;
 use crate::tools::Tools;
 use crate::used::Used;
@@ -17,6 +18,7 @@ pub struct Contestant {
     name: String,
     engine: Engine,
     folder: PathBuf,
+    pub(crate) surroundings: Surroundings,
     used: Used,
 }
 
@@ -48,6 +50,7 @@ impl Contestant {
             engine,
             // Programs are started there, and look from there.
             folder: std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned()),
+            surroundings: Surroundings::default(),
             used: Used::default(),
         }
     }
@@ -99,12 +102,20 @@ impl Contestant {
     fn answer(
         &self,
         question: &Value,
-        _form: &Form,
+        form: &Form,
         conversation: &mut Conversation,
     ) -> Result<Value, Misconduct> {
-        match &self.engine.program {
-            Some(program) => program::answer(program, &self.folder, question, conversation),
-            None => Err(Misconduct::Environment {
+        match (&self.engine.program, self.engine.provider) {
+            (Some(program), _) => program::answer(program, &self.folder, question, conversation),
+            (None, Some(provider)) => model::answer(
+                provider,
+                &self.engine,
+                &self.folder,
+                &self.surroundings,
+                (question, form),
+                conversation,
+            ),
+            (None, None) => Err(Misconduct::Environment {
                 why: "nothing answers: the file names neither a program nor a provider".to_owned(),
             }),
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::engine::Budget;
+use crate::engine::{Budget, Price};
 use crate::misconduct::{Misconduct, Resource};
 use crate::tools::{Tool, Tools};
 use crate::used::Used;
@@ -82,8 +82,31 @@ impl<'a> Conversation<'a> {
     pub fn pause<T>(&mut self, other: impl FnOnce(&mut Self) -> T) -> T {
         let begun = Instant::now();
         let done = other(self);
-        self.paused += begun.elapsed();
+        self.forgive(begun);
         done
+    }
+
+    /// The time since then does not count.
+    pub fn forgive(&mut self, since: Instant) {
+        self.paused += since.elapsed();
+    }
+
+    /// The tokens that are left.
+    pub fn tokens_left(&self) -> Result<u64, Misconduct> {
+        match self.left().tokens {
+            0 => Err(spent(Resource::Tokens)),
+            tokens => Ok(tokens),
+        }
+    }
+
+    /// Counts tokens.
+    pub fn charge(&mut self, read: u64, written: u64, price: Option<Price>) {
+        self.used.add(&Used {
+            tokens_in: read,
+            tokens_out: written,
+            money: price.map(|price| (read as f64 * price.input + written as f64 * price.output) / 1e6),
+            ..Used::default()
+        });
     }
 
     fn turns_left(&self) -> Result<u32, Misconduct> {
@@ -121,11 +144,19 @@ impl<'a> Conversation<'a> {
 
     /// Refuses an answer; the participant may answer again unless this was its last try.
     pub fn refuse(&mut self, why: String) -> Result<(), Misconduct> {
-        self.refused.push(why.clone());
-        if self.refused.len() > REPEATS {
-            return Err(Misconduct::Malformed { why });
-        }
-        Ok(())
+        self.note(&why).ok_or(Misconduct::Malformed { why })
+    }
+
+    /// The participant declined; it may answer after all unless this was its last try.
+    pub fn decline(&mut self, why: String) -> Result<(), Misconduct> {
+        self.note(&format!("it declined: {why}"))
+            .ok_or(Misconduct::Refused { why })
+    }
+
+    /// Notes what was wrong with an answer; none if there is no other try.
+    fn note(&mut self, why: &str) -> Option<()> {
+        self.refused.push(why.to_owned());
+        (self.refused.len() <= REPEATS).then_some(())
     }
 
     /// Ends it: what it has cost, and what was wrong with the answers that were refused.

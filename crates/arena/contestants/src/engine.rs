@@ -217,3 +217,117 @@ pub(crate) fn located(program: &Path, folder: &Path) -> Option<PathBuf> {
         .map(|place| place.join(program))
         .find(is_file)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a round file names contestants.
+    #[derive(Debug, Deserialize)]
+    struct Entry {
+        name: String,
+        #[serde(flatten)]
+        engine: Engine,
+    }
+
+    fn entry(text: &str) -> Entry {
+        toml::from_str(text).unwrap()
+    }
+
+    fn complaint(text: &str) -> String {
+        entry(&format!("name = 'Tiles'\n{text}"))
+            .engine
+            .validate(Path::new("/bin"))
+            .unwrap_err()
+    }
+
+    #[test]
+    fn an_entry_is_read_and_written() {
+        let entry = entry(
+            "name = 'Tiles'\nprovider = 'openai'\nmodel = 'small'\naddress = 'http://localhost:8000/v1'\n\
+             price = { input = 0.5, output = 1.5 }\nbudget = { turns = 4, wall = '90s' }",
+        );
+        assert_eq!(entry.name, "Tiles");
+        let engine = entry.engine;
+        engine.validate(Path::new("/")).unwrap();
+        let expected = Budget {
+            turns: 4,
+            wall: SignedDuration::from_secs(90),
+            ..Budget::default()
+        };
+        assert_eq!(engine.budget, expected);
+        assert_eq!((expected.tokens, expected.checks), (200_000, 10));
+        let text = serde_json::to_string(&engine).unwrap();
+        assert_eq!(serde_json::from_str::<Engine>(&text).unwrap(), engine);
+    }
+
+    #[test]
+    fn what_cannot_work_is_told_with_a_remedy() {
+        let model = "provider = 'openai'\nmodel = 'small'\n";
+        for (text, words) in [
+            ("", "nothing answers"),
+            ("program = ['sh']\nprovider = 'openai'", "exclude each other"),
+            ("program = []", "is empty"),
+            (
+                "program = ['no-such-program']",
+                "there is no program `no-such-program` on PATH",
+            ),
+            (
+                "program = ['./no-such-program']",
+                "there is no program `./no-such-program` in the file's folder",
+            ),
+            (
+                "program = ['sh']\nmodel = 'small'",
+                "`model` belongs to a `provider`",
+            ),
+            ("program = ['sh']\nbudget = { turns = 0 }", "without `turns`"),
+            ("program = ['sh']\nbudget = { wall = '-1s' }", "without `wall`"),
+            ("provider = 'openai'", "name one as `model`"),
+            (
+                &format!("{model}persona = 'nobody.md'"),
+                "the persona `nobody.md` cannot be read",
+            ),
+            (&format!("{model}address = 'localhost:8000'"), "is no `address`"),
+            (
+                &format!("{model}address = 'http://me:secret@host/'"),
+                "holds no user",
+            ),
+            (
+                &format!("{model}price = {{ input = -1.0, output = 1.0 }}"),
+                "at least 0",
+            ),
+            (&format!("{model}budget = {{ tokens = 0 }}"), "without `tokens`"),
+        ] {
+            let complaint = complaint(text);
+            assert!(
+                complaint.contains(words) && !complaint.contains("secret"),
+                "{text}: {complaint}"
+            );
+        }
+        entry("name = 'Tiles'\nprogram = ['./sh', '-c', 'x']")
+            .engine
+            .validate(Path::new("/bin"))
+            .unwrap();
+        assert!(toml::from_str::<Entry>("name = 'Tiles'\nbudget = { turn = 4 }").is_err());
+    }
+
+    #[test]
+    fn what_is_used_is_taken_off() {
+        let used = Used {
+            turns: 50,
+            tokens_in: 1000,
+            tokens_out: 500,
+            wall: 90.5,
+            checks: 3,
+            money: None,
+        };
+        let left = Budget::default().without(&used);
+        let expected = Budget {
+            turns: 0,
+            tokens: 198_500,
+            wall: SignedDuration::from_millis(1_109_500),
+            checks: 7,
+        };
+        assert_eq!(left, expected);
+    }
+}

@@ -31,6 +31,7 @@ mod contestant;
 mod conversation;
 mod engine;
 mod misconduct;
+mod model;
 mod program;
 mod tools;
 mod used;
