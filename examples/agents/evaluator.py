@@ -39,8 +39,7 @@ def evaluate(program_path: str) -> Any:
 def judged(program_path: str) -> dict[str, Any]:
     """What `gauntlet.evaluate` returns, asked in a process of its own.
 
-    OpenEvolve evaluates in threads of forked copies of its process. A copy of a process that has judged before would wait for
-    threads which only the original has.
+    OpenEvolve evaluates in forked copies of its process, and a copy of a process that has judged before cannot judge.
     """
     command = [sys.executable, __file__, program_path]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, check=True)

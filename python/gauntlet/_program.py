@@ -15,6 +15,9 @@ from gauntlet._errors import BadInput, Broken
 
 Tell = Callable[[str], None]
 
+# The process that has asked the judge. A forked copy of it lacks the threads among which the extension divides work.
+_asker: int | None = None
+
 # Options of the command that are arguments of the functions.
 _OPTION = re.compile(r"--(activity|budget|cases?|device|executor|pairs|quick|regime|scope|task|warm)\b")
 
@@ -49,7 +52,7 @@ def ask(question: Callable[..., str], *arguments: object, folder: Path, tell: Te
 
     Raises:
         BadInput: The judge refuses what it is given.
-        Broken: The judge fails, or a process of another comparison calls this.
+        Broken: The judge fails, or a process of another comparison calls this, or a forked copy of one that has called it.
         KeyboardInterrupt: It is interrupted; the workers have ended before.
     """
     if "GAUNTLET_WITHIN" in os.environ:
@@ -57,6 +60,13 @@ def ask(question: Callable[..., str], *arguments: object, folder: Path, tell: Te
             "this comparison is started by a process of another one, which imports the file for its kernels; put the call under "
             "`if __name__ == \"__main__\":`"
         )
+    global _asker
+    if _asker not in (None, os.getpid()):
+        raise Broken(
+            "this process is a forked copy of one that has judged, without its threads; judge in a process that is started anew, "
+            "such as one of `multiprocessing.get_context(\"spawn\")` or `subprocess`"
+        )
+    _asker = os.getpid()
     # Workers of Python functions run in this interpreter, unless the caller has chosen another.
     os.environ.setdefault("GAUNTLET_PYTHON", sys.executable)
     try:

@@ -280,6 +280,31 @@ def test_an_inconclusive_comparison_passes_with_a_warning_unless_the_test_asks(p
     result.stdout.no_fnmatch_line("*def assert_no_regression*")
 
 
+def test_a_forked_copy_of_a_process_that_has_judged_is_told_so(tmp_path):
+    # In a process of its own: this one has threads.
+    script = tmp_path / "forks.py"
+    script.write_text(f"""
+import os, signal, sys
+sys.path.insert(0, {str(KERNELS.parent)!r})
+import gauntlet, softmax
+
+def judged():
+    return gauntlet.compare(softmax.plain, lambda x: 0 * x, inputs=softmax.inputs, cases={CASES!r}, progress=False).verdict
+
+assert judged() == "incorrect"
+if os.fork() == 0:
+    signal.alarm(60)
+    try:
+        judged()
+    except gauntlet.Broken as error:
+        print(error, flush=True)
+    os._exit(0)
+os.wait()
+""")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
+    assert "forked copy of one that has judged" in done.stdout, (done.stdout, done.stderr)
+
+
 def test_the_example_for_agents_runs_as_its_page_says():
     folder = Path(__file__).parents[2] / "examples" / "agents"
     page = (folder / "README.md").read_text()
