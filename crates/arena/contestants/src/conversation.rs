@@ -75,6 +75,7 @@ impl<'a> Conversation<'a> {
     pub fn silent(&self) -> Misconduct {
         Misconduct::Silent {
             seconds: self.elapsed().as_secs_f64(),
+            stderr: String::new(),
         }
     }
 
@@ -144,7 +145,10 @@ impl<'a> Conversation<'a> {
 
     /// Refuses an answer; the participant may answer again unless this was its last try.
     pub fn refuse(&mut self, why: String) -> Result<(), Misconduct> {
-        self.note(&why).ok_or(Misconduct::Malformed { why })
+        self.note(&why).ok_or(Misconduct::Malformed {
+            why,
+            stderr: String::new(),
+        })
     }
 
     /// The participant declined; it may answer after all unless this was its last try.

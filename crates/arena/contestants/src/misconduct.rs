@@ -18,10 +18,16 @@ pub enum Misconduct {
         why: String,
     },
     /// The time was up before an answer came.
-    #[error("it gave no answer within {seconds:.0} s, which is all of its time")]
+    #[error(
+        "it gave no answer within {seconds:.0} s, which is all of its time{}",
+        told(stderr)
+    )]
     Silent {
         /// For how long it was waited for.
         seconds: f64,
+        /// The last 4 KiB that a program wrote to standard error.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        stderr: String,
     },
     /// The program ended without an answer.
     #[error("it ended without an answer ({status}){}", told(stderr))]
@@ -29,6 +35,7 @@ pub enum Misconduct {
         /// How.
         status: String,
         /// The last 4 KiB that it wrote to standard error.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         stderr: String,
     },
     /// It wrote more than is read.
@@ -38,10 +45,16 @@ pub enum Misconduct {
         what: String,
     },
     /// None of its answers had the right form.
-    #[error("it was asked three times, and its last answer was refused too: {why}")]
+    #[error(
+        "it was asked three times, and its last answer was refused too: {why}{}",
+        told(stderr)
+    )]
     Malformed {
         /// What was wrong with the last one.
         why: String,
+        /// The last 4 KiB that a program wrote to standard error.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        stderr: String,
     },
     /// The model declined to answer.
     #[error("the model was asked three times and declined: {why}")]
@@ -87,6 +100,14 @@ pub enum Whose {
 }
 
 impl Misconduct {
+    /// The same with what a program wrote to standard error, where that may say why.
+    pub(crate) fn with_stderr(mut self, tail: String) -> Self {
+        if let Self::Silent { stderr, .. } | Self::Malformed { stderr, .. } = &mut self {
+            *stderr = tail;
+        }
+        self
+    }
+
     /// Whose fault it is.
     pub fn whose(&self) -> Whose {
         match self {

@@ -57,7 +57,9 @@ pub(crate) fn answer(
             Ok(answer)
         }
         Err(Stop::Gone) => Err(ended(process.end(PATIENCE))),
-        Err(Stop::Misconduct(misconduct)) => Err(misconduct),
+        Err(Stop::Misconduct(misconduct)) => {
+            Err(misconduct.with_stderr(process.end(Duration::ZERO).stderr_tail))
+        }
     }
 }
 

@@ -60,14 +60,22 @@ fn python(script: &str) -> Contestant {
     )
 }
 
-/// Only `{"ok": true}` is accepted.
 fn ask(contestant: &mut Contestant, tools: Option<&mut dyn Tools>) -> Result<Asked, Misconduct> {
+    ask_this(contestant, &json!({"phase": "pitch"}), tools)
+}
+
+/// Only `{"ok": true}` is accepted.
+fn ask_this(
+    contestant: &mut Contestant,
+    question: &Value,
+    tools: Option<&mut dyn Tools>,
+) -> Result<Asked, Misconduct> {
     let form = Form {
         words: String::new(),
         schema: json!({}),
     };
     contestant.ask(
-        &json!({"phase": "pitch"}),
+        question,
         &form,
         tools,
         &|answer| match answer["ok"] == json!(true) {
@@ -75,6 +83,10 @@ fn ask(contestant: &mut Contestant, tools: Option<&mut dyn Tools>) -> Result<Ask
             false => Err("`ok` is not true".to_owned()),
         },
     )
+}
+
+fn spent(resource: Resource) -> Misconduct {
+    Misconduct::Spent { resource }
 }
 
 fn without_answer(script: &str) -> Misconduct {
@@ -140,16 +152,8 @@ assert len(sys.stdin.readline()) > 1_000_000
 assert "refused" in sys.stdin.readline()
 print('{"answer": {"ok": true}}')
 "#;
-    let form = Form {
-        words: String::new(),
-        schema: json!({}),
-    };
-    let accepts = |answer: &Value| match answer["ok"] == json!(true) {
-        true => Ok(()),
-        false => Err("no".to_owned()),
-    };
     let question = json!({"source": "y".repeat(1 << 20)});
-    python(script).ask(&question, &form, None, &accepts).unwrap();
+    ask_this(&mut python(script), &question, None).unwrap();
 }
 
 #[test]
@@ -209,12 +213,7 @@ fn a_silent_program_loses_its_turn_and_its_time() {
         assert!(matches!(error, Misconduct::Silent { .. }), "{script}: {error}");
         assert_eq!(error.whose(), Whose::Participant);
         let error = ask(&mut contestant, None).unwrap_err();
-        assert_eq!(
-            error,
-            Misconduct::Spent {
-                resource: Resource::Wall
-            }
-        );
+        assert_eq!(error, spent(Resource::Wall));
     }
 }
 
@@ -330,10 +329,19 @@ fn lines_that_nobody_can_read_are_refused_and_may_be_repeated_twice() {
             "read q; {says}; read r; {says}; read r; {says}; read r; {good}"
         ));
         assert!(
-            matches!(&error, Misconduct::Malformed { why: told } if told.contains(why)),
+            matches!(&error, Misconduct::Malformed { why: told, .. } if told.contains(why)),
             "{says}: {error}"
         );
     }
+}
+
+#[test]
+fn what_was_said_beside_answers_that_are_refused_is_told() {
+    let error = without_answer("echo lost >&2; echo bad; echo bad; echo bad");
+    assert!(
+        matches!(error, Misconduct::Malformed { .. }) && error.to_string().ends_with("and said:\nlost"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -360,20 +368,10 @@ echo '{"answer": {"ok": true}}'"#;
         (1, 1, 0)
     );
     let error = ask(&mut contestant, Some(&mut adder)).unwrap_err();
-    assert_eq!(
-        error,
-        Misconduct::Spent {
-            resource: Resource::Turns
-        }
-    );
+    assert_eq!(error, spent(Resource::Turns));
     // Before anything is started.
     let error = ask(&mut contestant, None).unwrap_err();
-    assert_eq!(
-        error,
-        Misconduct::Spent {
-            resource: Resource::Turns
-        }
-    );
+    assert_eq!(error, spent(Resource::Turns));
     let mut resumed = shell_with(script, budget);
     resumed.spend(contestant.used());
     assert_eq!(resumed.left(), contestant.left());
@@ -406,10 +404,11 @@ fn the_time_that_tools_take_does_not_count() {
 fn misconduct_survives_a_record() {
     for misconduct in [
         without_answer("exit 1"),
-        Misconduct::Spent {
-            resource: Resource::Context,
+        spent(Resource::Context),
+        Misconduct::Silent {
+            seconds: 1.5,
+            stderr: "hm".to_owned(),
         },
-        Misconduct::Silent { seconds: 1.5 },
     ] {
         let text = serde_json::to_string(&misconduct).unwrap();
         assert_eq!(

@@ -174,7 +174,8 @@ fn refused_answers_are_repeated_twice_at_most() {
     assert_eq!(
         error,
         Misconduct::Malformed {
-            why: "`ok` is not true".to_owned()
+            why: "`ok` is not true".to_owned(),
+            stderr: String::new(),
         }
     );
     let last = &server.got()[2].body["messages"];
