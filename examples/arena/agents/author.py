@@ -56,9 +56,9 @@ class Move:
 
 
 def files(question):
-    """The source as it is now: path → text."""
+    """The source as it is now: path → text of the files that may be changed."""
     source = question["situation"].get("source") or {}
-    return source.get("files", {})
+    return {path: text for path, text in source.get("files", {}).items() if path not in source["protected"]}
 
 
 def verdicts(question, name):
@@ -111,6 +111,9 @@ def lesson(question):
     if found is None:
         wrong = f"I claimed {claimed:g}×, and nothing could be measured: {question['reason']}"
         follows = f"{name} must get through the gates before its speed is worth a word"
+    elif question["verdict"] == "inconclusive":
+        wrong = f"that is open: I claimed {claimed:g}×, {found['middle']:.2f}× was found, and too little was measured"
+        follows = f"{name} deserves a longer measurement"
     elif question["verdict"] == "adopt":
         wrong = f"little: I claimed {claimed:g}×, and {found['middle']:.2f}× was found"
         follows = "the same kind of waste is worth looking for elsewhere"

@@ -10,13 +10,13 @@ from author import Move, files, run, verdicts
 SUM = re.compile(r"sums = (.+)\.sum\(axis=1, keepdims=True\)")
 
 MOVE = Move(
-    name="einsum",
+    name="running-totals",
     problem="Sums of rows are slow.",
-    change="Sum the rows by np.einsum.",
+    change="Take the last of the running totals of a row as its sum.",
     replaced={},
     speedup=(2.5, 3.0, 4.0),
     odds={"adopt": 0.97, "marginal": 0.03},
-    evidence=[("intuition", "einsum is known to be fast.")],
+    evidence=[("intuition", "Running totals are known to be fast.")],
     risk=("none", "nothing can go wrong"),
 )
 
@@ -36,11 +36,11 @@ def pitch(question):
 
 
 def build(question):
-    return {"files": {"kernel.py": SUM.sub(r'sums = np.einsum("ij->i", \1)[:, None]', files(question)["kernel.py"])}}
+    return {"files": {"kernel.py": SUM.sub(r"sums = np.cumsum(\1, axis=1)[:, -1:]", files(question)["kernel.py"])}}
 
 
 def answer(question):
-    return {"text": "Everybody knows that einsum is fast. 3× is a careful estimate."}
+    return {"text": "Everybody knows that running totals are fast. 3× is a careful estimate."}
 
 
 def deal(question):

@@ -7,22 +7,19 @@ SURE = {"adopt": 0.85, "marginal": 0.05, "valid-negative": 0.05, "incorrect": 0.
 
 MOVES = [
     Move(
-        name="powers-once",
-        problem="The powers of e are computed twice: for the quotient and for the sum.",
-        change="Sum the powers that are already there.",
-        replaced={"sums = (np.e**shifted).sum(": "sums = powers.sum("},
-        speedup=(1.25, 1.5, 1.8),
+        name="one-exponential",
+        problem="e is raised to every element twice, for the quotient and for the sum, and by a general power.",
+        change="Call np.exp once, and sum what it returns.",
+        replaced={
+            "powers = np.e**shifted": "powers = np.exp(shifted)",
+            "sums = (np.e**shifted).sum(": "sums = powers.sum(",
+        },
+        speedup=(1.5, 2.5, 4.0),
         odds=SURE,
-        evidence=[("calculation", "A power costs more than all other steps, and one of two is left out.")],
-    ),
-    Move(
-        name="exp",
-        problem="`np.e**x` is a general power, of which only the exponential is needed.",
-        change="Call np.exp.",
-        replaced={"powers = np.e**shifted": "powers = np.exp(shifted)"},
-        speedup=(1.3, 1.7, 2.5),
-        odds=SURE,
-        evidence=[("reference", "numpy has vector code for exp; a power needs a logarithm first.")],
+        evidence=[
+            ("calculation", "A power costs more than all other steps, and one of two is left out."),
+            ("reference", "numpy has vector code for exp; a power needs a logarithm first."),
+        ],
     ),
     Move(
         name="in-place",
@@ -68,8 +65,9 @@ def build(question):
     for path, text in move_of(question, MOVES).apply(files(question)).items():
         use("write", path=path, text=text)
     try:
-        if not use("check")["right"]:
-            return {"withdraw": "my change is not right"}
+        checked = use("check")
+        if not checked["right"]:
+            return {"withdraw": f"it does not pass the check: {checked['findings']}"}
         quick = use("quick")
     except NotPossible:
         return {"workspace": True}  # no more checks are left: what counts is measured anyway

@@ -154,14 +154,11 @@ class Changes(unittest.TestCase):
         have = computed(files["kernel.py"], function, self.inputs[function])
         return [self.close(a, b) for a, b in zip(have, want, strict=True)]
 
-    def test_one_pass_stays_right_and_checks_its_change(self):
-        files = talk.source("softmax")
-        for name in ("powers-once", "exp"):
-            before = dict(files)
-            files = built("one_pass", files, verdicts=[past("powers-once", "adopt")] if name == "exp" else [])
-            self.assertNotEqual(files, before)
-            self.assertTrue(all(self.right(files, "softmax")), name)
-        self.assertNotIn("np.e**", files["kernel.py"])
+    def test_one_pass_stays_right(self):
+        files = built("one_pass", talk.source("softmax"))
+        self.assertEqual((files["kernel.py"].count("np.e**"), files["kernel.py"].count("np.exp(")), (0, 1))
+        self.assertTrue(all(self.right(files, "softmax")))
+        self.assertIn("pass", pitch_of("one_pass", files))
         self.assertTrue(all(self.right(built("one_pass", talk.source("layer-norm")), "layer_norm")))
 
     def test_one_pass_withdraws_what_its_own_pairs_refute(self):
@@ -200,18 +197,23 @@ class Changes(unittest.TestCase):
     def test_memory_mends_nothing_but_hands_in_another_kernel(self):
         verdicts = [past("by-shape", "incorrect")]
         more = {"verdicts": verdicts, **talk.about({"name": "by-shape"})}
-        for round_name, form in [("softmax-2", "withdraw"), ("layer-norm", "files")]:
-            asked = talk.question("mend", talk.source("softmax"), round_name=round_name, **more)
-            self.assertIn(form, talk.ask(agent("memory"), asked))
+        kernel = talk.source("softmax")
+        withdrawal = {"withdraw": "without the memory nothing is left of it"}
+        for round_name, answer in [("softmax-2", withdrawal), ("layer-norm", {"files": kernel})]:
+            asked = talk.question("mend", {**kernel, "task.py": "protected"}, round_name=round_name, **more)
+            self.assertEqual(talk.ask(agent("memory"), asked), answer)
 
     def test_big_promises_pitches_again_and_names_new_evidence_only_when_refused(self):
         files = talk.source("softmax")
-        refuted = [past("einsum", "valid-negative")]
+        refuted = [past("running-totals", "valid-negative")]
         self.assertNotIn("new-evidence", pitch_of("big_promises", files, verdicts=refuted)["pitch"])
         asked = talk.question("pitch", files, verdicts=refuted)
         self.assertIn("new-evidence", talk.ask(agent("big_promises"), asked, refusals=["it was refuted"])["pitch"])
         self.assertIn("pass", pitch_of("big_promises", files, verdicts=refuted * 2))
-        self.assertTrue(all(self.right(built("big_promises", files), "softmax")))
+        for source in (files, built("one_pass", files)):
+            promised = built("big_promises", source)
+            self.assertIn("np.cumsum(", promised["kernel.py"])
+            self.assertTrue(all(self.right(promised, "softmax")))
 
     def test_compiler_flags_waits_until_the_loops_have_changed(self):
         files, refuted = talk.source("matmul"), [past("flags", "regression", round_name="matmul-1")]
