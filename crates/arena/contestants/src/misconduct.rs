@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Why a question has no answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema, Error)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Misconduct {
     /// The program cannot be started.
@@ -77,7 +78,7 @@ pub enum Misconduct {
 }
 
 /// What a participant may use up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Resource {
     /// Lines of a program; answers and uses of tools of a model.

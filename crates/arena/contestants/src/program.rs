@@ -84,14 +84,17 @@ fn start(program: &[PathBuf], folder: &Path) -> Result<Trusted, Misconduct> {
 /// The question with what only the conversation knows.
 fn with_tools(question: &Value, conversation: &Conversation) -> Value {
     let mut question = question.clone();
-    let left = conversation.left();
-    question["tools"] = json!(conversation.tools());
-    question["left"] = json!({
-        "turns": left.turns,
-        "tokens": left.tokens,
-        "wall": left.wall.as_secs_f64(),
-        "checks": left.checks,
-    });
+    if let Value::Object(question) = &mut question {
+        let left = conversation.left();
+        let left = json!({
+            "turns": left.turns,
+            "tokens": left.tokens,
+            "wall": left.wall.as_secs_f64(),
+            "checks": left.checks,
+        });
+        question.insert("tools".to_owned(), json!(conversation.tools()));
+        question.insert("left".to_owned(), left);
+    }
     question
 }
 

@@ -1,10 +1,11 @@
 //! Tools that a participant may use while it works on an answer.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A tool, as its users are told of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {
     /// Its name: letters, digits, `_` and `-`.
     pub name: String,

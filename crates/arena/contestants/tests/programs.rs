@@ -133,7 +133,8 @@ print(json.dumps({"answer": {"ok": True, "é": "☃"}}, ensure_ascii=False), flu
 #[test]
 fn a_program_without_tools_is_told_so() {
     let script = r#"read q; echo '{"call": "check"}'; read r; echo "$r" >&2; test "$r" = '{"error":"there are no tools for this question"}' && echo '{"answer": {"ok": true}}'"#;
-    ask(&mut shell(script), None).unwrap();
+    let asked = ask(&mut shell(script), None).unwrap();
+    assert_eq!(asked.used.checks, 0);
 }
 
 /// What it read, and a line break at its end, are a program's own affair.

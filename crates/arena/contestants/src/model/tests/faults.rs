@@ -72,22 +72,20 @@ fn what_passes_is_tried_again() {
     ]));
 }
 
-fn hangs_and_is_asked_again(piece: Vec<u8>) {
-    let server = Server::playing(vec![Act::Hang(piece), good()]);
+/// Before its answer, and within it.
+#[test]
+fn a_server_that_hangs_is_given_up() {
+    let ping = b"data: {\"type\": \"ping\"}\n\n".to_vec();
+    let server = Server::playing(vec![
+        Act::Hang(Vec::new()),
+        Act::Hang([head(), ping].concat()),
+        Act::Hang(head()),
+    ]);
     let mut contestant = contestant(ProviderName::Anthropic, &server);
-    // Long enough for the other answer on a busy machine.
-    contestant.surroundings.silence = Duration::from_secs(4);
-    ask(&mut contestant).unwrap();
-}
-
-#[test]
-fn a_server_that_hangs_before_its_answer_is_asked_again() {
-    hangs_and_is_asked_again(Vec::new());
-}
-
-#[test]
-fn a_server_that_hangs_within_its_answer_is_asked_again() {
-    hangs_and_is_asked_again([head(), b"data: {\"type\": \"ping\"}\n\n".to_vec()].concat());
+    contestant.surroundings.silence = Duration::from_millis(100);
+    let error = ask(&mut contestant).unwrap_err();
+    assert!(error.to_string().contains("nothing came for too long"), "{error}");
+    assert_eq!((error.whose(), server.got().len()), (Whose::Environment, 3));
 }
 
 /// A server that does not speak TLS, where an address says so.

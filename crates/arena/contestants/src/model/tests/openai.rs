@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::server::{Act, Server, stream};
+use super::server::{Act, Server, chunked, stream};
 use super::{KEY, ask, contestant, contestant_with};
 use crate::engine::{Budget, ProviderName};
 use crate::misconduct::Misconduct;
@@ -18,11 +18,11 @@ fn usage() -> String {
         .to_string()
 }
 
-/// A stream of these deltas that ends for this reason.
+/// An answer of these deltas that ends for this reason.
 fn message(deltas: &[Value], stop: &str) -> Act {
     let mut events: Vec<_> = deltas.iter().map(|delta| chunk(delta, None)).collect();
     events.extend([chunk(&json!({}), Some(stop)), usage(), "[DONE]".to_owned()]);
-    stream(&events)
+    chunked(&events)
 }
 
 fn call(name: &str, arguments: &str) -> Value {

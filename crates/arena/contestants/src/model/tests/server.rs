@@ -47,7 +47,8 @@ impl Server {
                         }
                     }
                     Act::Hang(piece) => {
-                        connection.write_all(&piece).unwrap();
+                        // Whoever has waited enough has closed it.
+                        let _told = connection.write_all(&piece);
                         hanging.push(connection);
                     }
                 }
@@ -97,6 +98,18 @@ pub(super) fn head() -> Vec<u8> {
 pub(super) fn stream(events: &[String]) -> Act {
     let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
     Act::Send(vec![head(), body.into_bytes()])
+}
+
+/// The same in chunks that do not end where events do, over a connection that promises to stay open.
+pub(super) fn chunked(events: &[String]) -> Act {
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
+    let mut pieces = vec![head.to_vec()];
+    for bytes in body.as_bytes().chunks(7) {
+        pieces.push([format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat());
+    }
+    pieces.push(b"0\r\n\r\n".to_vec());
+    Act::Send(pieces)
 }
 
 /// An answer that is no stream.
