@@ -161,6 +161,11 @@ class Changes(unittest.TestCase):
         self.assertIn("pass", pitch_of("one_pass", files))
         self.assertTrue(all(self.right(built("one_pass", talk.source("layer-norm")), "layer_norm")))
 
+    def test_one_pass_pitches_again_what_is_open_and_nothing_that_was_refuted(self):
+        for verdict, form in [("inconclusive", "pitch"), ("blocked", "pitch"), ("regression", "pass")]:
+            verdicts = [past("one-exponential", verdict)]
+            self.assertIn(form, pitch_of("one_pass", talk.source("softmax"), verdicts=verdicts))
+
     def test_one_pass_withdraws_what_its_own_pairs_refute(self):
         files = talk.source("softmax")
         asked = talk.question("build", files, **talk.about(pitch_of("one_pass", files)["pitch"]))
