@@ -4,6 +4,7 @@ import functools
 import numbers
 import time
 
+import task_library
 import tensors
 from task_faults import TaskFault, brief, told
 
@@ -18,6 +19,9 @@ _SEED = 1
 
 # Element types that a result may have in place of the reference's, if inputs have them and the task's own check accepts them.
 _ALIKE = ("f64", "f32", "f16", "bf16")
+# Inputs up to which a call of a library is sought that gives the same.
+_MOST_INPUTS = 4
+
 # Seconds that a reference may take to be computed with inputs in f64 too.
 _MOST_SECONDS = 2.0
 
@@ -44,9 +48,14 @@ class Case:
         # The reference gets its inputs from a file, as it always does, and may change them.
         stored = {name: tensors.store(tensor, name) for name, tensor in self.inputs.items()}
         self.library = "torch" if any(tensors.is_torch(tensor) for tensor in self.inputs.values()) else "numpy"
-        result = self._computed(stored)
+        arguments = self._planted(stored)
+        given = self._given(arguments)
+        versions = {name: tensors.version(tensor) for name, tensor in given.items()}
+        result = self._called(arguments)
         self.results, self.outputs = self._described(result)
+        changed = [name for name in given if tensors.is_changed(given[name], versions[name], stored[name])]
         self._check_library()
+        self.changed, self.lent = self._memory(given, changed)
         self._check_names()
         self.output_specs = _specs(self.outputs)
         fault = self._checked(
@@ -96,12 +105,43 @@ class Case:
         return tensors.plant_stored(self.results, stored, self.library, self.device)
 
     def _computed(self, stored, weight=None):
-        arguments = self._planted(stored)
+        return self._called(self._planted(stored), weight)
+
+    def _called(self, arguments, weight=None):
         start = time.monotonic()
         more = {} if weight is None else {"weight": weight}
         result = self._told("in the reference", lambda: self.task.reference(self.parameters, arguments, **more))
         self.seconds = time.monotonic() - start
         return result
+
+    def _given(self, arguments):
+        """The tensors of arguments by the names of their inputs."""
+        return self._trees("generate", arguments, self._root(arguments))[1]
+
+    def _memory(self, given, changed):
+        """The inputs that the reference changes, and the outputs that lie in the memory of an input that it leaves as it was. Tasks of
+        one argument hand over tensors to write the result to."""
+        lent = {name: tensors.sharing(output, given) for name, output in self.outputs.items()}
+        if self.task.call == "single":
+            changed_alone = [name for name in changed if name not in lent.values()]
+        else:
+            changed_alone = changed
+        return changed_alone, [[name, other] for name, other in lent.items() if other and other not in changed]
+
+    def narrower(self):
+        """The outputs that the task's own check accepts in a type of fewer bytes than the reference's, with that type."""
+        types = {spec["name"]: spec["data_type"] for spec in self.output_specs}
+        return [[name, kind] for name, kinds in self.accepted.items() for kind in kinds if tensors.is_narrower(kind, types[name])]
+
+    def faster(self, inputs):
+        """A call of the task's library that gives the same as the reference for a file of inputs, and is far faster; None if there is none."""
+        stored = tensors.read_file(inputs)
+        arguments = self._planted(stored)
+        given = self._given(arguments)
+        outputs = list(self._described(self._called(arguments))[1].values())
+        if len(outputs) > 1 or len(given) > _MOST_INPUTS or self.changed:
+            return None
+        return task_library.faster_call(self, lambda: self._called(arguments), given, outputs[0])
 
     def _described(self, result):
         names = [self.task.outputs] if isinstance(self.task.outputs, str) else self.task.outputs

@@ -338,6 +338,36 @@ def is_row_major(tensor) -> bool:
     return tensor.is_contiguous() if is_torch(tensor) else tensor.flags.c_contiguous
 
 
+def is_narrower(data_type: str, other: str) -> bool:
+    """Whether elements of a stored type take fewer bytes than those of another."""
+    return _BYTES[data_type] < _BYTES[other]
+
+
+# Memory
+
+
+def version(tensor):
+    """How often a tensor of torch was written; None for an array."""
+    return tensor._version if is_torch(tensor) else None
+
+
+def is_changed(tensor, before, stored: Stored) -> bool:
+    """Whether a tensor that was restored from a stored one was written since its version was ``before``."""
+    return version(tensor) != before if is_torch(tensor) else not np.array_equal(store(tensor).data, stored.data)
+
+
+def sharing(tensor, others: "dict[str, Any]"):
+    """The name of the first of other tensors whose memory a tensor lies in; None if there is none."""
+    if not is_torch(tensor):
+        return next((name for name, other in others.items() if np.may_share_memory(tensor, other)), None)
+
+    def memory(own):
+        return own.untyped_storage().data_ptr() if own.numel() else None
+
+    own = memory(tensor)
+    return next((name for name, other in others.items() if own is not None and memory(other) == own), None)
+
+
 # Trees
 
 

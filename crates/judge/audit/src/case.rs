@@ -5,12 +5,13 @@ use gauntlet_tensors::{Tensor, TensorSpec};
 
 use crate::NullKernel;
 use crate::dependence::{Dependence, Dependences};
-use crate::made::differs;
-use crate::operands::{Draw, drawn};
-use crate::views::view_of;
+use crate::made::{differs, values};
+use crate::operands::{Draw, result_for};
+use crate::values::values_of_inputs;
+use crate::views::{is_repeated, view_of};
 
 /// The first seed of the audit's draws.
-const SEEDS: u64 = 0x000a_0d17;
+pub(crate) const SEEDS: u64 = 0x000a_0d17;
 
 /// Draws on which a null kernel must be right to pass.
 const DRAWS: usize = 3;
@@ -86,12 +87,14 @@ pub(crate) fn tried(case: &Case, depth: Depth) -> Result<CaseTrials, String> {
     found.trials.extend(battery.views(&outputs));
     found.notes.extend(battery.wide_tolerance(&outputs));
     found.notes.extend(values_of_inputs(&battery.draws));
-    found.notes.extend(battery.rows_alike(&outputs));
+    found.notes.extend(battery.repeated(&outputs));
     let is_same = found
         .trials
         .iter()
         .any(|trial| trial.kernel == NullKernel::EarlierResult && trial.subject.is_none() && trial.passes);
     if depth == Depth::Whole {
+        found.trials.extend(battery.peaked(&outputs));
+        found.notes.extend(battery.faster_call());
         for input in Dependences::on(sizes, &battery.draws[..DRAWS], true).iter() {
             found.trials.extend(trials_of(input));
             if input.is_read == Some(false) && !is_same {
@@ -251,35 +254,83 @@ impl Battery<'_> {
         found.iter().map(trial).collect()
     }
 
-    /// Outputs of which every row is the same: who computes one has them all.
-    fn rows_alike(&self, outputs: &[TensorSpec]) -> Vec<String> {
-        let alike = |index: usize| {
-            let copies = |draw: &Draw| {
-                let own = &draw.result.0[index];
-                let moved = NullKernel::NeighbouringRow.made(&draw.result, &draw.result);
-                moved.is_some_and(|moved| !differs(&moved.0[index], own))
+    /// Outputs that are the same along an axis: who computes one place of it has them all, and may return a view with a stride of 0.
+    fn repeated(&self, outputs: &[TensorSpec]) -> Vec<String> {
+        let several = |(_, spec): &(usize, &TensorSpec)| spec.rows() > 1 && spec.columns() > 1;
+        let named = outputs.iter().enumerate().filter(several);
+        let told = named.filter_map(|(index, spec)| {
+            let repeats = |axis: &usize| {
+                let mut results = self.draws.iter().map(|draw| &draw.result.0[index]);
+                spec.shape[*axis] > 1 && results.all(|own| is_repeated(own, *axis))
             };
-            self.draws.iter().all(copies)
-        };
-        let several = |spec: &TensorSpec| spec.rows() > 1 && spec.columns() > 1;
-        let named = outputs
-            .iter()
-            .enumerate()
-            .filter(|(index, spec)| several(spec) && alike(*index));
-        let told = named.map(|(_, spec)| {
-            format!(
-                "all rows of `{}` are the same: a kernel that computes one and copies it passes; draw inputs whose rows differ",
-                spec.name
-            )
+            let axes = spec.shape.len();
+            let found: Vec<_> = (0..axes).filter(repeats).collect();
+            let rows = (0..axes - 1).filter(|axis| spec.shape[*axis] > 1);
+            let where_it_is = match found.as_slice() {
+                [] => return None,
+                _ if rows.eq(found.iter().copied().filter(|axis| axis + 1 < axes)) => {
+                    format!("all rows of `{}` are the same", spec.name)
+                }
+                [axis, ..] => format!("`{}` is the same along its axis {axis}", spec.name),
+            };
+            Some(format!(
+                "{where_it_is}: a kernel that computes one and copies it passes; draw inputs for which they differ"
+            ))
         });
         told.collect()
+    }
+
+    /// That the result has one element in each row which is not zero, though it has several for inputs that are not as large: a
+    /// softmax of large inputs, for which an argmax is right.
+    fn peaked(&self, outputs: &[TensorSpec]) -> Option<Trial> {
+        let [spec] = outputs else { return None };
+        let is_one_in_a_row = |output: &Output| {
+            let largest = NullKernel::LargestOfRow.made(output, output);
+            spec.rows() > 1 && largest.is_some_and(|largest| !differs(&largest.0[0], &output.0[0]))
+        };
+        if !spec.data_type.has_nan() || !self.draws.iter().all(|draw| is_one_in_a_row(&draw.result)) {
+            return None;
+        }
+        let is_spread = |draw: &Draw, input: usize| {
+            let mut tensors = draw.tensors.clone();
+            let size = root_mean_square(&tensors[input]);
+            let shrunk: Vec<_> = values(&tensors[input]).iter().map(|value| value / size).collect();
+            tensors[input] = Tensor::of(tensors[input].spec.clone(), shrunk);
+            let result = result_for(self.sizes, &*draw.inputs, tensors);
+            size > 1.0 && result.is_ok_and(|result| !is_one_in_a_row(&result))
+        };
+        let inputs = &self.draws[0].tensors;
+        let mut floats = (0..inputs.len()).filter(|input| inputs[*input].spec.data_type.has_nan());
+        floats
+            .any(|input| self.draws.iter().all(|draw| is_spread(draw, input)))
+            .then(|| Trial {
+                kernel: NullKernel::LargestOfRow,
+                subject: None,
+                passes: true,
+                is_blind: true,
+                sentence: NullKernel::LargestOfRow.sentence("the result"),
+            })
+    }
+
+    /// A call of a library that gives the same as the reference, on two draws, and is far faster.
+    fn faster_call(&self) -> Option<String> {
+        let asked = |draw: &Draw| self.sizes.faster_call(&*draw.inputs);
+        let (first, second) = (asked(self.draws.first()?)?, asked(self.draws.get(1)?)?);
+        (first.call == second.call).then(|| {
+            format!(
+                "the reference takes {:.0} times as long as {}, which gives the same: a baseline as slow as the reference proves little; \
+                 compare with this call too",
+                first.times.min(second.times),
+                first.call
+            )
+        })
     }
 
     /// Outputs beside whose values the absolute tolerance is large.
     fn wide_tolerance(&self, outputs: &[TensorSpec]) -> Vec<String> {
         let wide = |(index, spec): (usize, &TensorSpec)| {
             let tolerance = self.draws[0].absolute_tolerance(self.sizes, index)?;
-            let size = root_mean_square(&self.draws[0].result, index);
+            let size = root_mean_square(&self.draws[0].result.0[index]);
             (size > 0.0 && tolerance >= WIDE * size && tolerance < f64::MAX).then(|| {
                 format!(
                     "the absolute tolerance of `{}`, {tolerance:.1e}, is {:.1} times the root mean square of its values, {size:.1e}: \
@@ -296,8 +347,8 @@ impl Battery<'_> {
 /// The share of an output's root mean square from which an absolute tolerance is told.
 const WIDE: f64 = 0.1;
 
-fn root_mean_square(output: &Output, index: usize) -> f64 {
-    let mut values = crate::made::values(&output.0[index]);
+fn root_mean_square(tensor: &Tensor) -> f64 {
+    let mut values = values(tensor);
     values.retain(|value| value.is_finite());
     let squares: f64 = values.iter().map(|value| value * value).sum();
     (squares / values.len().max(1) as f64).sqrt()
@@ -311,57 +362,4 @@ impl Draw {
         let tolerance = own.unwrap_or_else(of_rules).absolute;
         sizes.outputs()[index].data_type.has_nan().then_some(tolerance)
     }
-}
-
-/// Draws by which a small set of inputs shows itself.
-const REPEATS: u64 = 12;
-
-/// Elements below which inputs may be alike by chance.
-const MANY: usize = 64;
-
-/// How many different sets of inputs a number of seeds draws, and that number; none if each seed draws its own. None as well if all
-/// seeds draw the same, which the task itself remarks.
-pub(crate) fn drawn_twice(case: &Case) -> Result<Option<[usize; 2]>, String> {
-    let sizes: &dyn TaskSizes = &*case.sizes;
-    let inputs = sizes.inputs();
-    if inputs.iter().map(TensorSpec::elements).sum::<usize>() < MANY {
-        return Ok(None);
-    }
-    let mut different: Vec<Vec<Tensor>> = Vec::new();
-    for seed in 0..REPEATS {
-        let drawn = drawn(sizes, case.inputs, SEEDS + seed)?;
-        if !different.contains(&drawn) {
-            different.push(drawn);
-        }
-    }
-    let count = different.len();
-    Ok((count > 1 && count < REPEATS as usize).then_some([count, REPEATS as usize]))
-}
-
-/// What is special about the values of inputs, so that many a wrong kernel is right for them.
-fn values_of_inputs(draws: &[Draw]) -> Vec<String> {
-    let mut notes = Vec::new();
-    for (index, first) in draws[0].tensors.iter().enumerate() {
-        if !first.spec.data_type.has_nan() || first.len() < MANY {
-            continue;
-        }
-        let of_draw = |draw: &Draw| crate::made::values(&draw.tensors[index]);
-        let all = |property: &dyn Fn(&[f64]) -> bool| draws.iter().all(|draw| property(&of_draw(draw)));
-        let zeros = |values: &[f64]| values.iter().filter(|value| **value == 0.0).count();
-        let name = &first.spec.name;
-        if all(&|values| values.iter().all(|value| *value == values[0])) {
-            notes.push(format!(
-                "all elements of `{name}` are alike: a kernel that takes one for another passes; draw each by itself"
-            ));
-        } else if all(&|values| values.is_sorted()) {
-            notes.push(format!(
-                "`{name}` is sorted in every draw: a kernel that relies on it passes; draw its elements in any order"
-            ));
-        } else if all(&|values| 10 * zeros(values) >= 9 * values.len()) {
-            notes.push(format!(
-                "`{name}` is zero in nine of ten elements or more: few values are tried; draw more that are not"
-            ));
-        }
-    }
-    notes
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gauntlet_task::{InputKind, Output, TaskSizes, nrmse_between};
+use gauntlet_task::{InputKind, Inputs, Output, TaskSizes, nrmse_between};
 use gauntlet_tensors::Tensor;
 
 use crate::made::{differ, differs, values};
@@ -74,13 +74,12 @@ impl Dependence {
 pub struct Dependences(Vec<Dependence>);
 
 impl Dependences {
-    /// Asks the reference what hangs on each input of a case, on draws from these seeds; inputs are replaced only, and neither reversed
-    /// nor doubled.
+    /// Asks the reference what hangs on each input of a case, on these draws; inputs are replaced only, and neither reversed nor doubled.
     ///
     /// # Errors
-    /// When the task's generator or reference fails on its own inputs.
-    pub fn of(sizes: &dyn TaskSizes, kind: InputKind, seeds: &[u64]) -> Result<Self, String> {
-        let draws = seeds.iter().map(|seed| Draw::of(sizes, kind, *seed));
+    /// When the task's reference fails on its own inputs.
+    pub fn of(sizes: &dyn TaskSizes, kind: InputKind, drawn: Vec<Box<dyn Inputs>>) -> Result<Self, String> {
+        let draws = drawn.into_iter().map(|inputs| Draw::with(sizes, kind, inputs));
         Ok(Self::on(sizes, &draws.collect::<Result<Vec<_>, _>>()?, false))
     }
 
@@ -225,6 +224,10 @@ impl Question<'_> {
     fn result(&self, draw: &Draw, other: Tensor) -> Option<Output> {
         let mut tensors = draw.tensors.clone();
         tensors[self.index] = other;
+        // Those of a single input may be what another seed drew.
+        if let Some(known) = self.draws.iter().find(|draw| draw.tensors == tensors) {
+            return Some(known.result.clone());
+        }
         result_for(self.sizes, &*draw.inputs, tensors).ok()
     }
 }

@@ -17,6 +17,8 @@ pub enum NullKernel {
     EarlierResult,
     /// Computes the first half, and leaves zeros in the rest.
     FirstHalf,
+    /// Returns the largest element of each row, and leaves zeros in the rest.
+    LargestOfRow,
     /// Returns each row, or each element of a vector, in the place of the next one.
     NeighbouringRow,
     /// Returns one output in the place of another of its form.
@@ -54,11 +56,12 @@ pub enum Kind {
 
 impl NullKernel {
     /// Those whose results are made of the reference's alone.
-    pub const OF_RESULTS: [Self; 12] = [
+    pub const OF_RESULTS: [Self; 13] = [
         Self::Zeros,
         Self::Constant,
         Self::EarlierResult,
         Self::FirstHalf,
+        Self::LargestOfRow,
         Self::NeighbouringRow,
         Self::OtherOutput,
         Self::NanForLargest,
@@ -70,7 +73,7 @@ impl NullKernel {
     ];
 
     /// Those that are tried on every result that a comparison uses anyway.
-    pub const CHEAP: [Self; 3] = [Self::Zeros, Self::Constant, Self::FirstHalf];
+    pub const CHEAP: [Self; 4] = [Self::Zeros, Self::Constant, Self::FirstHalf, Self::LargestOfRow];
 
     /// The name by which a task accepts it.
     pub fn name(self) -> &'static str {
@@ -79,6 +82,7 @@ impl NullKernel {
             Self::Constant => "constant",
             Self::EarlierResult => "earlier-result",
             Self::FirstHalf => "first-half",
+            Self::LargestOfRow => "largest-of-row",
             Self::NeighbouringRow => "neighbouring-row",
             Self::OtherOutput => "other-output",
             Self::NanForLargest => "nan-for-largest",
@@ -101,6 +105,7 @@ impl NullKernel {
             | Self::Constant
             | Self::EarlierResult
             | Self::FirstHalf
+            | Self::LargestOfRow
             | Self::NeighbouringRow
             | Self::OtherOutput
             | Self::NanForLargest
@@ -121,12 +126,17 @@ impl NullKernel {
         match self {
             Self::Constant => &[Self::Zeros],
             Self::EarlierResult => &[Self::Zeros, Self::Constant],
+            Self::ZeroForSmallest | Self::SmallerHalf => &[
+                Self::Zeros,
+                Self::Constant,
+                Self::EarlierResult,
+                Self::LargestOfRow,
+            ],
             Self::FirstHalf
+            | Self::LargestOfRow
             | Self::NeighbouringRow
             | Self::OtherOutput
             | Self::IgnoredInput
-            | Self::ZeroForSmallest
-            | Self::SmallerHalf
             | Self::E4m3 => &[Self::Zeros, Self::Constant, Self::EarlierResult],
             Self::Bf16 => &[Self::Zeros, Self::Constant, Self::EarlierResult, Self::E4m3],
             Self::Tf32 => &[
@@ -160,6 +170,12 @@ impl NullKernel {
                     "a kernel that computes the first half of {subject} and leaves zeros in the rest would pass"
                 ),
                 "let the rest be as large, or state narrower limits by `tolerance`",
+            ),
+            Self::LargestOfRow => (
+                format!(
+                    "a kernel that returns only the largest element of each row of {subject}, and zeros in the rest, would pass"
+                ),
+                "draw inputs, such as smaller ones, whose results are not one element alone, or state narrower limits by `tolerance`",
             ),
             Self::NeighbouringRow => (
                 format!("a kernel that returns each row of {subject} in the place of the next would pass"),

@@ -14,11 +14,12 @@ mod made;
 mod operands;
 mod report;
 mod suite;
+mod values;
 mod views;
 
 pub use dependence::{Dependence, Dependences, Substitute};
 pub use kernel::{Kind, NullKernel, known_names};
-pub use made::{differ, differs};
+pub use made::{breaks_tolerance, differ, differs};
 pub use report::{AuditReport, Finding, KernelTried, Weight};
 pub use suite::audit;
 pub use views::view_of;

@@ -1,6 +1,6 @@
 //! The results of null kernels, made from the reference's.
 
-use gauntlet_task::Output;
+use gauntlet_task::{Limits, Output};
 use gauntlet_tensors::{DataType, Tensor};
 
 use crate::NullKernel;
@@ -35,6 +35,7 @@ impl NullKernel {
             Self::Constant => constant(earlier),
             Self::EarlierResult => Some(earlier.clone()),
             Self::FirstHalf => first_half(own),
+            Self::LargestOfRow => largest_of_rows(own),
             Self::NeighbouringRow => from_neighbours(own),
             Self::OtherOutput => another(index, own, all),
             Self::NanForLargest => with_nan(own),
@@ -63,17 +64,45 @@ pub fn differs(one: &Tensor, other: &Tensor) -> bool {
     if one.bytes == other.bytes {
         return false;
     }
-    let pairs = values(one).into_iter().zip(values(other));
     // 64-bit integers may differ where their values as floats do not.
     !one.spec.data_type.has_nan()
-        || pairs
-            .into_iter()
-            .any(|(one, other)| one != other && !(one.is_nan() && other.is_nan()))
+        || any_pair(one, other, |one, other| {
+            one != other && !(one.is_nan() && other.is_nan())
+        })
 }
 
 /// Whether any output of two results differs.
 pub fn differ(one: &Output, other: &Output) -> bool {
     one.0.iter().zip(&other.0).any(|(one, other)| differs(one, other))
+}
+
+/// Elements that are read at once.
+const RUN: usize = 1 << 12;
+
+/// Whether an element of an output breaks a tolerance that must hold for all elements: then it is wrong, whatever the other limits are.
+/// Of most wrong outputs the first elements say so, and nothing else need be measured.
+pub fn breaks_tolerance(found: &Tensor, expected: &Tensor, limits: &Limits) -> bool {
+    if limits.allowed_share > 0.0 {
+        return false;
+    }
+    let tolerance = limits.tolerance;
+    any_pair(found, expected, |found, expected| {
+        let tolerated = tolerance.absolute + tolerance.relative * expected.abs();
+        let is_within = expected.is_finite() && (found - expected).abs() <= tolerated;
+        found != expected && !(found.is_nan() && expected.is_nan()) && !is_within
+    })
+}
+
+/// Whether something is so for any two elements at the same place of two tensors of one form; no more are read than say so.
+fn any_pair(one: &Tensor, other: &Tensor, is_so: impl Fn(f64, f64) -> bool) -> bool {
+    let [mut run, mut other_run] = [[0.0; RUN]; 2];
+    (0..one.len()).step_by(RUN).any(|first| {
+        let length = RUN.min(one.len() - first);
+        one.get_all(first, &mut run[..length]);
+        other.get_all(first, &mut other_run[..length]);
+        let mut pairs = run[..length].iter().zip(&other_run[..length]);
+        pairs.any(|(one, other)| is_so(*one, *other))
+    })
 }
 
 /// The mean of the finite elements everywhere.
@@ -93,6 +122,19 @@ fn first_half(own: &Tensor) -> Option<Tensor> {
         half.bytes[kept..].fill(0);
         half
     })
+}
+
+fn largest_of_rows(own: &Tensor) -> Option<Tensor> {
+    let columns = own.spec.columns();
+    let mut kept = values(own);
+    for row in kept.chunks_mut(columns.max(1)) {
+        let sizes = row.iter().map(|value| value.abs()).enumerate();
+        let largest = sizes.max_by(|(_, one), (_, other)| one.total_cmp(other))?.0;
+        let value = row[largest];
+        row.fill(0.0);
+        row[largest] = value;
+    }
+    (columns > 1).then(|| Tensor::of(own.spec.clone(), kept))
 }
 
 /// Each row in the place of the next; elements where there is one row. The first stays, so that rows are not merely in another
@@ -194,6 +236,7 @@ mod tests {
         assert_eq!(of(NullKernel::Constant), [6.5; 4]);
         assert_eq!(of(NullKernel::EarlierResult), earlier);
         assert_eq!(of(NullKernel::FirstHalf), [1.0, -2.0, 0.0, 0.0]);
+        assert_eq!(of(NullKernel::LargestOfRow), [0.0, -2.0, 0.0, 4.0]);
         assert_eq!(of(NullKernel::NeighbouringRow), [1.0, -2.0, 1.0, -2.0]);
         assert_eq!(of(NullKernel::ZeroForSmallest), [0.0, -2.0, 3.0, 4.0]);
         assert_eq!(of(NullKernel::SmallerHalf), [0.0, 0.0, 3.0, 4.0]);
@@ -220,6 +263,38 @@ mod tests {
             None,
             "it overflows"
         );
+    }
+
+    #[test]
+    fn an_element_out_of_tolerance_is_seen_before_anything_is_measured() {
+        let limits = |allowed_share| Limits {
+            tolerance: gauntlet_task::Tolerance {
+                relative: 0.0,
+                absolute: 0.5,
+            },
+            nrmse: 1.0,
+            bias: 1.0,
+            allowed_share,
+        };
+        let breaks = |found: &[f64], expected: &[f64], share| {
+            let [found, expected] = [found, expected].map(|values| tensor(&[values.len()], values));
+            breaks_tolerance(&found, &expected, &limits(share))
+        };
+        let mut late = vec![1.0; RUN + 3];
+        let expected = late.clone();
+        assert!(!breaks(&late, &expected, 0.0));
+        late[RUN + 2] = 1.75;
+        assert!(breaks(&late, &expected, 0.0));
+        assert!(!breaks(&late, &expected, 0.5), "some may be out of tolerance");
+        let infinite = f64::INFINITY;
+        assert!(!breaks(
+            &[f64::NAN, infinite, 1.5],
+            &[f64::NAN, infinite, 1.0],
+            0.0
+        ));
+        for (found, expected) in [(f64::NAN, 1.0), (1.0, f64::NAN), (1.0, infinite), (infinite, 1.0)] {
+            assert!(breaks(&[found], &[expected], 0.0), "{found} for {expected}");
+        }
     }
 
     #[test]

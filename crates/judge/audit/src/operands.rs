@@ -4,6 +4,8 @@ use gauntlet_scratch::Scratch;
 use gauntlet_task::{Coverage, Expected, InputKind, InputTensors, Inputs, Limits, Output, Rules, TaskSizes};
 use gauntlet_tensors::Tensor;
 
+use crate::made::breaks_tolerance;
+
 /// Operands drawn from a seed, with what is right for them.
 pub(crate) struct Draw {
     pub(crate) inputs: Box<dyn Inputs>,
@@ -17,7 +19,15 @@ pub(crate) struct Draw {
 impl Draw {
     /// Draws operands, and asks for their result.
     pub(crate) fn of(sizes: &dyn TaskSizes, kind: InputKind, seed: u64) -> Result<Self, String> {
-        let inputs = sizes.generate(kind, seed)?;
+        Self::with(sizes, kind, sizes.generate(kind, seed)?)
+    }
+
+    /// Asks for the result of operands that were drawn.
+    pub(crate) fn with(
+        sizes: &dyn TaskSizes,
+        kind: InputKind,
+        inputs: Box<dyn Inputs>,
+    ) -> Result<Self, String> {
         Ok(Self {
             tensors: tensors_of(sizes, &*inputs)?,
             result: sizes.result(&*inputs)?,
@@ -34,6 +44,13 @@ impl Draw {
 
     /// What the task's own rules say of a result for these operands; none if it is right.
     pub(crate) fn fault(&self, sizes: &dyn TaskSizes, output: &Output) -> Option<String> {
+        let pairs = output.0.iter().zip(&self.result.0).enumerate();
+        for (index, (found, expected)) in pairs {
+            let limits = self.limits(index);
+            if limits.is_some_and(|limits| breaks_tolerance(found, expected, &limits)) {
+                return Some(format!("`{}` has elements out of tolerance", expected.spec.name));
+            }
+        }
         let rules = sizes.rules(&Rules::default());
         let judged = (&*self.inputs, output);
         sizes.examine(&rules, Some(self.kind), judged, &self.expected).1

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use gauntlet_task::{Case, FULL_BELOW, Suite};
 use gauntlet_tensors::TensorSpec;
 
-use crate::case::{CaseTrials, Depth, Trial, drawn_twice, tried};
+use crate::case::{CaseTrials, Depth, Trial, tried};
 use crate::report::{AuditReport, Finding, KernelTried, Weight};
+use crate::values::drawn_twice;
 use crate::{Kind, NullKernel};
 
 /// Bytes of operands and results up to which the reference is asked for other results of a case.

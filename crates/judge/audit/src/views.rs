@@ -35,6 +35,16 @@ fn is_uniform(tensor: &Tensor) -> bool {
         .all(|own| own == &tensor.bytes[..element])
 }
 
+/// Whether a tensor holds the same at every place of an axis.
+pub(crate) fn is_repeated(tensor: &Tensor, axis: usize) -> bool {
+    let inner: usize = tensor.spec.shape[axis + 1..].iter().product();
+    let place = inner * tensor.spec.data_type.bytes();
+    let blocks = tensor.bytes.chunks(place * tensor.spec.shape[axis]);
+    blocks
+        .into_iter()
+        .all(|block| block[place..] == block[..block.len() - place])
+}
+
 /// All orders of this many axes.
 fn permutations(axes: usize) -> Vec<Vec<usize>> {
     if axes == 0 {
@@ -110,6 +120,23 @@ mod tests {
                 .contains("same order")
         );
         assert_eq!(view_of(&tensor(&[2], [1, 1]), &tensor(&[2], [1, 1])), None);
+    }
+
+    #[test]
+    fn the_axes_along_which_a_tensor_repeats_are_told() {
+        let repeats = |values| [0, 1, 2].map(|axis| is_repeated(&tensor(&[2, 3, 2], values), axis));
+        assert_eq!(
+            repeats([0, 1, 2, 3, 4, 5, 0, 1, 2, 3, 4, 5]),
+            [true, false, false]
+        );
+        assert_eq!(
+            repeats([0, 1, 0, 1, 0, 1, 4, 5, 4, 5, 4, 5]),
+            [false, true, false]
+        );
+        assert_eq!(
+            repeats([0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]),
+            [false, false, true]
+        );
     }
 
     #[test]

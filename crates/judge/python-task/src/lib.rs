@@ -27,6 +27,7 @@
 //! # Ok::<(), gauntlet_python_task::TaskError>(())
 //! ```
 
+mod conduct;
 mod dependences;
 mod description;
 mod error;

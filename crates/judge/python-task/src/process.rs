@@ -18,7 +18,7 @@ use crate::TaskError;
 use crate::memory::MemoryFile;
 
 /// The program and its modules, written to a folder of the process.
-const FILES: [(&str, &str); 9] = [
+const FILES: [(&str, &str); 10] = [
     (
         "reference.py",
         include_str!("../../../../python/gauntlet/_host/reference.py"),
@@ -50,6 +50,10 @@ const FILES: [(&str, &str); 9] = [
     (
         "task_kernel_bench.py",
         include_str!("../../../../python/gauntlet/_host/task_kernel_bench.py"),
+    ),
+    (
+        "task_library.py",
+        include_str!("../../../../python/gauntlet/_host/task_library.py"),
     ),
     (
         "task_definition.py",

@@ -49,6 +49,15 @@ pub(crate) struct CaseTensors {
     /// The task's own limits; none if it leaves them to the types of its outputs.
     pub(crate) tolerance: Option<StatedTolerance>,
     pub(crate) work: Work,
+    /// Names of the inputs that the reference changes.
+    #[serde(default)]
+    pub(crate) changed: Vec<String>,
+    /// Outputs that lie in the memory of an input, which the reference leaves as it was, with that input.
+    #[serde(default)]
+    pub(crate) lent: Vec<[String; 2]>,
+    /// Outputs that the task's own check accepts in a narrower type than the reference's, with that type.
+    #[serde(default)]
+    pub(crate) narrower: Vec<[String; 2]>,
 }
 
 /// Limits that a task states.

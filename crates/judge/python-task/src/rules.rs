@@ -121,19 +121,13 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::protocol::Work;
-
     fn tensors(types: &[DataType], tolerance: Option<StatedTolerance>) -> CaseTensors {
         let spec =
             |(number, data_type): (usize, &DataType)| TensorSpec::new(format!("y{number}"), *data_type, [4]);
         CaseTensors {
-            inputs: Vec::new(),
             outputs: types.iter().enumerate().map(spec).collect(),
-            constant: Vec::new(),
-            deterministic: true,
-            sizes: serde_json::Value::Null,
             tolerance,
-            work: Work::default(),
+            ..CaseTensors::default()
         }
     }
 

@@ -50,7 +50,7 @@ pub use measures::{ErrorMeasures, PartMeasures, Tolerance, Worst};
 pub use output::Output;
 pub use rules::{Limits, Rightness, Rules};
 pub use schedules::{DEEP, SMALLEST, Schedules};
-pub use sizes::{InputTensors, Inputs, Remark, Sizes, TaskSizes};
+pub use sizes::{FasterCall, InputTensors, Inputs, Remark, Sizes, TaskSizes};
 pub use suite::{Case, Fault, SpeedOfLight, Suite, SuiteError, WrittenSizes, fault_of_name};
 pub use task::Task;
 pub use unwritten::{holds, unwritten_between};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use gauntlet_device::Device;
 use gauntlet_tensors::{Tensor, TensorFile, TensorFileError, TensorSpec, save_tensors};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     Cached, Coverage, ErrorMeasures, Expected, InputKind, Output, Rightness, Rules, Schedules, Task,
@@ -154,6 +154,11 @@ pub trait TaskSizes: Any + fmt::Debug + fmt::Display + Send + Sync {
         Err(format!("there is no weight `{weight}`"))
     }
 
+    /// A call of a library that gives the same as the reference for these operands, and is far faster; none if none is known.
+    fn faster_call(&self, _inputs: &dyn Inputs) -> Option<FasterCall> {
+        None
+    }
+
     /// Names of kernels that leave work out and pass, of which the task knows.
     fn known_to_pass(&self) -> &[String] {
         &[]
@@ -252,6 +257,15 @@ impl dyn TaskSizes {
         let fault = fault.or_else(|| self.check(inputs, output, &errors));
         (errors, fault)
     }
+}
+
+/// A call of a library that gives the same as a reference, and is far faster.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct FasterCall {
+    /// The call in words, with the inputs that it takes.
+    pub call: String,
+    /// How many times as long the reference takes.
+    pub times: f64,
 }
 
 /// What is known of a task that makes its verdicts weaker.

@@ -75,6 +75,9 @@ impl PythonSizes {
 
     /// A reference that answers otherwise each time makes every kernel wrong; differences of rounding stay within the limits.
     pub(super) fn refuse_another(&self, output: &Output, again: &Output) -> Result<(), TaskError> {
+        if output == again {
+            return Ok(());
+        }
         let limits = self.limits(output)?;
         let expected = Expected::of(output).within(limits);
         let rules = Rules::default();

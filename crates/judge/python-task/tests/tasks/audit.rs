@@ -7,12 +7,12 @@ use gauntlet_audit::{AuditReport, Weight, audit};
 use super::{Files, has};
 
 /// A sound task of `sound/`.
-fn sound(name: &str) -> String {
+pub(super) fn sound(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tasks/sound");
     std::fs::read_to_string(folder.join(format!("{name}.py"))).unwrap()
 }
 
-fn audited(text: &str) -> AuditReport {
+pub(super) fn audited(text: &str) -> AuditReport {
     let files = Files::new(&[("task.py", text)]);
     let suite = files.open("task.py").unwrap();
     audit(&suite, &|_| {}).unwrap()

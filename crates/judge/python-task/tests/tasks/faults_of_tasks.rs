@@ -399,3 +399,26 @@ fn an_output_of_few_elements_that_is_small_by_chance_may_be_as_far_off_as_usual(
     );
     assert!(found(0.0).is_some(), "zero is none");
 }
+
+#[test]
+fn few_calls_of_the_reference_say_what_hangs_on_an_input() {
+    if !has("numpy") {
+        return;
+    }
+    let head = "calls = []\ntolerance = {'rtol': 1e-3, 'atol': 1e-3}\n\
+                def check(inputs, output, expected):\n    \
+                return None if np.array_equal(output['y'], expected['y']) else f'{len(calls)} calls'";
+    let (_files, sizes) = sizes(&task(
+        head,
+        NORMAL,
+        "calls.append(1)\n    return {'y': np.sin(x)}",
+    ));
+    let (inputs, mut output) = computed(&sizes, 11);
+    let _other = computed(&sizes, 12);
+    assert_eq!(sizes.remarks(), []);
+    let first = output.0[0].get(0);
+    output.0[0].set(0, first + 1e-6);
+    // One opens the case, three are for the two draws, the first of which is asked twice, and two for zeros and ones in place of `x`.
+    let said = fault(&sizes, &*inputs, &output).unwrap();
+    assert!(said.ends_with("6 calls"), "{said}");
+}

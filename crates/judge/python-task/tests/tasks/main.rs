@@ -5,6 +5,7 @@
 mod audit;
 mod bad;
 mod candidates;
+mod deceptions;
 mod definition;
 mod definition_numpy;
 mod faults_of_tasks;
