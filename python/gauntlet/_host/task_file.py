@@ -122,6 +122,10 @@ class Task:
         """The expected result for these arguments."""
         raise NotImplementedError
 
+    def prepared(self, parameters, arguments):
+        """The reference's call for these arguments alone, to be timed: whatever can be made before is made."""
+        return lambda: self.reference(parameters, arguments)
+
     def weights(self, parameters):
         """Names of a model's weights, which `reference` takes as ``weight=(name, value)``; none if there is no model."""
         return []

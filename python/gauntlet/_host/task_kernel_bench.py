@@ -75,6 +75,15 @@ class KernelBenchTask(Task):
                 model.get_parameter(name).fill_(value)
         return self._result(model, arguments)
 
+    def prepared(self, parameters, arguments):
+        model = self._model(parameters)
+
+        def call():
+            with self.torch.no_grad():
+                return model(*arguments)
+
+        return call
+
     def in_double(self, parameters, arguments):
         return self._result(self._model(parameters).double(), arguments)
 

@@ -18,6 +18,9 @@ _FAR = 10.0
 # Seconds below which a reference's time is mostly that of calling it.
 _SHORT = 1e-3
 
+# Seconds from which one call tells its time.
+_LONG = 0.5
+
 # How far elements may be off, beside the root mean square of the result.
 _NEAR = {"f64": 1e-4, "f32": 1e-4, "f16": 1e-2, "bf16": 1e-2}
 
@@ -57,7 +60,7 @@ def faster_call(case, reference, given, expected):
     """The call that gives what ``reference()`` gave (``expected``, an array or tensor) for the inputs ``given`` by name, in words, and
     how many times as long the reference takes; None if there is none, or the reference is not far slower than it."""
     clock = _Clock(case)
-    taken = clock.best(reference, 1)
+    taken = clock.best(reference)
     wanted = _Wanted(expected)
     if taken < _SHORT or not wanted.says_enough or any(wanted.is_met_by(tensor) for tensor in given.values()):
         return None
@@ -72,7 +75,7 @@ def faster_call(case, reference, given, expected):
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 is_met = _size(call, own) == wanted.values.size and wanted.is_met_by(run())
-                times = taken / clock.best(run, 3) if is_met else 0.0
+                times = taken / clock.best(run) if is_met else 0.0
         except Exception:
             # Inputs that the call does not take.
             continue
@@ -114,10 +117,10 @@ class _Clock:
         on_gpu = case.device == "cuda"
         self.wait = sys.modules["torch"].cuda.synchronize if on_gpu else contextlib.nullcontext
 
-    def best(self, run, calls):
-        """Seconds of the shortest of some calls."""
+    def best(self, run):
+        """Seconds of the shortest of five calls, or of one that is so long that no other process can have made most of its time."""
         taken = []
-        for _ in range(calls):
+        while len(taken) < 5 and max(taken, default=0.0) < _LONG:
             self.wait()
             start = time.perf_counter()
             run()

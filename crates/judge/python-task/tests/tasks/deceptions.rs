@@ -196,3 +196,23 @@ fn a_reference_that_answers_with_tensors_of_another_library_is_told_so() {
     let said = files.refused("task.py");
     assert!(said.contains("use one library for both"), "{said}");
 }
+
+#[test]
+fn the_time_to_make_a_model_is_not_that_of_its_call() {
+    if !has("torch") {
+        return;
+    }
+    let report = audited(
+        "
+import time, torch
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        time.sleep(0.05)
+    def forward(self, x): return torch.sum(x, 1)
+def get_inputs(): return [torch.randn(20, 30)]
+",
+    );
+    let is_told = |finding: &Finding| finding.text.contains("times as long");
+    assert!(!report.findings.iter().any(is_told), "{:#?}", report.findings);
+}
