@@ -4,7 +4,7 @@ use gauntlet_judge::JudgeError;
 use gauntlet_judge::ledger::LedgerError;
 use thiserror::Error;
 
-use crate::source::FileError;
+use gauntlet_entrants::FileError;
 
 /// Why a tournament cannot be played.
 #[derive(Debug, Error)]
@@ -15,6 +15,9 @@ pub enum TournamentError {
     /// The ledger cannot be written or read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// There is no place to build sources.
+    #[error("no temporary folder can be made: {0}")]
+    NoFolder(std::io::Error),
     /// The judge failed.
     #[error(transparent)]
     Judge(#[from] JudgeError),

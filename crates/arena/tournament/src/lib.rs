@@ -12,7 +12,7 @@
 //! let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/b200/staircase.toml");
 //! let tournament = Tournament::load(&file, &Overrides::default())?;
 //! assert_eq!(tournament.rounds[0].pitches[0].name, "set-up-once");
-//! # Ok::<(), gauntlet_tournament::FileError>(())
+//! # Ok::<(), gauntlet_entrants::FileError>(())
 //! ```
 
 mod claims;
@@ -40,5 +40,4 @@ pub use plan::{Alone, CaseTime, Left, Plan, Step};
 pub use play::{Settings, play};
 pub use records::{Notice, RoundEnded, RoundStarted, UnreadableRun, VerdictRecord};
 pub use round::{Baseline, GivenScores, Overrides, PanelMember, Round, RoundFile, Weights, digest_of};
-pub use source::{FileError, Source};
 pub use tournament::{Tournament, TournamentFile};

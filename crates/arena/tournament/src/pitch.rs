@@ -37,6 +37,16 @@ pub struct Pitch {
     /// An external program that speaks the worker protocol, in place of the round's executor.
     #[serde(default)]
     pub command: Option<Vec<PathBuf>>,
+    /// A kernel in a form that `gauntlet compare` takes, such as `softmax.py:fast`, in place of the round's executor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
+    /// A file with a unified diff of the round's source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<PathBuf>,
+    /// Files with new contents for files of the round's source, by the path in the source. With `patch` or `files`, `kernel`
+    /// names a function of the source.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, PathBuf>,
     /// An attention loop from the records, in place of the loop of `schedule`. It has no kernel: the prover reports its
     /// flaws, and nothing else is examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -293,6 +303,13 @@ impl Pitch {
             || self.command.is_some()
             || self.dispatch.is_some()
             || self.recorded_loop.is_some()
+            || self.kernel.is_some()
+            || self.changes_source()
+    }
+
+    /// Whether it changes files of the round's source.
+    pub fn changes_source(&self) -> bool {
+        self.patch.is_some() || !self.files.is_empty()
     }
 
     /// The identity of a change: the changed words and the program.
@@ -305,7 +322,14 @@ impl Pitch {
         let dispatch = dispatch.map_or_else(String::new, |file| format!(" {}", file.display()));
         let recorded = self.recorded_loop;
         let recorded = recorded.map_or_else(String::new, |recorded| format!(" {recorded:?}"));
-        format!("{:?} {:?}{dispatch}{recorded}", self.schedule, self.command)
+        let kernel = self
+            .kernel
+            .as_ref()
+            .map_or_else(String::new, |kernel| format!(" {kernel}"));
+        format!(
+            "{:?} {:?}{dispatch}{recorded}{kernel}",
+            self.schedule, self.command
+        )
     }
 
     /// The identity of the fallback, if there is one.

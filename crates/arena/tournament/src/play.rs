@@ -7,6 +7,7 @@ mod entries;
 mod history;
 mod sentence;
 mod sharing;
+mod sources;
 mod watched;
 mod wave;
 
@@ -22,7 +23,7 @@ use gauntlet_judge::{
 use gauntlet_worker::{Limits, Timeouts};
 use serde_json::json;
 
-use self::baseline::{metrics_of, next_baseline, own_baseline};
+use self::baseline::{baseline_of, metrics_of, next_baseline};
 use self::clock::Clock;
 use self::entries::{Entry, most_to_come, next_wave, queue};
 use self::history::History;
@@ -36,6 +37,7 @@ use crate::pitch::Pitch;
 use crate::plan::Plan;
 use crate::records::{Notice, RoundEnded, RoundStarted, VerdictRecord};
 use crate::round::Round;
+use crate::source::Builds;
 use crate::tournament::Tournament;
 
 /// Rounds without an adoption after which the practice calls for research before more pitches.
@@ -67,11 +69,11 @@ pub fn play(
 ) -> Result<TournamentReport, TournamentError> {
     let mut history = History::new(journal.run().clone(), journal.verdicts_before()?, tournament);
     let mut rounds = Vec::new();
-    let mut carried: Option<Candidate> = None;
+    let builds = Builds::new(settings.timeouts.build).map_err(TournamentError::NoFolder)?;
+    let mut before: Option<(&Round, Candidate)> = None;
     for round in &tournament.rounds {
-        let baseline = match own_baseline(round).or(carried.take()) {
-            Some(baseline) => baseline,
-            None => continue,
+        let Some(baseline) = baseline_of(round, before.take(), &builds)? else {
+            continue;
         };
         let player = Player {
             tournament,
@@ -79,9 +81,10 @@ pub fn play(
             journal,
             settings,
             observer,
+            builds: &builds,
         };
         let report = player.play(&baseline, &mut history)?;
-        carried = Some(next_baseline(&report, baseline));
+        before = Some((round, next_baseline(&report, baseline)));
         observer.round_ends(&report);
         rounds.push(report);
     }
@@ -106,6 +109,7 @@ struct Player<'a> {
     journal: &'a Journal<'a>,
     settings: &'a Settings,
     observer: &'a dyn RoundObserver,
+    builds: &'a Builds,
 }
 
 impl Player<'_> {
@@ -118,7 +122,7 @@ impl Player<'_> {
             digest: round.digest.clone(),
             file: round.file().clone(),
             baseline: baseline.clone(),
-            described: Some(round.setting.parameters.describe(&baseline.schedule)),
+            described: Some(round.described(baseline)),
             device: Some(round.setting.device.name.clone()),
         };
         self.journal
@@ -142,7 +146,12 @@ impl Player<'_> {
         // A prediction settles nothing: it is neither an answer to a forecast nor a round without an adoption.
         let predicted = round.file().executor == ExecutorKind::Model;
         if !predicted {
-            notices.extend(self.notify(advice(history.add(round, &judged, adopted.is_some())))?);
+            notices.extend(self.notify(advice(history.add(
+                round,
+                &judged,
+                &self.effects(&judged),
+                adopted.is_some(),
+            )))?);
         }
         let report = RoundReport {
             name: round.file().name.clone(),
@@ -194,20 +203,17 @@ impl Player<'_> {
             let mut played = Vec::new();
             for entry in wave {
                 let own = entry.baseline(&judged, self.settings.measure).unwrap_or(baseline);
-                let barred = match &report.fault {
-                    Some(fault) => Some((Verdict::Blocked, fault.clone())),
-                    None => self.bar(&entry, own, &judged, history),
+                let admitted = match &report.fault {
+                    Some(fault) => Err((Verdict::Blocked, fault.clone())),
+                    None => self.admitted(&entry, own, &judged, history),
                 };
-                match barred {
-                    Some((verdict, reason)) => {
+                match admitted {
+                    Err((verdict, reason)) => {
                         let refused = self.refuse(&entry, own, verdict, reason);
                         self.announce(&refused)?;
                         played.push(Played::refused(entry, refused));
                     }
-                    None => {
-                        let candidate = self.candidate(&entry, own);
-                        underway.push(Underway::new(entry, own.clone(), candidate));
-                    }
+                    Ok(candidate) => underway.push(Underway::new(entry, own.clone(), candidate)),
                 }
             }
             let entries = underway.iter().map(Underway::entry);
@@ -311,6 +317,35 @@ impl Player<'_> {
         }
     }
 
+    /// The candidate of an entry, or why it is not examined at all.
+    fn admitted(
+        &self,
+        entry: &Entry,
+        baseline: &Candidate,
+        judged: &[Judged],
+        history: &History,
+    ) -> Result<Candidate, (Verdict, String)> {
+        // What is barred is not built.
+        let bar = || self.bar(entry, baseline, judged, history).map_or(Ok(()), Err);
+        let is_built = self.round.changes.contains_key(&entry.pitch.name);
+        if is_built {
+            bar()?;
+        }
+        let candidate = self
+            .candidate(entry, baseline)
+            .map_err(|fault| (fault.verdict, fault.reason))?;
+        let runs = self.round.file().executor != ExecutorKind::Replay;
+        if runs && !candidate.differs_from(baseline) {
+            let reason =
+                "it changes nothing: what it builds on already has all of it, so there is nothing to compare";
+            return Err((Verdict::Blocked, reason.to_owned()));
+        }
+        if !is_built {
+            bar()?;
+        }
+        Ok(candidate)
+    }
+
     /// Why a pitch is not examined at all.
     fn bar(
         &self,
@@ -320,13 +355,6 @@ impl Player<'_> {
         history: &History,
     ) -> Option<(Verdict, String)> {
         let pitch = entry.pitch;
-        let candidate = self.candidate(entry, baseline);
-        let runs = self.round.file().executor != ExecutorKind::Replay;
-        if runs && !candidate.differs_from(baseline) {
-            let reason =
-                "it changes nothing: what it builds on already has all of it, so there is nothing to compare";
-            return Some((Verdict::Blocked, reason.to_owned()));
-        }
         if entry.is_fallback() {
             return None;
         }
@@ -347,7 +375,7 @@ impl Player<'_> {
             ));
         }
         if pitch.new_evidence.is_none()
-            && let Some((round, verdict)) = history.settled(self.round, pitch)
+            && let Some((round, verdict)) = history.settled(self.round, &self.identities(pitch, baseline))
         {
             let reason = format!(
                 "the same change was judged {verdict} in {round}; say in `new-evidence` what is new since then"

@@ -10,18 +10,21 @@ use std::path::{Path, PathBuf};
 use gauntlet_judge::{Candidate, ExecutorKind, HostCost, Measurement, Setting};
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Criteria;
-use gauntlet_task::{DispatchTable, Rules};
+use gauntlet_task::{DispatchTable, Rules, Suite};
 use gauntlet_worker::Record;
 use jiff::SignedDuration;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::pitch::Pitch;
-use crate::source::{FileError, Source};
+use crate::source::{Protected, SourceChange, SourceFolder, Tree};
+use gauntlet_entrants::{EntrantError, Source};
 
 /// The content of a round file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[schemars(transform = accept_task)]
 pub struct RoundFile {
     /// Its name, unique in the tournament.
     pub name: String,
@@ -31,7 +34,8 @@ pub struct RoundFile {
     pub executor: ExecutorKind,
     /// A built-in device, `host`, or a path to a device file.
     pub device: String,
-    /// A built-in suite or a path to a suite file.
+    /// The task, also written `task`: a built-in suite, a suite file, or a task of the user's or of another benchmark.
+    #[serde(alias = "task")]
     pub suite: String,
     /// The names of the suite's benchmark cases to use.
     #[serde(default)]
@@ -48,6 +52,9 @@ pub struct RoundFile {
     /// The baseline; without it, the round starts from the previous round's result.
     #[serde(default)]
     pub baseline: Option<Baseline>,
+    /// The source that pitches change; the kernel in it is the baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<SourceFolder>,
     /// The criteria of the verdict.
     #[serde(default)]
     pub criteria: Criteria,
@@ -74,6 +81,23 @@ pub struct RoundFile {
     pub research: bool,
 }
 
+/// Lets files call the suite a task.
+fn accept_task(schema: &mut Schema) {
+    let object = schema.ensure_object();
+    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut)
+        && let Some(suite) = properties.get("suite").cloned()
+    {
+        properties.insert("task".to_owned(), suite);
+    }
+    if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|name| name != "suite");
+    }
+    object.insert(
+        "oneOf".to_owned(),
+        json!([{ "required": ["suite"] }, { "required": ["task"] }]),
+    );
+}
+
 /// The candidate that all others are compared with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -87,6 +111,9 @@ pub struct Baseline {
     /// An external program that speaks the worker protocol.
     #[serde(default)]
     pub command: Option<Vec<PathBuf>>,
+    /// A kernel in a form that `gauntlet compare` takes, such as `softmax.py:slow`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
 }
 
 /// A member of the panel.
@@ -184,6 +211,16 @@ pub struct Round {
     pub record: Option<Record>,
     /// The dispatch tables named, by their paths as written.
     pub dispatch: BTreeMap<PathBuf, DispatchTable>,
+    /// The task.
+    pub suite: Suite,
+    /// The kernels that the baseline and pitches name, by the name of the baseline or the pitch.
+    pub kernels: BTreeMap<String, Candidate>,
+    /// The source that pitches change, as it was read.
+    pub tree: Option<Tree>,
+    /// What pitches may not change of it.
+    pub protected: Protected,
+    /// The changes of pitches to the source, by pitch.
+    pub changes: BTreeMap<String, SourceChange>,
     /// All pitches, those from files first, in order.
     pub pitches: Vec<Pitch>,
     /// A digest of everything that was read, so that criteria cannot change afterwards.
@@ -207,7 +244,7 @@ pub struct Overrides {
 
 impl Round {
     /// Reads a round file and everything that it names.
-    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, EntrantError> {
         let mut source: Source<RoundFile> = Source::read(path, "round")?;
         named::override_with(&mut source.value, overrides);
         check::check_host(&source, overrides)?;
@@ -231,13 +268,19 @@ impl Round {
         check::check(&source, &pitches, &parameters)?;
         let benchmark_cases = named::chosen_cases(&source, &suite)?;
         check::check_loops(&source, &pitches, &benchmark_cases)?;
+        let tree = named::load_tree(&source)?;
+        let protected = named::protected(&source);
+        let changes = named::load_changes(&pitches, tree.is_some())?;
+        let kernels = named::load_kernels(&source, &pitches, &suite)?;
         let pitches: Vec<Pitch> = pitches.into_iter().map(|pitch| pitch.value).collect();
         texts.extend(named::digests_of_named_files(&source, &suite, &pitches));
+        texts.extend(tree.as_ref().map(Tree::digest));
+        texts.push(serde_json::to_string(&changes).unwrap_or_default());
         let digest = digest_of(&texts);
         let file = &source.value;
         let setting = Setting {
             device,
-            correctness_cases: suite.correctness,
+            correctness_cases: suite.correctness.clone(),
             benchmark_cases,
             parameters,
             rules: file.correctness.clone(),
@@ -251,6 +294,11 @@ impl Round {
             setting,
             record,
             dispatch,
+            suite,
+            kernels,
+            tree,
+            protected,
+            changes,
             pitches,
             digest,
         })
@@ -277,15 +325,47 @@ impl Round {
         self.dispatch.get(file.as_ref()?).cloned()
     }
 
-    /// The candidate that a pitch makes from the candidate it builds on. The pitch's parameters change how that
-    /// candidate's program is built, unless the pitch brings its own program.
+    /// The candidate that a pitch makes from the candidate it builds on, as far as it is no change to a source. The pitch's
+    /// parameters change how that candidate's program is built, unless the pitch brings its own program.
     pub fn pitched(&self, pitch: &Pitch, onto: &Candidate) -> Candidate {
+        if let Some(kernel) = self.kernels.get(&pitch.name) {
+            return Candidate {
+                name: pitch.name.clone(),
+                ..kernel.clone()
+            };
+        }
         let changed = onto.changed(&pitch.name, &pitch.schedule);
         Candidate {
             command: self.command(&pitch.command).or(changed.command),
             dispatch: self.dispatch(&pitch.dispatch).or(changed.dispatch),
             recorded_loop: pitch.recorded_loop.map(|recorded| recorded.name().to_owned()),
             ..changed
+        }
+    }
+
+    /// What identifies the change of a pitch: the words and the program, or the lines that it changes in the source.
+    pub fn identity(&self, pitch: &Pitch) -> String {
+        match self.changes.get(&pitch.name) {
+            Some(change) => {
+                let kernel = change.kernel.clone().unwrap_or_default();
+                let digest = digest_of(&[change.edit.lines(), kernel, format!("{:?}", pitch.schedule)]);
+                format!("source {}", &digest[..16])
+            }
+            None => pitch.identity(),
+        }
+    }
+
+    /// A baseline in one line: its kernel, or its parameters.
+    pub fn described(&self, baseline: &Candidate) -> String {
+        let file = self.file();
+        let named = file
+            .baseline
+            .as_ref()
+            .and_then(|baseline| baseline.kernel.as_ref());
+        let named = named.or(file.source.as_ref().map(|source| &source.kernel));
+        match named {
+            Some(kernel) if baseline.command.is_some() => kernel.clone(),
+            _ => self.setting.parameters.describe(&baseline.schedule),
         }
     }
 
@@ -328,6 +408,11 @@ impl Round {
             },
             record: None,
             dispatch: BTreeMap::new(),
+            suite: suite.clone(),
+            kernels: BTreeMap::new(),
+            tree: None,
+            protected: Protected::default(),
+            changes: BTreeMap::new(),
             pitches: Vec::new(),
             digest: String::new(),
         }

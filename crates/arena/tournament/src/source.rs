@@ -1,177 +1,70 @@
-//! Reads user-written files, with errors that point into them.
+//! Kernels that are source files: a folder, changes to it, and what is built from both.
 
-use std::fmt;
-use std::ops::Range;
+mod builds;
+mod change;
+mod tree;
+
 use std::path::{Path, PathBuf};
 
-use gauntlet_parameters::field_meant;
-use gauntlet_task::SuiteError;
-use serde::de::DeserializeOwned;
-use thiserror::Error;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-/// An error in a file, with its place.
-#[derive(Debug, Error)]
-pub struct FileError {
-    /// The file.
-    pub path: PathBuf,
-    /// Its text, empty if it could not be read.
-    pub text: String,
-    /// The byte range in the text.
-    pub span: Option<Range<usize>>,
-    /// The error.
-    pub message: String,
-    /// The remedy.
-    pub remedy: String,
+pub use builds::{Builds, Fault};
+pub use change::{Edit, SourceChange};
+pub use tree::Tree;
+
+/// The source of a round's kernels. The kernel in it as it stands is the round's baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SourceFolder {
+    /// The folder. What pitches change is a copy of it.
+    pub folder: PathBuf,
+    /// The kernel, in a form that `gauntlet compare` takes; its file is relative to the folder.
+    pub kernel: String,
+    /// A program with its arguments that builds the kernel in the folder, confined; none if nothing is to be built.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub build: Vec<String>,
+    /// Files and folders in it that no pitch may change. The task's own files and tests are always among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub protected: Vec<PathBuf>,
 }
 
-impl fmt::Display for FileError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}", self.path.display())?;
-        if let Some(line) = self.line() {
-            write!(formatter, ":{line}")?;
+/// What may not be changed in a source.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Protected(Vec<PathBuf>);
+
+impl Protected {
+    /// The paths that a round names, and those of its task, which lie in the folder.
+    pub fn new(folder: &Path, named: &[PathBuf], task: &[PathBuf]) -> Self {
+        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+        let of_task = task.iter().filter_map(|file| {
+            let file = std::path::absolute(file).ok()?;
+            Some(file.strip_prefix(&folder).ok()?.to_owned())
+        });
+        Self(named.iter().cloned().chain(of_task).collect())
+    }
+
+    /// Why a file may not be changed; none if it may.
+    pub fn forbids(&self, path: &str) -> Option<String> {
+        let file = Path::new(path);
+        if self.0.iter().any(|kept| file.starts_with(kept)) {
+            return Some(format!(
+                "`{path}` is protected: it belongs to the task, or the round keeps it"
+            ));
         }
-        write!(formatter, ": {}", self.message)
-    }
-}
-
-impl FileError {
-    /// An error about the file as a whole.
-    pub fn whole(path: &Path, message: impl Into<String>, remedy: impl Into<String>) -> Self {
-        Self {
-            path: path.to_owned(),
-            text: String::new(),
-            span: None,
-            message: message.into(),
-            remedy: remedy.into(),
-        }
+        let is_test = |part: &str| {
+            let stem = part.split('.').next().unwrap_or_default();
+            stem.starts_with("test_")
+                || stem.ends_with("_test")
+                || ["tests", "test", "conftest"].contains(&stem)
+        };
+        path.split('/')
+            .any(is_test)
+            .then(|| format!("`{path}` is a test, and a pitch changes no tests"))
     }
 
-    /// An error about a suite: in the suite's own file if possible, otherwise at the place that `named` gives.
-    pub fn of_suite(error: SuiteError, named: impl Fn(String, String) -> Self) -> Self {
-        match error {
-            SuiteError::Invalid {
-                file,
-                span,
-                message,
-                text,
-                ..
-            } => Self {
-                path: file,
-                text,
-                span,
-                remedy: format!(
-                    "correct the suite at this place; `gauntlet suites` and its files show the form{}",
-                    field_meant(&message)
-                ),
-                message,
-            },
-            other => named(
-                other.to_string(),
-                "`gauntlet suites` lists those built in".to_owned(),
-            ),
-        }
+    /// The paths, for those who should know them beforehand.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.0.iter().map(PathBuf::as_path)
     }
-
-    /// The line of the error, counted from 1.
-    pub fn line(&self) -> Option<usize> {
-        let start = self.span.as_ref()?.start.min(self.text.len());
-        Some(
-            self.text.as_bytes()[..start]
-                .iter()
-                .filter(|byte| **byte == b'\n')
-                .count()
-                + 1,
-        )
-    }
-}
-
-/// A parsed file together with its text, which digests and later messages need.
-#[derive(Debug, Clone)]
-pub struct Source<T> {
-    /// Where it was read from.
-    pub path: PathBuf,
-    /// Its text.
-    pub text: String,
-    /// The parsed content.
-    pub value: T,
-}
-
-impl<T: DeserializeOwned> Source<T> {
-    /// Reads a TOML file; `what` names the kind of file in messages, such as "round".
-    pub fn read(path: &Path, what: &str) -> Result<Self, FileError> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
-            FileError::whole(
-                path,
-                format!("the {what} file cannot be read: {error}"),
-                if error.kind() == std::io::ErrorKind::InvalidData {
-                    "a text file in TOML is wanted; check the path"
-                } else {
-                    "check the path; paths inside a file are relative to that file"
-                },
-            )
-        })?;
-        let value = toml::from_str(&text).map_err(|error| FileError {
-            path: path.to_owned(),
-            text: text.clone(),
-            span: error.span(),
-            message: error.message().to_owned(),
-            remedy: remedy_of(error.message(), what),
-        })?;
-        Ok(Self {
-            path: path.to_owned(),
-            text,
-            value,
-        })
-    }
-}
-
-impl<T> Source<T> {
-    /// Another value that stands in the same file.
-    pub fn with<U>(&self, value: U) -> Source<U> {
-        Source {
-            path: self.path.clone(),
-            text: self.text.clone(),
-            value,
-        }
-    }
-
-    /// An error about this file, pointing at the first place where `needle` stands in quotation marks, or else its
-    /// first occurrence.
-    pub fn error_at(&self, needle: &str, message: impl Into<String>, remedy: impl Into<String>) -> FileError {
-        // A short name is part of many words.
-        let quoted = self.text.find(&format!("\"{needle}\"")).map(|start| start + 1);
-        let start = quoted.or_else(|| self.text.find(needle));
-        FileError {
-            path: self.path.clone(),
-            text: self.text.clone(),
-            span: start.map(|start| start..start + needle.len()),
-            message: message.into(),
-            remedy: remedy.into(),
-        }
-    }
-
-    /// A path that the file names, relative to the file's own folder.
-    pub fn resolve(&self, path: &Path) -> PathBuf {
-        match self.path.parent() {
-            Some(folder) if path.is_relative() => folder.join(path),
-            _ => path.to_owned(),
-        }
-    }
-}
-
-fn remedy_of(message: &str, what: &str) -> String {
-    if let Some(field) = message
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.split('`').next())
-    {
-        return format!("add `{field}` to the {what}; docs/guide/rounds.md shows every part");
-    }
-    let unknown = ["unknown field", "unknown variant", "a schedule has no word"];
-    if unknown.iter().any(|start| message.starts_with(start)) || message.contains("does not know") {
-        let meant = field_meant(message);
-        return format!(
-            "use one of the words listed, `gauntlet schedules` explains those of a schedule{meant}"
-        );
-    }
-    format!("correct the {what} at this place")
 }

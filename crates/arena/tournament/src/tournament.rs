@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::round::{Overrides, Round, digest_of};
-use crate::source::{FileError, Source};
+use gauntlet_entrants::{EntrantError, FileError, Source};
 
 /// The content of a tournament file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +41,7 @@ const DEEPEST: usize = 8;
 
 impl Tournament {
     /// Reads a tournament file, a folder with a `tournament.toml`, or a lone round file.
-    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, FileError> {
+    pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, EntrantError> {
         let path = if path.is_dir() {
             path.join(FILE_IN_FOLDER)
         } else {
@@ -57,14 +57,18 @@ impl Tournament {
                 let message = format!("two rounds are named `{}`", round.file().name);
                 return Err(round
                     .source
-                    .error_at("name", message, "give every round its own name"));
+                    .error_at("name", message, "give every round its own name")
+                    .into());
             }
-            if index == 0 && round.file().baseline.is_none() {
-                return Err(round.source.error_at(
-                    "name",
-                    "the first round has no `baseline` and there is no round before it",
-                    "add a [baseline] with its schedule",
-                ));
+            if index == 0 && round.file().baseline.is_none() && round.tree.is_none() {
+                return Err(round
+                    .source
+                    .error_at(
+                        "name",
+                        "the first round has no `baseline` and there is no round before it",
+                        "add a [baseline] with its schedule or kernel, or a [source]",
+                    )
+                    .into());
             }
         }
         let digests: Vec<_> = rounds.iter().map(|round| round.digest.as_str()).collect();
@@ -84,13 +88,14 @@ fn collect(
     overrides: &Overrides,
     rounds: &mut Vec<Round>,
     depth: usize,
-) -> Result<(String, String), FileError> {
+) -> Result<(String, String), EntrantError> {
     if depth > DEEPEST {
         return Err(FileError::whole(
             path,
             "tournament files include one another without end",
             "break the circle",
-        ));
+        )
+        .into());
     }
     if is_round(path)? {
         let round = Round::load(path, overrides)?;
@@ -100,11 +105,13 @@ fn collect(
     }
     let source: Source<TournamentFile> = Source::read(path, "tournament")?;
     if source.value.rounds.is_empty() {
-        return Err(source.error_at(
-            "rounds",
-            "a tournament without rounds",
-            "name at least one round file",
-        ));
+        return Err(source
+            .error_at(
+                "rounds",
+                "a tournament without rounds",
+                "name at least one round file",
+            )
+            .into());
     }
     for file in &source.value.rounds {
         collect(&source.resolve(file), overrides, rounds, depth + 1)?;

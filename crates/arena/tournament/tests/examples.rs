@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_barrier_proofs::recorded::RecordedLoop;
+use gauntlet_entrants::EntrantError;
 use gauntlet_judge::{Candidate, ExecutorKind, Verdict};
 use gauntlet_parameters::Value;
 use gauntlet_tournament::forecast::TrackRecord;
@@ -411,6 +412,9 @@ schedule = { stagse = 3 }
 "#;
     std::fs::write(&path, text).unwrap();
     let error = Round::load(&path, &Overrides::default()).unwrap_err();
+    let EntrantError::File(error) = error else {
+        panic!("{error}")
+    };
     assert_eq!(error.path, path);
     assert!(
         error.message.contains("`stagse`; did you mean `stages`?"),

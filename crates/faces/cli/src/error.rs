@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
 
+use gauntlet_entrants::{EntrantError, FileError};
 use gauntlet_foreign_measurements::SamplesError;
 use gauntlet_judge::JudgeError;
 use gauntlet_judge::ledger::LedgerError;
-use gauntlet_python_task::TaskError;
 use gauntlet_report::{printed, visible, visible_lines};
-use gauntlet_tournament::{FileError, TournamentError};
+use gauntlet_tournament::TournamentError;
 use gauntlet_tuning::TuningError;
 use gauntlet_worker::WorkerError;
 use miette::{Diagnostic, GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, SourceSpan};
@@ -219,12 +219,13 @@ impl From<SamplesError> for CliError {
     }
 }
 
-impl From<TaskError> for CliError {
-    fn from(error: TaskError) -> Self {
-        if error.is_of_the_machine {
-            return Self::broken(format!("{error}; {}", error.remedy));
+impl From<EntrantError> for CliError {
+    fn from(error: EntrantError) -> Self {
+        match error {
+            EntrantError::File(error) => error.into(),
+            EntrantError::Wrong { message, remedy } => Self::bad_input(message, remedy),
+            EntrantError::Machine(message) => Self::broken(message),
         }
-        Self::bad_input(error.to_string(), error.remedy)
     }
 }
 
@@ -262,6 +263,7 @@ impl From<TournamentError> for CliError {
             TournamentError::File(error) => error.into(),
             TournamentError::Ledger(error) => error.into(),
             TournamentError::Judge(error) => error.into(),
+            error @ TournamentError::NoFolder(_) => Self::broken(error.to_string()),
         }
     }
 }

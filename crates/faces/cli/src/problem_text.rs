@@ -5,7 +5,6 @@ use std::path::Path;
 use gauntlet_families::TASKS;
 use gauntlet_task::{Case, Sizes, Suite, SuiteError};
 
-use crate::commands::suites;
 use crate::error::CliError;
 
 /// The remedy for a text that is not a problem.
@@ -20,12 +19,14 @@ pub fn read(text: &str) -> Result<Vec<(String, Sizes)>, CliError> {
         return Ok(vec![("given".to_owned(), sizes(text)?)]);
     }
     if is_suite(text) {
-        let suite = suites::find(text)?;
+        let suite = gauntlet_entrants::find_task(text)?;
         let named = |case: Case| (format!("{}/{}", suite.name, case.name), case.sizes);
         return Ok(suite.benchmark.into_iter().map(named).collect());
     }
     match text.rsplit_once('/') {
-        Some((suite, case)) if is_suite(suite) => one_case(&suites::find(suite)?, case).map(|one| vec![one]),
+        Some((suite, case)) if is_suite(suite) => {
+            one_case(&gauntlet_entrants::find_task(suite)?, case).map(|one| vec![one])
+        }
         _ => Err(unknown(text)?),
     }
 }
@@ -59,7 +60,7 @@ fn one_case(suite: &Suite, name: &str) -> Result<(String, Sizes), CliError> {
 fn unknown(text: &str) -> Result<CliError, CliError> {
     let mut names = Vec::new();
     for name in gauntlet_families::suite_names() {
-        let suite = suites::find(name)?;
+        let suite = gauntlet_entrants::find_task(name)?;
         names.extend(suite.benchmark.iter().map(|case| format!("{name}/{}", case.name)));
         names.push(name.to_owned());
     }

@@ -1,6 +1,7 @@
 //! The reference process of a task: started when it is first asked, one JSON line for each request and answer. It is confined
 //! like a worker, since a baseline's file may run in it, and gets files in memory by their descriptors.
 
+use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -178,8 +179,12 @@ impl Reference {
         let start = || -> io::Result<Running> {
             let (requests, stdin) = UnixStream::pair()?;
             requests.set_write_timeout(Some(self.timeout))?;
-            let process =
-                Confined::start(&command, self.folder.path(), &FILES, OwnedFd::from(stdin), limits)?;
+            let fill = |folder: &Path| {
+                FILES
+                    .iter()
+                    .try_for_each(|(name, text)| fs::write(folder.join(name), text))
+            };
+            let process = Confined::start(&command, self.folder.path(), fill, OwnedFd::from(stdin), limits)?;
             Ok(Running {
                 process,
                 requests,

@@ -1,7 +1,6 @@
 //! A confined process that does not speak the worker protocol: it answers lines.
 
 use std::fmt;
-use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -33,7 +32,7 @@ pub struct Confined {
     watch: Watch,
     group: Group,
     ended: bool,
-    _folder: TempDir,
+    folder: TempDir,
     _lifeline: Lifeline,
 }
 
@@ -51,23 +50,21 @@ pub enum Silence {
 }
 
 impl Confined {
-    /// Starts a program in a new folder inside `folders` with these files in it, by name and contents; the folder is its
-    /// current one, and `stdin` its standard input.
+    /// Starts a program in a new folder inside `folders`, which `fill` fills first; the folder is its current one, and `stdin`
+    /// its standard input.
     ///
     /// # Errors
-    /// If the folder cannot be made, or the program cannot be started.
+    /// If the folder cannot be made or filled, or the program cannot be started.
     pub fn start(
         command: &WorkerCommand,
         folders: &Path,
-        files: &[(&str, &str)],
+        fill: impl FnOnce(&Path) -> io::Result<()>,
         stdin: OwnedFd,
         limits: Limits,
     ) -> io::Result<Self> {
         children::adopt_orphans();
         let folder = tempfile::Builder::new().prefix("process-").tempdir_in(folders)?;
-        for (name, text) in files {
-            fs::write(folder.path().join(name), text)?;
-        }
+        fill(folder.path())?;
         let confinement = Confinement::new(folders, folder.path(), &limits, &command.allowances, None)?;
         let Launched { started, lifeline } = launch(command, folder.path(), confinement, Stdio::from(stdin))?;
         let (Some(stdout), Some(stderr)) = (started.stdout, started.stderr) else {
@@ -86,9 +83,14 @@ impl Confined {
             replies: Replies::new(stdout)?,
             standard_error,
             ended: false,
-            _folder: folder,
+            folder,
             _lifeline: lifeline,
         })
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Waits for a line, and checks its limits meanwhile.

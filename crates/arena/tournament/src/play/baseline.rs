@@ -3,15 +3,47 @@
 use gauntlet_gates::GATES;
 use gauntlet_judge::gates::{Examination, metrics_of_profile};
 use gauntlet_judge::{Candidate, Executor, Finding, Metrics};
+use gauntlet_parameters::Parameters;
 
 use super::Player;
 use crate::error::TournamentError;
 use crate::outcome::{BaselineReport, RoundReport};
 use crate::records::{BASELINE, fault};
 use crate::round::Round;
+use crate::source::Builds;
+
+/// The baseline of a round: the one that it names, or else the result of the round before. A round that goes on with the
+/// same source begins with what was made of it.
+pub(super) fn baseline_of(
+    round: &Round,
+    before: Option<(&Round, Candidate)>,
+    builds: &Builds,
+) -> Result<Option<Candidate>, TournamentError> {
+    let same_source = |earlier: &Round| earlier.tree.is_some() && earlier.tree == round.tree;
+    let (Some(source), Some(tree)) = (&round.file().source, &round.tree) else {
+        return Ok(own_baseline(round).or(before.map(|(_, carried)| carried)));
+    };
+    if let Some((_, carried)) = before.filter(|(earlier, _)| same_source(earlier)) {
+        return Ok(Some(carried));
+    }
+    let built = builds.candidate(BASELINE, round, tree, &source.kernel, &Parameters::new());
+    built.map(Some).map_err(|fault| {
+        round
+            .source
+            .error_at(
+                &source.kernel,
+                format!("the baseline cannot be built: {}", fault.reason),
+                "the source as it stands is the baseline: see that it builds",
+            )
+            .into()
+    })
+}
 
 /// The baseline that a round names.
-pub(super) fn own_baseline(round: &Round) -> Option<Candidate> {
+fn own_baseline(round: &Round) -> Option<Candidate> {
+    if let Some(kernel) = round.kernels.get(BASELINE) {
+        return Some(kernel.clone());
+    }
     let baseline = round.file().baseline.as_ref()?;
     Some(Candidate {
         command: round.command(&baseline.command),
@@ -49,7 +81,7 @@ impl Player<'_> {
         let _complete = self.pass_gates(&mut examination, gates)?;
         let findings = examination.findings;
         Ok(BaselineReport {
-            described: self.round.setting.parameters.describe(&baseline.schedule),
+            described: self.round.described(baseline),
             schedule: baseline.schedule.clone(),
             fault: fault(&findings),
             findings,

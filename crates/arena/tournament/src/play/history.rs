@@ -26,7 +26,8 @@ pub struct History {
 #[derive(Debug)]
 struct Settled {
     scope: String,
-    identity: String,
+    /// Any of them stands for the change.
+    identities: Vec<String>,
     round: String,
     verdict: Verdict,
 }
@@ -63,18 +64,26 @@ impl History {
     }
 
     /// The round and the verdict that settled the same change on the same problems and device.
-    pub fn settled(&self, round: &Round, pitch: &Pitch) -> Option<(&str, Verdict)> {
-        let (scope, identity) = (scope(round), pitch.identity());
+    pub fn settled(&self, round: &Round, identities: &[String]) -> Option<(&str, Verdict)> {
+        let scope = scope(round);
+        let is_same = |one: &Settled| one.identities.iter().any(|one| identities.contains(one));
         let same = self
             .settled
             .iter()
             .rev()
-            .find(|one| one.scope == scope && one.identity == identity)?;
+            .find(|one| one.scope == scope && is_same(one))?;
         Some((&same.round, same.verdict))
     }
 
     /// Adds a round; returns the number of rounds since the last adoption.
-    pub fn add(&mut self, round: &Round, judged: &[Judged], adopted: bool) -> usize {
+    /// `effects` are the sources that changes led to, by pitch.
+    pub fn add(
+        &mut self,
+        round: &Round,
+        judged: &[Judged],
+        effects: &BTreeMap<String, String>,
+        adopted: bool,
+    ) -> usize {
         for one in judged {
             if let Some(answer) = Answer::of(&self.run, &round.file().name, one) {
                 self.forecasts.add(answer.clone());
@@ -91,7 +100,9 @@ impl History {
             }
             self.settled.push(Settled {
                 scope: scope(round),
-                identity: pitch.identity(),
+                identities: std::iter::once(round.identity(pitch))
+                    .chain(effects.get(&pitch.name).cloned())
+                    .collect(),
                 round: round.file().name.clone(),
                 verdict: one.verdict,
             });
@@ -113,7 +124,7 @@ impl History {
         if let (Some(one), Some(identity)) = (tried, pitch.identity_of_fallback()) {
             self.settled.push(Settled {
                 scope: scope(round),
-                identity,
+                identities: vec![identity],
                 round: round.file().name.clone(),
                 verdict: one.verdict,
             });

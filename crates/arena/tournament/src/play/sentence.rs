@@ -26,15 +26,16 @@ impl Player<'_> {
         self.judged(
             entry,
             baseline,
-            self.candidate(entry, baseline),
+            // What cannot be built changes at least the name.
+            self.unbuilt(entry, baseline),
             verdict,
             reason,
             Vec::new(),
         )
     }
 
-    /// The candidate that an entry makes from the candidate it changes.
-    pub(super) fn candidate(&self, entry: &Entry, baseline: &Candidate) -> Candidate {
+    /// The candidate of an entry as far as it is known without building anything.
+    fn unbuilt(&self, entry: &Entry, baseline: &Candidate) -> Candidate {
         match entry.fallback_change {
             Some(change) => baseline.changed(&entry.name, change),
             None => self.round.pitched(entry.pitch, baseline),
@@ -66,7 +67,11 @@ impl Player<'_> {
             } else {
                 pitch.fallback.plan.clone()
             },
-            words: words.iter().map(ToString::to_string).collect(),
+            words: words
+                .iter()
+                .map(ToString::to_string)
+                .chain(self.changed_files(baseline, &candidate))
+                .collect(),
             baseline: baseline.name.clone(),
             verdict,
             predicted: self.round.file().executor == ExecutorKind::Model,
@@ -106,7 +111,7 @@ impl Player<'_> {
         });
         Forecast {
             author: pitch.author.clone(),
-            identity: pitch.identity(),
+            identity: round.identity(pitch),
             scope: Scope::of(round),
             round_digest: round.digest.clone(),
             odds: pitch.odds.clone(),
@@ -114,7 +119,9 @@ impl Player<'_> {
             hours: pitch.cost.hours,
             predicted: predict(&round.setting, baseline, candidate),
             forbidden: !self.violations(candidate).is_empty(),
-            changes_something: is_recorded || baseline.differs_from(candidate),
+            changes_something: is_recorded
+                || round.changes.contains_key(&pitch.name)
+                || baseline.differs_from(candidate),
             withdrawn: pitch.withdrawn.is_some(),
             fallback,
         }

@@ -7,11 +7,11 @@ use gauntlet_parameters::{Parameters, Table};
 use gauntlet_task::{Case, Rules, fault_of_name};
 use jiff::SignedDuration;
 
-use gauntlet_judge::{ExecutorKind, Measurement};
+use gauntlet_judge::{ExecutorKind, KernelText, Measurement};
 
 use super::{Overrides, PanelMember, RoundFile};
 use crate::pitch::{FALLBACK, Pitch};
-use crate::source::{FileError, Source};
+use gauntlet_entrants::{FileError, Source};
 
 /// Upper limit on blocks and pairs of processes: a larger number is a typing error and would exhaust memory.
 const MAX_REPEATS: usize = 1000;
@@ -47,17 +47,36 @@ pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Tabl
     if command.is_some_and(Vec::is_empty) {
         return Err(source.error_at("[baseline", "the baseline has an empty `command`", NO_PROGRAM));
     }
-    // An external program may have its own parameters, which no table here knows.
-    if command.is_none() {
+    // A program or kernel of the user's may have its own parameters, which no table here knows.
+    let is_users = |text: &Option<String>| {
+        let text = text.as_ref().and_then(|text| text.parse::<KernelText>().ok());
+        text.is_some_and(|text| text.is_users())
+    };
+    let own = file.source.is_some()
+        || file
+            .baseline
+            .as_ref()
+            .is_some_and(|baseline| is_users(&baseline.kernel));
+    if command.is_none() && !own {
         if let Some(baseline) = &file.baseline {
             check_parameters(source, &baseline.schedule, table)?;
         }
-        for pitch in pitches.iter().filter(|pitch| pitch.value.command.is_none()) {
+        let built_in =
+            |pitch: &&Source<Pitch>| pitch.value.command.is_none() && !is_users(&pitch.value.kernel);
+        for pitch in pitches.iter().filter(built_in) {
             check_parameters(pitch, &pitch.value.schedule, table)?;
             if let Some(fallback) = &pitch.value.fallback.schedule {
                 check_parameters(pitch, fallback, table)?;
             }
         }
+    }
+    let runs = matches!(file.executor, ExecutorKind::Cpu | ExecutorKind::Cuda);
+    if own && !runs {
+        return Err(source.error_at(
+            "executor",
+            "a kernel of the user's is neither recorded nor predicted",
+            "give executor = \"cpu\" or \"cuda\"",
+        ));
     }
     let mut names = BTreeSet::new();
     for pitch in pitches {
@@ -250,6 +269,23 @@ fn check_pitch(
             NO_PROGRAM,
         );
     }
+    let brings = [
+        ("command", pitch.command.is_some()),
+        ("dispatch", pitch.dispatch.is_some()),
+        ("kernel", pitch.kernel.is_some() && !pitch.changes_source()),
+        ("patch or files", pitch.changes_source()),
+    ];
+    let brought: Vec<_> = brings
+        .iter()
+        .filter(|(_, brings)| *brings)
+        .map(|(name, _)| *name)
+        .collect();
+    if let [one, other, ..] = brought[..] {
+        return at(
+            format!("the pitch `{}` has `{one}` and `{other}`", pitch.name),
+            "leave one of them out: each names what is to be run",
+        );
+    }
     if pitch.recorded_loop.is_some() && (pitch.command.is_some() || pitch.dispatch.is_some()) {
         return at(
             format!(
@@ -262,7 +298,7 @@ fn check_pitch(
     if !pitch.changes_something() && executor != ExecutorKind::Replay {
         return at(
             format!(
-                "the pitch `{}` changes nothing: neither `schedule` nor `command`",
+                "the pitch `{}` changes nothing: neither `schedule` nor a `kernel`, `patch`, `files`, `dispatch` or `command`",
                 pitch.name
             ),
             "name the words of the schedule that change; `gauntlet schedules` lists them",

@@ -3,7 +3,6 @@
 use gauntlet_audit::{AuditReport, Weight};
 
 use crate::arguments::Audit;
-use crate::commands::suites;
 use crate::documents::Document;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -27,7 +26,7 @@ pub fn audit(arguments: &Audit) -> Result<Exit, CliError> {
 
 /// The audit of a task by its name or file.
 pub fn of_task(task: &str) -> Result<AuditReport, CliError> {
-    let suite = suites::find(task)?;
+    let suite = gauntlet_entrants::find_task(task)?;
     let progress = Progress::new();
     gauntlet_audit::audit(&suite, &|message| progress.show(message)).map_err(CliError::of_input)
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::arguments::Check;
 use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, environment, settings};
-use crate::commands::{audit, native, suites};
+use crate::commands::{audit, native};
 use crate::documents::{Document, Versioned};
 use crate::environment::timeouts;
 use crate::error::{CliError, terminal_width};
@@ -27,7 +27,6 @@ use crate::exit::Exit;
 use crate::listing;
 use crate::progress::Progress;
 use crate::requirement::{Conclusion, Standing, soundness, unsound_baseline};
-use crate::schedule_text;
 use crate::sink;
 
 /// The result of `gauntlet check`.
@@ -73,7 +72,9 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
                 checked.kernels.push(Some(target.clone()));
                 continue;
             }
-            Err(error) if error.is_of_a_kernel() => return Err(error.into()),
+            Err(error) if error.is_of_a_kernel() => {
+                return Err(gauntlet_entrants::EntrantError::from(error).into());
+            }
             _ => {}
         }
         let path = Path::new(target);
@@ -81,7 +82,7 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
         if is_suite {
             checked
                 .suites
-                .push(check_suite(&suites::find(target)?, arguments)?);
+                .push(check_suite(&gauntlet_entrants::find_task(target)?, arguments)?);
             checked.kernels.push(None);
         } else {
             if arguments.simd.is_some() || arguments.schedule.is_some() {
@@ -140,7 +141,7 @@ fn check_suite(suite: &Suite, arguments: &Check) -> Result<SweepReport, CliError
     let device = Device::host();
     let given = arguments.schedule.as_deref();
     let given = given
-        .map(|text| schedule_text::read(text, &Parameters::new(), &suite.parameters()))
+        .map(|text| gauntlet_entrants::read_parameters(text, &Parameters::new(), &suite.parameters()))
         .transpose()?;
     if let Some(schedule) = &given {
         keeps_a_rule(schedule, suite, &device)?;

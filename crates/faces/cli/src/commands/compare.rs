@@ -5,7 +5,6 @@ use crate::commands::contest::{Contest, deliver};
 use crate::commands::{more, samples, several};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::kernel_text;
 use crate::progress::Progress;
 
 /// Compares two kernels on this machine's CPU or GPU, or the measurements of another program.
@@ -18,8 +17,8 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         return samples::compare(arguments);
     };
     let texts = [
-        kernel_text::read(&arguments.baseline)?,
-        kernel_text::read(candidate)?,
+        gauntlet_entrants::read(&arguments.baseline)?,
+        gauntlet_entrants::read(candidate)?,
     ];
     arguments.contest.files.check()?;
     if !arguments.others.is_empty() {

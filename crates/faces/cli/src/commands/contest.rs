@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gauntlet_device::Device;
+use gauntlet_entrants as entrants;
 use gauntlet_gates::GATES;
 use gauntlet_judge::{
     Candidate, ComparisonReport, Conditions, Earlier, Executor, FileKernel, FileKind, Judgement, Kept,
@@ -17,16 +18,13 @@ use gauntlet_task::Suite;
 use gauntlet_tournament::digest_of;
 use gauntlet_worker::protocol::Description;
 
-use crate::arguments::{self, MeasuredExecutor, Requirement, Setup, WorkerTensors};
+use crate::arguments::{self, MeasuredExecutor, Requirement, Setup};
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::more;
 use crate::commands::run::version;
-use crate::commands::suites;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::kernel_text;
 use crate::machine::Hold;
-use crate::named_files;
 use crate::requirement::{Conclusion, soundness};
 
 /// Two kernels, and everything that they share.
@@ -58,8 +56,8 @@ impl<'a> Contest<'a> {
             None if texts.iter().any(|text| text.in_file(FileKind::Cuda).is_some()) => MeasuredExecutor::Cuda,
             None => home(&suite),
         };
-        let tensors = tensors(&suite, measured);
-        let read = |name, text, base: &Parameters| kernel_text::candidate(name, text, base, &table, tensors);
+        let tensors = entrants::tensors_of(&suite, measured == MeasuredExecutor::Cuda);
+        let read = |name, text, base: &Parameters| entrants::candidate(name, text, base, &table, tensors);
         let baseline = read("baseline", &texts[0], &Parameters::new())?;
         let base = if baseline.command.is_some() {
             Parameters::new()
@@ -68,7 +66,7 @@ impl<'a> Contest<'a> {
         };
         let candidate = read("candidate", &texts[1], &base)?;
         let arms = [baseline, candidate];
-        let notes = of_solutions(&suite, &texts.each_ref())?;
+        let notes = entrants::notes_of_solutions(&suite, &texts.each_ref())?;
         let place = place(setup, measured, &arms)?;
         for (arm, text) in arms.iter().zip(&texts) {
             allowed(arm, text, &suite, &place.device)?;
@@ -90,8 +88,8 @@ impl<'a> Contest<'a> {
         };
         let device = setup.measured.device.clone();
         let conditions = Conditions {
-            files: named_files::digests(task, &suite, &texts, device.as_deref()),
-            program: named_files::digest_of_program(),
+            files: entrants::digests(task, &suite, &texts, device.as_deref()),
+            program: entrants::digest_of_program(),
             cases: digest_of(&[serde_json::to_string(&suite).unwrap_or_default()]),
             task: task.to_owned(),
             chosen: setup.cases.clone(),
@@ -191,29 +189,6 @@ impl<'a> Contest<'a> {
     }
 }
 
-/// What of solutions among the kernels is not honoured. A solution names the definition that it solves, which must be
-/// the task.
-pub fn of_solutions(suite: &Suite, texts: &[&KernelText]) -> Result<Vec<String>, CliError> {
-    let mut notes = Vec::new();
-    for text in texts {
-        let Some(solution) = kernel_text::solution(text)? else {
-            continue;
-        };
-        if solution.definition != suite.name {
-            return Err(CliError::bad_input(
-                format!(
-                    "{text} solves the definition `{}`, and the task is `{}`",
-                    solution.definition, suite.name
-                ),
-                "name the folder or the file of its definition with --task",
-            ));
-        }
-        notes.extend(solution.notes());
-    }
-    notes.dedup();
-    Ok(notes)
-}
-
 /// The looks of a plan of this many pairs, in the proportions of the usual plan.
 fn looks(pairs: usize) -> Vec<usize> {
     vec![pairs.div_ceil(3), pairs.div_ceil(2), pairs]
@@ -226,18 +201,6 @@ pub fn home(suite: &Suite) -> MeasuredExecutor {
         MeasuredExecutor::Cuda
     } else {
         MeasuredExecutor::Cpu
-    }
-}
-
-/// What workers of Python kernels import at their start: the libraries of the task's tensors.
-pub fn tensors(suite: &Suite, measured: MeasuredExecutor) -> WorkerTensors {
-    let is_torch = |sizes: serde_json::Value| sizes.get("library").is_some_and(|library| library == "torch");
-    match measured {
-        MeasuredExecutor::Cuda => WorkerTensors::Cuda,
-        MeasuredExecutor::Cpu if suite.benchmark.iter().any(|case| is_torch(case.sizes.record())) => {
-            WorkerTensors::Torch
-        }
-        MeasuredExecutor::Cpu => WorkerTensors::Cpu,
     }
 }
 
@@ -293,7 +256,7 @@ pub fn task_of<'a>(setup: &'a Setup, texts: &[&KernelText]) -> Result<&'a str, C
     let users = texts.iter().find(|text| text.names_a_place());
     match (&setup.task, users) {
         (Some(task), _) => Ok(task),
-        (None, Some(text)) => Err(kernel_text::no_task(text)),
+        (None, Some(text)) => Err(entrants::no_task(text).into()),
         (None, None) => Ok(USUAL_TASK),
     }
 }
@@ -310,7 +273,7 @@ fn chosen_for(name: &str, cases: &[String], baseline: Option<&FileKernel>) -> Re
         cases: cases.to_vec(),
         ..Options::default()
     };
-    let mut suite = suites::find_with(name, &options)?;
+    let mut suite = entrants::find_task_with(name, &options)?;
     if let Some(stranger) = cases
         .iter()
         .find(|case| suite.benchmark.iter().all(|known| known.name != **case))

@@ -12,12 +12,11 @@ use crate::calibrations::Calibrations;
 use crate::commands::devices;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::schedule_text;
 
 /// Shows where the time goes.
 pub fn explain(arguments: &Explain) -> Result<Exit, CliError> {
     arguments.json.check()?;
-    let schedule = schedule_text::read(
+    let schedule = gauntlet_entrants::read_parameters(
         &arguments.schedule,
         &Parameters::new(),
         &gauntlet_families::parameters(),

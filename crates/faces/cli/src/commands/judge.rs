@@ -6,7 +6,6 @@ use crate::arguments::{Judge, Setup};
 use crate::commands::contest::{Contest, deliver, own_baseline, task_of};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::kernel_text;
 use crate::progress::Progress;
 
 /// Examines a kernel by all gates.
@@ -27,10 +26,10 @@ pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
 
 /// The baseline and the candidate, read. A baseline that is not named is the task's own.
 pub fn kernels(candidate: &str, baseline: Option<&str>, setup: &Setup) -> Result<[KernelText; 2], CliError> {
-    let candidate = kernel_text::read(candidate)?;
+    let candidate = gauntlet_entrants::read(candidate)?;
     let baseline = match baseline {
-        Some(text) => kernel_text::read(text)?,
-        None => kernel_text::read(&own_baseline(task_of(setup, &[&candidate])?))?,
+        Some(text) => gauntlet_entrants::read(text)?,
+        None => gauntlet_entrants::read(&own_baseline(task_of(setup, &[&candidate])?))?,
     };
     Ok([baseline, candidate])
 }

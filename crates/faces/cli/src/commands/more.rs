@@ -19,7 +19,6 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::in_process::undisturbed;
 use crate::interrupt;
-use crate::kernel_text;
 use crate::machine::Hold;
 use crate::progress::Progress;
 use crate::sink;
@@ -53,8 +52,8 @@ pub fn added(file: &Path, pairs: usize, observer: &dyn Observer) -> Result<Compa
         ));
     }
     let texts = [
-        kernel_text::read(&before.baseline.text)?,
-        kernel_text::read(&before.candidate.text)?,
+        gauntlet_entrants::read(&before.baseline.text)?,
+        gauntlet_entrants::read(&before.candidate.text)?,
     ];
     let mut contest = Contest::of(&setup_of(&kept.conditions), texts)?;
     let changes = changes(&before, &kept.conditions, &contest);

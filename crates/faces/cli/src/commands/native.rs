@@ -10,23 +10,21 @@ use gauntlet_parameters::{Parameters, pairwise};
 use gauntlet_task::{Case, Rules, Scope, Sizes, Suite};
 use gauntlet_worker::WorkerCommand;
 
-use crate::arguments::Check;
+use crate::arguments::{Check, MeasuredExecutor};
 use crate::commands::run::this_program;
-use crate::commands::{contest, cuda, devices, suites};
+use crate::commands::{contest, cuda, devices};
 use crate::environment::timeouts;
 use crate::error::{CliError, say_line};
-use crate::kernel_text;
 use crate::progress::Progress;
-use crate::schedule_text;
 
 /// Examines a kernel of the user's without measuring: a Python function, a solution, a shared library or a worker on this machine, a
 /// CUDA kernel in the PTX interpreter.
 pub fn check(target: &KernelText, arguments: &Check) -> Result<SweepReport, CliError> {
     let Some(task) = arguments.task.as_deref() else {
-        return Err(kernel_text::no_task(target));
+        return Err(gauntlet_entrants::no_task(target).into());
     };
-    let suite = suites::find(task)?;
-    for note in contest::of_solutions(&suite, &[target])? {
+    let suite = gauntlet_entrants::find_task(task)?;
+    for note in gauntlet_entrants::notes_of_solutions(&suite, &[target])? {
         say_line(format_args!("note: {note}"));
     }
     match target.in_file(FileKind::Cuda) {
@@ -54,9 +52,9 @@ fn hosted(target: &KernelText, suite: &Suite, arguments: &Check) -> Result<Sweep
         _ => ("Python", "a Python function"),
     };
     takes_no_options(what, arguments)?;
-    let tensors = contest::tensors(suite, contest::home(suite));
+    let tensors = gauntlet_entrants::tensors_of(suite, contest::home(suite) == MeasuredExecutor::Cuda);
     let none = Parameters::new();
-    let kernel = kernel_text::candidate("kernel", target, &none, &suite.parameters(), tensors)?;
+    let kernel = gauntlet_entrants::candidate("kernel", target, &none, &suite.parameters(), tensors)?;
     let words = kernel.command.unwrap_or_default();
     let Some((program, rest)) = words.split_first() else {
         return Err(CliError::broken(format!("{target} has no worker")));
@@ -74,7 +72,7 @@ fn interpreted(kernel: &FileKernel, mut suite: Suite, arguments: &Check) -> Resu
     let given = arguments
         .schedule
         .as_deref()
-        .map(|text| schedule_text::read(text, &Parameters::new(), file.parameters()))
+        .map(|text| gauntlet_entrants::read_parameters(text, &Parameters::new(), file.parameters()))
         .transpose()?;
     let space = file.space();
     let schedules = |case: &Case| match &given {
@@ -108,7 +106,7 @@ fn interpreted(kernel: &FileKernel, mut suite: Suite, arguments: &Check) -> Resu
 
 /// A CUDA C++ kernel with its table.
 pub fn kernel_file(kernel: &FileKernel) -> Result<KernelFile, CliError> {
-    kernel_text::existing(kernel)?;
+    gauntlet_entrants::existing(kernel)?;
     KernelFile::open(&kernel.file, &kernel.function).map_err(|error| {
         CliError::bad_input(
             error.to_string(),
@@ -177,7 +175,7 @@ pub fn nvrtc_worker(kernel: &FileKernel, more: &[&str]) -> Result<WorkerCommand,
     let mut words: Vec<OsString> = vec![
         "worker".into(),
         "nvrtc".into(),
-        kernel_text::existing(kernel)?.into(),
+        gauntlet_entrants::existing(kernel)?.into(),
     ];
     words.extend(more.iter().map(OsString::from));
     Ok(cuda::with_caches(this_program()?.worker(words), CACHE_VARIABLE))

@@ -6,16 +6,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::{JsonFile, Schedules};
-use crate::commands::{devices, suites};
+use crate::commands::devices;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::listing;
-use crate::schedule_text;
 use crate::sink;
 
 /// Explains the parameters of a suite's kernels, or checks some against a device.
 pub fn schedules(arguments: &Schedules) -> Result<Exit, CliError> {
-    let suite = suites::find(&arguments.suite)?;
+    let suite = gauntlet_entrants::find_task(&arguments.suite)?;
     match &arguments.schedule {
         Some(text) => verify(text, &suite, arguments),
         None => explain(&suite.parameters(), &arguments.json),
@@ -72,7 +71,7 @@ fn explain(table: &Table, json: &JsonFile) -> Result<Exit, CliError> {
 }
 
 fn verify(text: &str, suite: &Suite, arguments: &Schedules) -> Result<Exit, CliError> {
-    let schedule = schedule_text::read(text, &Parameters::new(), &suite.parameters())?;
+    let schedule = gauntlet_entrants::read_parameters(text, &Parameters::new(), &suite.parameters())?;
     let device = devices::find(&arguments.device)?;
     let mut violations = Vec::new();
     for case in &suite.benchmark {

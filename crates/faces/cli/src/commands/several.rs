@@ -14,7 +14,7 @@ use crate::documents::Document;
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::progress::Progress;
-use crate::{kernel_text, sink};
+use crate::sink;
 
 /// Comparisons of several candidates with one baseline. Their intervals hold for all of them together: each has its share of
 /// the error, as Bonferroni's inequality asks.
@@ -43,7 +43,7 @@ pub fn compare(arguments: &Compare, [baseline, candidate]: [KernelText; 2]) -> R
     }
     let mut candidates = vec![candidate];
     for text in &arguments.others {
-        candidates.push(kernel_text::read(text)?);
+        candidates.push(gauntlet_entrants::read(text)?);
     }
     let count = candidates.len();
     let mut left = arguments.contest.setup.budget;

@@ -1,7 +1,6 @@
 //! `gauntlet suites`.
 
-use std::path::Path;
-
+use gauntlet_entrants::{find_task, find_task_with};
 use gauntlet_python_task::Options;
 use gauntlet_task::{Case, Suite};
 
@@ -19,39 +18,17 @@ pub fn suites(arguments: &Suites) -> Result<Exit, CliError> {
                 lists_only: true,
                 ..Options::default()
             };
-            show(&find_with(name, &options)?, &arguments.json)?;
+            show(&find_task_with(name, &options)?, &arguments.json)?;
         }
         None => list(&arguments.json)?,
     }
     Ok(Exit::Done)
 }
 
-/// A suite by name or file, or the suite of a task in Python.
-pub fn find(name: &str) -> Result<Suite, CliError> {
-    find_with(name, &Options::default())
-}
-
-/// The same; the options say which cases of a task in Python are wanted, and what stands in for its reference.
-pub fn find_with(name: &str, options: &Options) -> Result<Suite, CliError> {
-    if gauntlet_python_task::is_task(Path::new(name)) {
-        return Ok(gauntlet_python_task::open(Path::new(name), options)?);
-    }
-    let found = if name.ends_with(".toml") {
-        gauntlet_families::load_suite(Path::new(name))
-    } else {
-        gauntlet_families::suite(name)
-    };
-    Ok(found.map_err(|error| {
-        gauntlet_tournament::FileError::of_suite(error, |message, remedy| {
-            gauntlet_tournament::FileError::whole(Path::new(name), message, remedy)
-        })
-    })?)
-}
-
 fn list(json: &JsonFile) -> Result<(), CliError> {
     let suites = gauntlet_families::suite_names()
         .into_iter()
-        .map(find)
+        .map(find_task)
         .collect::<Result<Vec<_>, _>>()?;
     json.check()?;
     json.deliver_list(&suites, || tell_list(&suites))

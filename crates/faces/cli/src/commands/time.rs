@@ -16,7 +16,7 @@ use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::progress::Progress;
 use crate::requirement::soundness;
-use crate::{kernel_text, sink};
+use crate::sink;
 
 /// Most pairs of processes that a kernel is timed in: with itself, so that a pair gives the times of two processes.
 const PAIRS: usize = 6;
@@ -86,7 +86,7 @@ pub fn time(arguments: &Time) -> Result<Exit, CliError> {
         activity: false,
         quick: true,
     };
-    let text = kernel_text::read(&arguments.kernel)?;
+    let text = gauntlet_entrants::read(&arguments.kernel)?;
     let contest = Contest::of(&setup, [text.clone(), text])?;
     let _hold = contest.hold()?;
     let progress = Progress::new();

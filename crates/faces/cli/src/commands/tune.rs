@@ -28,10 +28,8 @@ use crate::environment::timeouts;
 use crate::error::{CliError, say, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::kernel_text;
 use crate::machine::Hold;
 use crate::progress::Progress;
-use crate::schedule_text;
 use crate::sink;
 
 /// The result of `gauntlet tune`.
@@ -75,7 +73,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     }
     let own = kernel.as_ref().map(|(_, file)| file.parameters().clone());
     let parameters = own.clone().unwrap_or_else(|| suite.parameters());
-    let baseline = schedule_text::read(&arguments.baseline, &Parameters::new(), &parameters)?;
+    let baseline = gauntlet_entrants::read_parameters(&arguments.baseline, &Parameters::new(), &parameters)?;
     let (device, mut workshop, gpu) = place(arguments)?;
     if let Some((kernel, _)) = &kernel {
         let command = native::nvrtc_worker(kernel, &[])?;
@@ -169,7 +167,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
 
 /// A CUDA kernel and its table.
 fn cuda_kernel(text: &str) -> Result<(FileKernel, KernelFile), CliError> {
-    let kernel = kernel_text::read(text)?;
+    let kernel = gauntlet_entrants::read(text)?;
     let kernel = kernel.in_file(FileKind::Cuda).ok_or_else(|| {
         CliError::bad_input(
             format!("`{text}` does not name a kernel of a CUDA C++ file"),

@@ -31,6 +31,9 @@ pub struct Candidate {
     /// The name of the loop that is proved in place of the schedule's own loop; it is never built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_loop: Option<String>,
+    /// A digest of the source that `command` was built from, where a round changes a source.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 impl Candidate {
@@ -44,6 +47,7 @@ impl Candidate {
             device_only: false,
             dispatch: None,
             recorded_loop: None,
+            source: None,
         }
     }
 
@@ -64,6 +68,7 @@ impl Candidate {
             hosted: self.hosted,
             device_only: self.device_only,
             dispatch: self.dispatch.clone(),
+            source: self.source.clone(),
             ..Self::new(name, self.schedule.changed(change))
         }
     }

@@ -255,6 +255,35 @@ impl KernelText {
         }
     }
 
+    /// The same kernel with the files that it names relative to a folder, in place of the current one. Words of a command are
+    /// files if there is such a file in the folder.
+    pub fn in_folder(&self, folder: &Path) -> Self {
+        let moved = |file: &PathBuf| folder.join(file);
+        let form = match &self.form {
+            KernelForm::ParameterFile(file) => KernelForm::ParameterFile(moved(file)),
+            KernelForm::Dispatch(file) => KernelForm::Dispatch(moved(file)),
+            KernelForm::Solution(file) => KernelForm::Solution(moved(file)),
+            KernelForm::File(kernel) => KernelForm::File(FileKernel {
+                file: moved(&kernel.file),
+                ..kernel.clone()
+            }),
+            KernelForm::Command(words) => {
+                let word = |word: &String| match folder.join(word) {
+                    file if file.is_file() => file.to_string_lossy().into_owned(),
+                    _ => word.clone(),
+                };
+                KernelForm::Command(words.iter().map(word).collect())
+            }
+            form @ (KernelForm::BuiltIn | KernelForm::Parameters(_) | KernelForm::Module { .. }) => {
+                form.clone()
+            }
+        };
+        Self {
+            written: self.written.clone(),
+            form,
+        }
+    }
+
     fn function(&self) -> Option<&str> {
         match &self.form {
             KernelForm::Module { function, .. } => Some(function),

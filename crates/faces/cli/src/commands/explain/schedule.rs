@@ -19,7 +19,6 @@ use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::problem_text;
 use crate::progress::Progress;
-use crate::schedule_text;
 use crate::sink;
 
 /// The result of `gauntlet explain --problem`.
@@ -63,7 +62,8 @@ pub fn explain(
     }
     match &arguments.compare {
         Some(words) => {
-            let other = schedule_text::read(words, schedule, &gauntlet_families::parameters())?;
+            let other =
+                gauntlet_entrants::read_parameters(words, schedule, &gauntlet_families::parameters())?;
             let others = all(&problems, &other, device, host)?;
             tell_both(explanations, others, host, &arguments.json)?;
         }

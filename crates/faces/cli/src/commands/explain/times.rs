@@ -7,8 +7,8 @@ use std::path::Path;
 
 use gauntlet_device::Device;
 use gauntlet_diagnose::{Variant, VariantChange, changes};
+use gauntlet_entrants::FileError;
 use gauntlet_parameters::Parameters;
-use gauntlet_tournament::FileError;
 use schemars::JsonSchema;
 use serde::Serialize;
 

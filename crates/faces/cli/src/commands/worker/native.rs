@@ -9,7 +9,6 @@ use super::answer;
 use crate::arguments::Worker;
 use crate::error::{CliError, say};
 use crate::exit::Exit;
-use crate::kernel_text;
 
 /// Serves a function of a shared library.
 pub fn library(arguments: &Worker) -> Result<Exit, CliError> {
@@ -56,7 +55,7 @@ pub fn nvrtc(arguments: &Worker) -> Result<Exit, CliError> {
 
 /// The kernel that this worker is to serve, which must be in a file of this kind.
 fn kernel(arguments: &Worker, kind: FileKind, example: &str) -> Result<FileKernel, CliError> {
-    let text = kernel_text::read(arguments.subject.as_deref().unwrap_or_default())?;
+    let text = gauntlet_entrants::read(arguments.subject.as_deref().unwrap_or_default())?;
     text.in_file(kind).cloned().ok_or_else(|| {
         CliError::bad_input(
             format!("this worker does not serve `{text}`"),

@@ -8,7 +8,6 @@ use gauntlet_judge::{FileKernel, FileKind, KernelForm};
 use crate::arguments::WorkerTensors;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::kernel_text;
 
 /// The folder of the worker's own files, in its working directory.
 const FOLDER: &str = "gauntlet-host";
@@ -23,7 +22,7 @@ pub fn serve(kernel: &str, tensors: WorkerTensors) -> Result<Exit, CliError> {
         WorkerTensors::Cuda => Tensors::Cuda,
     };
     let folder = here.join(FOLDER);
-    let kernel = kernel_text::read(kernel)?;
+    let kernel = gauntlet_entrants::read(kernel)?;
     let error = match kernel.form() {
         KernelForm::Solution(file) => {
             let solution = Solution::read(file)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord, Trim};
 use gauntlet_diagnose::Measurement;
-use gauntlet_tournament::FileError;
+use gauntlet_entrants::FileError;
 use serde_json::{Value, json};
 
 use super::cell;

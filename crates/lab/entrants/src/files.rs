@@ -33,7 +33,7 @@ pub fn digests(
 ) -> BTreeMap<String, String> {
     let operands = suite.correctness.iter().chain(&suite.benchmark);
     let mut waiting: Vec<PathBuf> = operands.filter_map(|case| case.data.clone()).collect();
-    waiting.extend(of_task(Path::new(task)));
+    waiting.extend(task_files(Path::new(task)));
     waiting.extend(kernels.iter().flat_map(KernelText::files));
     waiting.extend(device.map(PathBuf::from));
     let mut found = BTreeMap::new();
@@ -68,7 +68,8 @@ fn digest(path: &Path) -> io::Result<String> {
     Ok(hasher.finalize().to_hex().to_string())
 }
 
-fn of_task(task: &Path) -> Vec<PathBuf> {
+/// The files that make a path a task, whether they exist or not.
+pub fn task_files(task: &Path) -> Vec<PathBuf> {
     let stands_for_its_folder = task
         .file_name()
         .is_some_and(|name| TASK_FILES.iter().any(|file| name == *file));

@@ -1,30 +1,22 @@
-//! Kernels as the command line names them, made into candidates.
-//!
-//! Kernels in files become the command of one of this program's own workers, so that the judge knows commands only.
+//! Kernels made into candidates.
 
 use std::path::{Path, PathBuf};
 
-use gauntlet_host_python::{KernelError, Solution, VARIABLE, inspect, inspect_module, interpreter};
-use gauntlet_judge::{Candidate, FileKernel, FileKind, KernelForm, KernelText, KernelTextError, file_meant};
+use gauntlet_host_python::{KernelError, Solution, Tensors, VARIABLE, inspect, inspect_module, interpreter};
+use gauntlet_judge::{Candidate, FileKernel, FileKind, KernelForm, KernelText, file_meant};
 use gauntlet_parameters::{Parameters, Table};
+use gauntlet_task::Suite;
+use gauntlet_worker::Program;
 
-use crate::arguments::WorkerTensors;
-use crate::commands::run::this_program;
-use crate::error::CliError;
-use crate::schedule_text;
+use crate::error::EntrantError;
+use crate::parameters::changed_parameters;
 
 /// A kernel's text, read.
 ///
 /// # Errors
 /// If it is no kernel.
-pub fn read(text: &str) -> Result<KernelText, CliError> {
-    text.parse().map_err(CliError::from)
-}
-
-impl From<KernelTextError> for CliError {
-    fn from(error: KernelTextError) -> Self {
-        Self::bad_input(error.to_string(), error.remedy())
-    }
+pub fn read(text: &str) -> Result<KernelText, EntrantError> {
+    Ok(text.parse::<KernelText>()?)
 }
 
 /// A kernel as a candidate. Parameters that it does not name are those of `base`; the table defines them.
@@ -36,17 +28,17 @@ pub fn candidate(
     kernel: &KernelText,
     base: &Parameters,
     table: &Table,
-    tensors: WorkerTensors,
-) -> Result<Candidate, CliError> {
+    tensors: Tensors,
+) -> Result<Candidate, EntrantError> {
     let mut candidate = Candidate::new(name, table.complete(base));
     match kernel.form() {
         KernelForm::BuiltIn | KernelForm::Parameters(_) | KernelForm::ParameterFile(_) => {
-            candidate.schedule = table.complete(&schedule_text::changed(kernel, base, table)?);
+            candidate.schedule = table.complete(&changed_parameters(kernel, base, table)?);
         }
         KernelForm::Command(words) => candidate.command = Some(words.iter().map(absolute).collect()),
         KernelForm::Dispatch(file) => {
             let found = gauntlet_families::load_dispatch(file).map_err(|error| {
-                CliError::bad_input(
+                EntrantError::wrong(
                     error.to_string(),
                     "name a table that `gauntlet tune --output FILE` has written",
                 )
@@ -54,9 +46,9 @@ pub fn candidate(
             candidate.dispatch = Some(found);
         }
         KernelForm::Solution(file) => {
-            let on_gpu = tensors == WorkerTensors::Cuda;
+            let on_gpu = tensors == Tensors::Cuda;
             Solution::read_for(file, on_gpu)
-                .map_err(|error| CliError::bad_input(error.to_string(), error.remedy()))?;
+                .map_err(|error| EntrantError::wrong(error.to_string(), error.remedy()))?;
             of_python(&mut candidate, in_full(file), tensors)?;
         }
         KernelForm::Module { module, function } => {
@@ -69,14 +61,14 @@ pub fn candidate(
 }
 
 /// A function of a file: one of this program's workers calls it.
-fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: WorkerTensors) -> Result<(), CliError> {
+fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: Tensors) -> Result<(), EntrantError> {
     match kernel.kind {
         FileKind::Python => {
             let whole = inspect(&kernel.file, &kernel.function).map_err(of_kernel)?;
             of_python(candidate, whole.into(), tensors)
         }
         FileKind::Library => hosted(candidate, "library", existing(kernel)?, &[]),
-        FileKind::Cuda if tensors != WorkerTensors::Cuda => Err(CliError::bad_input(
+        FileKind::Cuda if tensors != Tensors::Cuda => Err(EntrantError::wrong(
             format!(
                 "`{}:{}` is a CUDA kernel, and the cpu executor measures on the CPU",
                 kernel.file.display(),
@@ -94,7 +86,7 @@ fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: WorkerTensor
 }
 
 /// A Python kernel, whose workers need not look for the interpreter again.
-fn of_python(candidate: &mut Candidate, kernel: PathBuf, tensors: WorkerTensors) -> Result<(), CliError> {
+fn of_python(candidate: &mut Candidate, kernel: PathBuf, tensors: Tensors) -> Result<(), EntrantError> {
     gauntlet_worker::give_to_workers(VARIABLE, interpreter());
     hosted(candidate, "python", kernel, &opening(tensors))
 }
@@ -105,8 +97,10 @@ fn hosted(
     worker: &str,
     kernel: PathBuf,
     more: &[PathBuf],
-) -> Result<(), CliError> {
-    let mut command = this_program()?.words(["worker", worker]);
+) -> Result<(), EntrantError> {
+    let mut command = Program::this()
+        .map_err(|error| EntrantError::Machine(format!("this program's own file cannot be found: {error}")))?
+        .words(["worker", worker]);
     command.push(kernel);
     command.extend_from_slice(more);
     candidate.command = Some(command);
@@ -119,21 +113,21 @@ fn hosted(
 ///
 /// # Errors
 /// If it names a file that is no solution.
-pub fn solution(kernel: &KernelText) -> Result<Option<Solution>, CliError> {
+fn solution(kernel: &KernelText) -> Result<Option<Solution>, EntrantError> {
     let KernelForm::Solution(file) = kernel.form() else {
         return Ok(None);
     };
     Solution::read(file)
         .map(Some)
-        .map_err(|error| CliError::bad_input(error.to_string(), error.remedy()))
+        .map_err(|error| EntrantError::wrong(error.to_string(), error.remedy()))
 }
 
 /// The arguments that tell a Python worker which libraries it imports at its start; none for numpy.
-fn opening(tensors: WorkerTensors) -> Vec<PathBuf> {
+fn opening(tensors: Tensors) -> Vec<PathBuf> {
     let name = match tensors {
-        WorkerTensors::Cpu => return Vec::new(),
-        WorkerTensors::Torch => "torch",
-        WorkerTensors::Cuda => "cuda",
+        Tensors::Cpu => return Vec::new(),
+        Tensors::Torch => "torch",
+        Tensors::Cuda => "cuda",
     };
     vec!["--tensors".into(), name.into()]
 }
@@ -142,12 +136,12 @@ fn opening(tensors: WorkerTensors) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// If there is no such file.
-pub fn existing(kernel: &FileKernel) -> Result<PathBuf, CliError> {
+pub fn existing(kernel: &FileKernel) -> Result<PathBuf, EntrantError> {
     let path = in_full(&kernel.file);
     if path.is_file() {
         return Ok(format!("{}:{}", path.display(), kernel.function).into());
     }
-    Err(CliError::bad_input(
+    Err(EntrantError::wrong(
         format!("there is no file {}", kernel.file.display()),
         format!(
             "write a kernel as FILE:FUNCTION, such as softmax.cu:softmax_kernel{}",
@@ -156,8 +150,8 @@ pub fn existing(kernel: &FileKernel) -> Result<PathBuf, CliError> {
     ))
 }
 
-fn of_kernel(error: KernelError) -> CliError {
-    CliError::bad_input(
+fn of_kernel(error: KernelError) -> EntrantError {
+    EntrantError::wrong(
         error.to_string(),
         match &error {
             KernelError::NoFile { file } => error.remedy() + &file_meant(file),
@@ -184,9 +178,35 @@ fn absolute(word: &String) -> PathBuf {
 }
 
 /// What to say where no task is named for a kernel of the user's.
-pub fn no_task(kernel: &KernelText) -> CliError {
-    CliError::bad_input(
+pub fn no_task(kernel: &KernelText) -> EntrantError {
+    EntrantError::wrong(
         format!("{kernel}: no task says what this kernel computes"),
         "name a task with --task: a file of yours (docs/guide/tasks.md), or a suite that `gauntlet suites` lists",
     )
+}
+
+/// What of solutions among the kernels is not honoured. A solution names the definition that it solves, which must be
+/// the task.
+///
+/// # Errors
+/// If one of them solves another definition, or is no solution.
+pub fn notes_of_solutions(suite: &Suite, texts: &[&KernelText]) -> Result<Vec<String>, EntrantError> {
+    let mut notes = Vec::new();
+    for text in texts {
+        let Some(solution) = solution(text)? else {
+            continue;
+        };
+        if solution.definition != suite.name {
+            return Err(EntrantError::wrong(
+                format!(
+                    "{text} solves the definition `{}`, and the task is `{}`",
+                    solution.definition, suite.name
+                ),
+                "name the folder or the file of its definition with --task",
+            ));
+        }
+        notes.extend(solution.notes());
+    }
+    notes.dedup();
+    Ok(notes)
 }
