@@ -28,6 +28,18 @@ impl Used {
         self.tokens_in.saturating_add(self.tokens_out)
     }
 
+    /// What came to it since an earlier state.
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            turns: self.turns - earlier.turns,
+            tokens_in: self.tokens_in - earlier.tokens_in,
+            tokens_out: self.tokens_out - earlier.tokens_out,
+            wall: self.wall - earlier.wall,
+            checks: self.checks - earlier.checks,
+            money: self.money.map(|money| money - earlier.money.unwrap_or(0.0)),
+        }
+    }
+
     /// Adds what another question has cost.
     pub fn add(&mut self, other: &Self) {
         self.turns = self.turns.saturating_add(other.turns);

@@ -18,6 +18,17 @@ pub enum TournamentError {
     /// There is no place to build sources.
     #[error("no temporary folder can be made: {0}")]
     NoFolder(std::io::Error),
+    /// A run that is replayed lacks a record.
+    #[error(
+        "the replayed run holds no record of {what} in the round {round}: it was cut short, or made by another version; \
+         `gauntlet run --resume` goes on with a run that was cut short"
+    )]
+    NotRecorded {
+        /// What is missing.
+        what: String,
+        /// Where.
+        round: String,
+    },
     /// The judge failed.
     #[error(transparent)]
     Judge(#[from] JudgeError),

@@ -18,9 +18,11 @@
 mod claims;
 mod error;
 pub mod forecast;
+mod messages;
 mod observer;
 mod outcome;
 pub mod panel;
+mod participants;
 mod pitch;
 mod plan;
 mod play;
@@ -30,8 +32,11 @@ mod source;
 mod tournament;
 
 pub use error::TournamentError;
+pub use messages::{
+    Answering, Asking, Build, Deal, Lesson, Message, PROTOCOL, Phase, Pitching, Research, Voting,
+};
 pub use observer::RoundObserver;
-pub use outcome::{BaselineReport, ClaimOutcome, Judged, PeerOutcome, RoundReport, TournamentReport};
+pub use outcome::{BaselineReport, ClaimOutcome, Factor, Judged, PeerOutcome, RoundReport, TournamentReport};
 pub use pitch::{
     Claim, Cost, Evidence as PitchEvidence, EvidenceKind, Fallback, Odds, PeerClaim, Pitch, Quantiles, Risk,
     RiskLevel,

@@ -2,6 +2,7 @@
 
 use gauntlet_judge::{Blind, Observer};
 
+use crate::messages::Message;
 use crate::outcome::{Judged, RoundReport};
 use crate::panel::Ranking;
 use crate::round::Round;
@@ -12,6 +13,10 @@ pub trait RoundObserver: Observer {
     fn round_begins(&self, _round: &Round) {}
     /// The panel has ranked the pitches.
     fn ranked(&self, _ranking: &Ranking) {}
+    /// A contestant or a panellist is asked something.
+    fn asks(&self, _who: &str, _what: &str) {}
+    /// There is an answer, or none.
+    fn answered(&self, _message: &Message) {}
     /// A candidate has its verdict.
     fn judged(&self, _judged: &Judged) {}
     /// A round is over.

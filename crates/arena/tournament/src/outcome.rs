@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::forecast::{Forecast, Prospect, Return};
+use crate::messages::Message;
 use crate::panel::Ranking;
 use crate::pitch::Quantiles;
 use crate::plan::Plan;
@@ -69,6 +70,9 @@ pub struct RoundReport {
     /// The order in which to make the pitched changes; none for rounds that the model did not decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// What contestants and panellists were asked and answered, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<Message>,
     /// Notices.
     pub notices: Vec<String>,
 }
@@ -124,6 +128,18 @@ pub struct Judged {
     pub gain: Option<f64>,
 }
 
+/// A speed-up with its interval; 1.5 is one and a half times as fast.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Factor {
+    /// The lower bound.
+    pub lower: f64,
+    /// The estimate.
+    pub middle: f64,
+    /// The upper bound.
+    pub upper: f64,
+}
+
 /// A claim and the result.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -154,6 +170,15 @@ impl Judged {
     /// The comparison, if there was one.
     pub fn comparison(&self) -> Option<&Comparison> {
         self.findings.iter().find_map(Finding::comparison)
+    }
+
+    /// The same as factors.
+    pub fn factor(&self) -> Option<Factor> {
+        self.found().map(|found| Factor {
+            lower: found.lower.exp(),
+            middle: found.estimate.exp(),
+            upper: found.upper.exp(),
+        })
     }
 
     /// The speed-up found over the suite; none without an interval, or if the comparison is void.

@@ -13,5 +13,6 @@ mod score;
 
 pub use dossier::Dossier;
 pub use flag::Flag;
+pub(crate) use ranking::USUAL_WEIGHTS;
 pub use ranking::{Judgement, Panel, Ranking, Standing};
 pub use score::{Dimension, Origin, Score, Scores};

@@ -3,6 +3,7 @@
 
 mod baseline;
 mod clock;
+mod contest;
 mod entries;
 mod history;
 mod sentence;
@@ -11,6 +12,8 @@ mod sources;
 mod watched;
 mod wave;
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use gauntlet_gates::{Predictions, predict};
@@ -25,11 +28,13 @@ use serde_json::json;
 
 use self::baseline::{baseline_of, metrics_of, next_baseline};
 use self::clock::Clock;
+use self::contest::{Floor, Situation};
 use self::entries::{Entry, most_to_come, next_wave, queue};
 use self::history::History;
 use self::wave::{Played, Underway};
 use crate::error::TournamentError;
 use crate::forecast::{prospects, returns};
+use crate::messages::Message;
 use crate::observer::RoundObserver;
 use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport};
 use crate::panel::{Dossier, Panel, Ranking};
@@ -69,6 +74,7 @@ pub fn play(
 ) -> Result<TournamentReport, TournamentError> {
     let mut history = History::new(journal.run().clone(), journal.verdicts_before()?, tournament);
     let mut rounds = Vec::new();
+    let floor = Floor::default();
     let builds = Builds::new(settings.timeouts.build).map_err(TournamentError::NoFolder)?;
     let mut before: Option<(&Round, Candidate)> = None;
     for round in &tournament.rounds {
@@ -82,6 +88,8 @@ pub fn play(
             settings,
             observer,
             builds: &builds,
+            floor: &floor,
+            messages: &RefCell::default(),
         };
         let report = player.play(&baseline, &mut history)?;
         before = Some((round, next_baseline(&report, baseline)));
@@ -103,6 +111,7 @@ pub fn play(
 }
 
 /// A round in progress.
+#[derive(Clone, Copy)]
 struct Player<'a> {
     tournament: &'a Tournament,
     round: &'a Round,
@@ -110,6 +119,9 @@ struct Player<'a> {
     settings: &'a Settings,
     observer: &'a dyn RoundObserver,
     builds: &'a Builds,
+    floor: &'a Floor,
+    /// What was asked and answered in this round.
+    messages: &'a RefCell<Vec<Message>>,
 }
 
 impl Player<'_> {
@@ -129,12 +141,33 @@ impl Player<'_> {
             .write(RecordKind::RoundStarted, self.place(), &fixed)?;
         let mut notices = self.notify(round.doubts_of_tables())?;
         let executor = self.executor()?;
-        let ranking = self.rank(baseline, history);
+        let qualified = self
+            .is_live()
+            .then(|| self.qualify(baseline, &executor))
+            .transpose()?;
+        let situation = qualified
+            .as_ref()
+            .map(|report| Situation::new(baseline, report, &executor, history));
+        // What contestants and panellists say makes another round of it.
+        let mut played = Cow::Borrowed(round);
+        if let Some(situation) = &situation {
+            played = Cow::Owned(self.heard(situation, history)?);
+            let voted = self.of(&played).voted(baseline, situation, history)?;
+            played = Cow::Owned(voted);
+        }
+        let ranking = self.of(&played).rank(baseline, history);
         self.journal.write(RecordKind::Ranking, self.place(), &ranking)?;
         self.observer.ranked(&ranking);
-
-        let baseline_report = self.qualify(baseline, &executor)?;
-        let judged = self.judge(baseline, &baseline_report, &ranking, &executor, history)?;
+        let baseline_report = match &qualified {
+            Some(report) => report.clone(),
+            None => self.qualify(baseline, &executor)?,
+        };
+        if let Some(situation) = &situation {
+            let built = self.of(&played).built_round(&ranking, situation, history)?;
+            played = Cow::Owned(built);
+        }
+        let player = self.of(&played);
+        let judged = player.judge(baseline, &baseline_report, &ranking, &executor, history)?;
         // A candidate that builds on something slower than the baseline may beat that and still be slower than the
         // baseline.
         let adopted = judged
@@ -146,12 +179,14 @@ impl Player<'_> {
         // A prediction settles nothing: it is neither an answer to a forecast nor a round without an adoption.
         let predicted = round.file().executor == ExecutorKind::Model;
         if !predicted {
-            notices.extend(self.notify(advice(history.add(
-                round,
-                &judged,
-                &self.effects(&judged),
-                adopted.is_some(),
-            )))?);
+            let patience = history.add(&played, &judged, &player.effects(&judged), adopted.is_some());
+            // Contestants are asked what bounds the baseline; people have to be told.
+            if situation.is_none() {
+                notices.extend(self.notify(advice(patience))?);
+            }
+        }
+        if let Some(situation) = &situation {
+            player.learned(&judged, situation, history)?;
         }
         let report = RoundReport {
             name: round.file().name.clone(),
@@ -169,6 +204,7 @@ impl Player<'_> {
                 .then(|| Plan::of(round, baseline))
                 .transpose()?
                 .flatten(),
+            messages: self.messages.take(),
             notices,
         };
         self.journal.write(
@@ -232,6 +268,11 @@ impl Player<'_> {
         Ok(judged)
     }
 
+    /// The same with another state of the round.
+    fn of<'p>(&'p self, round: &'p Round) -> Player<'p> {
+        Player { round, ..*self }
+    }
+
     fn place(&self) -> RecordPlace<'_> {
         RecordPlace {
             round: Some(&self.round.file().name),
@@ -287,6 +328,16 @@ impl Player<'_> {
         for gate in gates.filter(|gate| self.settings.measure || !gate.measures()) {
             let finding = match self.known(examination, gate) {
                 Some(known) => known,
+                None if self.journal.is_replay() => {
+                    return Err(TournamentError::NotRecorded {
+                        what: format!(
+                            "what the gate `{}` found of {}",
+                            gate.name(),
+                            examination.candidate.name
+                        ),
+                        round: self.round.file().name.clone(),
+                    });
+                }
                 None if examination.lacks_pairs_for(gate) => return Ok(Some(gate)),
                 None => {
                     let finding = examine(gate, examination)?;
@@ -327,7 +378,8 @@ impl Player<'_> {
     ) -> Result<Candidate, (Verdict, String)> {
         // What is barred is not built.
         let bar = || self.bar(entry, baseline, judged, history).map_or(Ok(()), Err);
-        let is_built = self.round.changes.contains_key(&entry.pitch.name);
+        let is_built =
+            self.round.changes.contains_key(&entry.pitch.name) || self.contestant_of(entry.pitch).is_some();
         if is_built {
             bar()?;
         }
@@ -360,6 +412,9 @@ impl Player<'_> {
         }
         if let Some(reason) = &pitch.withdrawn {
             return Some((Verdict::Aborted, format!("withdrawn by its author: {reason}")));
+        }
+        if let Some(why) = self.round.unbuilt.get(&pitch.name) {
+            return Some((Verdict::Aborted, why.clone()));
         }
         if let Some(after) = &pitch.after
             && entry.baseline(judged, self.settings.measure).is_none()

@@ -270,6 +270,9 @@ fn round(started: RoundStarted, records: &[&Entry]) -> Result<RoundReport, Unrea
     if ended.is_none() {
         notices.push("this round was cut short: later pitches have no verdict".to_owned());
     }
+    let messages = of_kind(RecordKind::Message)
+        .map(|entry| body(entry))
+        .collect::<Result<_, _>>()?;
     let mut judged = Vec::new();
     for entry in of_kind(RecordKind::Verdict) {
         let name = entry.record.pitch.as_deref().unwrap_or_default();
@@ -301,6 +304,7 @@ fn round(started: RoundStarted, records: &[&Entry]) -> Result<RoundReport, Unrea
         adopted: ended.adopted,
         predicted: file.executor == ExecutorKind::Model,
         plan: ended.plan,
+        messages,
         notices,
         file,
     })

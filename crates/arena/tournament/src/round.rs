@@ -3,6 +3,10 @@
 mod check;
 mod named;
 
+pub use crate::participants::Participant;
+pub(crate) use check::live_pitch;
+pub(crate) use named::lasting;
+
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -17,9 +21,10 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::participants::{self, ContestantFile, PanellistFile};
 use crate::pitch::Pitch;
 use crate::source::{Protected, SourceChange, SourceFolder, Tree};
-use gauntlet_entrants::{EntrantError, Source};
+use gauntlet_entrants::{EntrantError, FileError, Source};
 
 /// The content of a round file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +81,18 @@ pub struct RoundFile {
     /// Pitches written here.
     #[serde(default)]
     pub pitch: Vec<Pitch>,
+    /// Contestants, who pitch by themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contestant: Vec<ContestantFile>,
+    /// Panellists, who ask and vote.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub panellist: Vec<PanellistFile>,
+    /// Played so many times, as `NAME-1`, `NAME-2` and so on, each from the result of the one before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeat: Option<NonZeroUsize>,
+    /// Working hours for the pitches of contestants, dealt by the gain that an hour is expected to bring; no limit unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hours: Option<f64>,
     /// Whether it is a research round, which resets the count of rounds without an adoption.
     #[serde(default)]
     pub research: bool,
@@ -223,6 +240,12 @@ pub struct Round {
     pub changes: BTreeMap<String, SourceChange>,
     /// All pitches, those from files first, in order.
     pub pitches: Vec<Pitch>,
+    /// The contestants, those of the tournament first.
+    pub contestants: Vec<Participant>,
+    /// The panellists, those of the tournament first.
+    pub panellists: Vec<Participant>,
+    /// Pitches whose contestants handed in nothing, and why.
+    pub unbuilt: BTreeMap<String, String>,
     /// A digest of everything that was read, so that criteria cannot change afterwards.
     pub digest: String,
 }
@@ -268,6 +291,10 @@ impl Round {
         check::check(&source, &pitches, &parameters)?;
         let benchmark_cases = named::chosen_cases(&source, &suite)?;
         check::check_loops(&source, &pitches, &benchmark_cases)?;
+        participants::check(&source, &source.value.contestant, &source.value.panellist)?;
+        let contestants = participants::contestants(&source, &source.value.contestant);
+        let panellists = participants::panellists(&source, &source.value.panellist);
+        texts.push(participants::digest(contestants.iter().chain(&panellists)));
         let tree = named::load_tree(&source)?;
         let protected = named::protected(&source);
         let changes = named::load_changes(&pitches, tree.is_some())?;
@@ -300,8 +327,51 @@ impl Round {
             protected,
             changes,
             pitches,
+            contestants,
+            panellists,
+            unbuilt: BTreeMap::new(),
             digest,
         })
+    }
+
+    /// The round as often as it is played.
+    pub(crate) fn repeated(self) -> Vec<Self> {
+        let Some(times) = self.file().repeat else {
+            return vec![self];
+        };
+        let numbered = |number: usize| {
+            let mut round = self.clone();
+            round.source.value.name = format!("{}-{number}", self.file().name);
+            round.digest = digest_of(&[self.digest.as_str(), &number.to_string()]);
+            round
+        };
+        (1..=times.get()).map(numbered).collect()
+    }
+
+    /// Adds the participants of its tournament, before its own.
+    pub(crate) fn join(
+        &mut self,
+        mut contestants: Vec<Participant>,
+        mut panellists: Vec<Participant>,
+    ) -> Result<(), FileError> {
+        let all = contestants.iter().chain(&panellists);
+        let own = self.contestants.iter().chain(&self.panellists);
+        if let Some(twice) = own
+            .clone()
+            .find(|own| all.clone().any(|one| one.name == own.name))
+        {
+            let message = format!("`{}` takes part in the tournament too", twice.name);
+            return Err(self.source.error_at(
+                &twice.name,
+                message,
+                "give each participant a name of its own",
+            ));
+        }
+        self.digest = digest_of(&[self.digest.as_str(), &participants::digest(all)]);
+        contestants.append(&mut self.contestants);
+        panellists.append(&mut self.panellists);
+        (self.contestants, self.panellists) = (contestants, panellists);
+        Ok(())
     }
 
     /// The content of the file.
@@ -346,11 +416,7 @@ impl Round {
     /// What identifies the change of a pitch: the words and the program, or the lines that it changes in the source.
     pub fn identity(&self, pitch: &Pitch) -> String {
         match self.changes.get(&pitch.name) {
-            Some(change) => {
-                let kernel = change.kernel.clone().unwrap_or_default();
-                let digest = digest_of(&[change.edit.lines(), kernel, format!("{:?}", pitch.schedule)]);
-                format!("source {}", &digest[..16])
-            }
+            Some(change) => change.identity(&pitch.schedule),
             None => pitch.identity(),
         }
     }
@@ -413,6 +479,9 @@ impl Round {
             tree: None,
             protected: Protected::default(),
             changes: BTreeMap::new(),
+            contestants: Vec::new(),
+            panellists: Vec::new(),
+            unbuilt: BTreeMap::new(),
             pitches: Vec::new(),
             digest: String::new(),
         }

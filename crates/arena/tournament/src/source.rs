@@ -39,7 +39,9 @@ impl Protected {
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         let of_task = task.iter().filter_map(|file| {
             let file = std::path::absolute(file).ok()?;
-            Some(file.strip_prefix(&folder).ok()?.to_owned())
+            let inside = file.strip_prefix(&folder).ok()?;
+            // A task may be the folder itself.
+            (inside != Path::new("")).then(|| inside.to_owned())
         });
         Self(named.iter().cloned().chain(of_task).collect())
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::participants::{self, ContestantFile, PanellistFile};
 use crate::round::{Overrides, Round, digest_of};
 use gauntlet_entrants::{EntrantError, FileError, Source};
 
@@ -18,6 +19,12 @@ pub struct TournamentFile {
     title: String,
     /// Round files, and tournament files whose rounds are inserted at that place.
     rounds: Vec<PathBuf>,
+    /// Contestants of all its rounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    contestant: Vec<ContestantFile>,
+    /// Panellists of all its rounds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    panellist: Vec<PanellistFile>,
 }
 
 /// A series of rounds, all read and checked before the first is played.
@@ -100,7 +107,7 @@ fn collect(
     if is_round(path)? {
         let round = Round::load(path, overrides)?;
         let names = (round.file().name.clone(), round.file().title.clone());
-        rounds.push(round);
+        rounds.extend(round.repeated());
         return Ok(names);
     }
     let source: Source<TournamentFile> = Source::read(path, "tournament")?;
@@ -113,8 +120,21 @@ fn collect(
             )
             .into());
     }
+    let TournamentFile {
+        contestant,
+        panellist,
+        ..
+    } = &source.value;
+    participants::check(&source, contestant, panellist)?;
+    let first = rounds.len();
     for file in &source.value.rounds {
         collect(&source.resolve(file), overrides, rounds, depth + 1)?;
+    }
+    for round in &mut rounds[first..] {
+        round.join(
+            participants::contestants(&source, contestant),
+            participants::panellists(&source, panellist),
+        )?;
     }
     Ok((source.value.name, source.value.title))
 }

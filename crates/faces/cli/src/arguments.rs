@@ -126,6 +126,7 @@ Examples:
   gauntlet run examples/shark-tank
   gauntlet run round.toml --budget 60s --require no-regression --json result.json
   gauntlet run examples/shark-tank --resume     after a crash: go on where it stopped
+  gauntlet run examples/arena --from-ledger latest   the same decisions from what was recorded
   gauntlet run examples/h200                    on an NVIDIA H200
   gauntlet run round.toml --executor model --device b200   on a device that is not here: predicted, not measured")]
 pub struct Run {
@@ -149,6 +150,9 @@ pub struct Run {
     /// Go on with the last run of the same files that was cut short.
     #[arg(long)]
     pub resume: bool,
+    /// Play a run of the ledger once more from its records: nothing is measured and nobody is asked. Fails if a decision differs.
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "executor", "device", "suite", "host", "budget"])]
+    pub from_ledger: Option<String>,
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]
     pub require: Option<Requirement>,

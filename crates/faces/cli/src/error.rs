@@ -264,6 +264,7 @@ impl From<TournamentError> for CliError {
             TournamentError::Ledger(error) => error.into(),
             TournamentError::Judge(error) => error.into(),
             error @ TournamentError::NoFolder(_) => Self::broken(error.to_string()),
+            error @ TournamentError::NotRecorded { .. } => Self::of_input(error),
         }
     }
 }

@@ -7,7 +7,7 @@ use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_judge::{Finding, Narrowing, Observer};
 use gauntlet_report::visible;
 use gauntlet_tournament::panel::Ranking;
-use gauntlet_tournament::{Judged, Round, RoundObserver, RoundReport};
+use gauntlet_tournament::{Judged, Message, Round, RoundObserver, RoundReport};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{say, say_line, terminal_width};
@@ -123,6 +123,14 @@ impl RoundObserver for Progress {
             .map(|standing| standing.pitch.as_str())
             .collect();
         self.say(&format!("  the panel's order: {}", visible(&names.join(", "))));
+    }
+
+    fn asks(&self, who: &str, what: &str) {
+        self.show(&format!("{who}: {what}"));
+    }
+
+    fn answered(&self, message: &Message) {
+        self.say(&gauntlet_report::message(message, terminal_width()));
     }
 
     fn judged(&self, judged: &Judged) {

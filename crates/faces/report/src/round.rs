@@ -8,6 +8,7 @@ use crate::comparison::{Detail, gates, pairs};
 use crate::outline::{criteria, mark, setting};
 use crate::panel::ranking;
 use crate::plan::plan;
+use crate::story::story;
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
 use crate::verdicts::{intervals, reasons, verdict_table};
@@ -16,6 +17,7 @@ use crate::verdicts::{intervals, reasons, verdict_table};
 pub fn round(report: &RoundReport, detail: Detail, width: usize) -> String {
     let width = usable(width);
     let mut text = header(report, width);
+    section(&mut text, "What was said", story(report, width));
     section(&mut text, "Panel", ranking(report, width));
     section(&mut text, "Baseline", baseline(&report.baseline, width));
     section(&mut text, "Verdicts", verdict_table(report, width));

@@ -11,7 +11,7 @@ use crate::forecast::{Roi, TrackRecord};
 use crate::round::{GivenScores, PanelMember, Weights};
 
 /// The weights of the recorded shark tank (`examples/shark-tank`).
-const USUAL_WEIGHTS: Weights = Weights {
+pub(crate) const USUAL_WEIGHTS: Weights = Weights {
     speedup: 0.40,
     feasibility: 0.25,
     risk: 0.20,

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use crate::forecast::{Answer, Forecasts, Scope};
-use crate::outcome::Judged;
-use crate::pitch::{FALLBACK, Pitch};
+use crate::outcome::{Factor, Judged};
+use crate::pitch::{FALLBACK, Pitch, Quantiles};
 use crate::round::Round;
+use crate::source::SourceChange;
 use crate::tournament::Tournament;
 use gauntlet_judge::Verdict;
 use gauntlet_judge::ledger::{Entry, RunId};
@@ -19,8 +22,37 @@ pub struct History {
     forecasts: Forecasts,
     /// This tournament's answers, in order.
     answers: Vec<Answer>,
+    /// What was judged so far, as participants are told.
+    past: Vec<Past>,
+    /// Contestants whose kernel was not right, by name.
+    stopped: BTreeMap<String, Stopped>,
     /// By scope: each combination of kernel and device counts separately.
     rounds_without_adoption: BTreeMap<String, usize>,
+}
+
+/// A verdict, as participants are told.
+#[derive(Debug, Clone, Serialize)]
+pub struct Past {
+    round: String,
+    pitch: String,
+    author: String,
+    change: String,
+    verdict: Verdict,
+    reason: String,
+    claimed: Option<Quantiles>,
+    found: Option<Factor>,
+    lesson: Option<String>,
+}
+
+/// A kernel that was not right.
+#[derive(Debug, Clone)]
+pub struct Stopped {
+    /// Its pitch.
+    pub pitch: String,
+    /// What was wrong.
+    pub reason: String,
+    /// The change to the source.
+    pub change: Option<SourceChange>,
 }
 
 #[derive(Debug)]
@@ -49,6 +81,8 @@ impl History {
             settled: Vec::new(),
             forecasts: Forecasts::of_entries(&others),
             answers: Vec::new(),
+            past: Vec::new(),
+            stopped: BTreeMap::new(),
             rounds_without_adoption: BTreeMap::new(),
         }
     }
@@ -75,6 +109,62 @@ impl History {
         Some((&same.round, same.verdict))
     }
 
+    /// What was judged so far.
+    pub fn past(&self) -> &[Past] {
+        &self.past
+    }
+
+    /// The kernel for which a contestant is stopped.
+    pub fn stopped(&self, contestant: &str) -> Option<&Stopped> {
+        self.stopped.get(contestant)
+    }
+
+    /// A contestant has mended its kernel.
+    pub fn mended(&mut self, contestant: &str) {
+        self.stopped.remove(contestant);
+    }
+
+    /// Rounds on these problems since the last adoption.
+    pub fn rounds_without_adoption(&self, round: &Round) -> usize {
+        self.rounds_without_adoption
+            .get(&scope(round))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// It is known what bounds the baseline.
+    pub fn researched(&mut self, round: &Round) {
+        self.rounds_without_adoption.insert(scope(round), 0);
+    }
+
+    /// What follows from a verdict, in its contestant's words.
+    pub fn learns(&mut self, round: &str, pitch: &str, lesson: String) {
+        let is_it = |past: &&mut Past| past.round == round && past.pitch == pitch;
+        if let Some(past) = self.past.iter_mut().rev().find(is_it) {
+            past.lesson = Some(lesson);
+        }
+    }
+
+    /// Why a pitch is not heard: the same was said before, in the same words or of the same name, and was settled. What a
+    /// contestant builds is compared again, with the lines that it changes.
+    pub fn said_before(&self, round: &Round, pitch: &Pitch) -> Option<String> {
+        let scope = scope(round);
+        let said = said(pitch);
+        let same = self.settled.iter().rev();
+        let same = same
+            .filter(|one| one.scope == scope)
+            .find(|one| one.identities.contains(&said))?;
+        let past = self
+            .past
+            .iter()
+            .rev()
+            .find(|past| past.round == same.round && said_by(past) == said)?;
+        Some(format!(
+            "the same change was judged {} in {}: {}; say in `new-evidence` what is new since then",
+            past.verdict, past.round, past.reason
+        ))
+    }
+
     /// Adds a round; returns the number of rounds since the last adoption.
     /// `effects` are the sources that changes led to, by pitch.
     pub fn add(
@@ -90,6 +180,28 @@ impl History {
                 self.answers.push(answer);
             }
         }
+        for one in judged {
+            let is_contestant = round.contestants.iter().any(|who| who.name == one.author);
+            if is_contestant && matches!(one.verdict, Verdict::Incorrect | Verdict::Racy) {
+                let stopped = Stopped {
+                    pitch: one.name.clone(),
+                    reason: one.reason.clone(),
+                    change: round.changes.get(&one.name).cloned(),
+                };
+                self.stopped.insert(one.author.clone(), stopped);
+            }
+            self.past.push(Past {
+                round: round.file().name.clone(),
+                pitch: one.name.clone(),
+                author: one.author.clone(),
+                change: one.change.clone(),
+                verdict: one.verdict,
+                reason: one.reason.clone(),
+                claimed: one.claim.map(|claim| claim.claimed),
+                found: one.factor(),
+                lesson: None,
+            });
+        }
         for pitch in &round.pitches {
             self.settle_fallback(round, pitch, judged);
             let Some(one) = judged.iter().find(|one| one.name == pitch.name) else {
@@ -102,6 +214,7 @@ impl History {
                 scope: scope(round),
                 identities: std::iter::once(round.identity(pitch))
                     .chain(effects.get(&pitch.name).cloned())
+                    .chain([said(pitch)])
                     .collect(),
                 round: round.file().name.clone(),
                 verdict: one.verdict,
@@ -130,6 +243,20 @@ impl History {
             });
         }
     }
+}
+
+/// What identifies a pitch by the words of its author.
+fn said(pitch: &Pitch) -> String {
+    saying(&pitch.author, &pitch.change)
+}
+
+fn said_by(past: &Past) -> String {
+    saying(&past.author, &past.change)
+}
+
+fn saying(author: &str, change: &str) -> String {
+    let words = change.split_whitespace().map(str::to_lowercase);
+    format!("said by {author}: {}", words.collect::<Vec<_>>().join(" "))
 }
 
 /// A change is the same only for the same problems on the same device.

@@ -32,7 +32,7 @@ impl Player<'_> {
     }
 
     /// A source and its kernel after a change.
-    fn changed(&self, change: &SourceChange, onto: &Candidate) -> Result<(Tree, String), Fault> {
+    pub(super) fn changed(&self, change: &SourceChange, onto: &Candidate) -> Result<(Tree, String), Fault> {
         let (tree, kernel) = self
             .builds
             .source_of(onto)

@@ -1,6 +1,7 @@
 //! Rules for a round file beyond its syntax, each with a message that points at the place.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_parameters::{Parameters, Table};
@@ -203,6 +204,35 @@ fn check_name<'p>(pitch: &'p Source<Pitch>, names: &mut BTreeSet<&'p str>) -> Re
     Ok(())
 }
 
+/// Checks the pitch of a contestant, whose change is not made yet, among those that are known.
+pub(crate) fn live_pitch(pitch: &Pitch, others: &[Pitch], table: &Table) -> Result<(), String> {
+    let brings = [
+        ("command", pitch.command.is_some()),
+        ("dispatch", pitch.dispatch.is_some()),
+        ("kernel", pitch.kernel.is_some()),
+        ("patch", pitch.patch.is_some()),
+        ("files", !pitch.files.is_empty()),
+        ("recorded-loop", pitch.recorded_loop.is_some()),
+        ("withdrawn", pitch.withdrawn.is_some()),
+    ];
+    if let Some((key, _)) = brings.iter().find(|(_, brings)| *brings) {
+        return Err(format!(
+            "leave `{key}` out: the change is handed in when it is built"
+        ));
+    }
+    table.check(&pitch.schedule).map_err(|error| error.to_string())?;
+    let mut names: BTreeSet<&str> = others.iter().map(|other| other.name.as_str()).collect();
+    // Nothing here is in a file, so that only messages are wanted.
+    let source = Source {
+        path: PathBuf::new(),
+        text: String::new(),
+        value: pitch.clone(),
+    };
+    let said = |error: FileError| format!("{}: {}", error.message, error.remedy);
+    check_name(&source, &mut names).map_err(said)?;
+    check_commitments(&source, &names).map_err(said)
+}
+
 fn check_judge(
     source: &Source<RoundFile>,
     judge: &PanelMember,
@@ -240,29 +270,9 @@ fn check_pitch(
     source: &Source<Pitch>,
     names: &BTreeSet<&str>,
 ) -> Result<(), FileError> {
+    check_commitments(source, names)?;
     let pitch = &source.value;
     let at = |message: String, remedy: &str| Err(source.error_at(&pitch.name, message, remedy));
-    if pitch.evidence.is_empty() {
-        return at(
-            format!("the pitch `{}` has no evidence", pitch.name),
-            "say why anyone should believe it; kind = \"intuition\" is an honest answer",
-        );
-    }
-    if let Some(after) = &pitch.after
-        && (!names.contains(after.as_str()) || *after == pitch.name)
-    {
-        let message = format!(
-            "the pitch `{}` comes after `{after}`, which is not pitched here",
-            pitch.name
-        );
-        return at(message, "name another pitch of the round");
-    }
-    if pitch.regardless && pitch.after.is_none() {
-        return at(
-            format!("the pitch `{}` says `regardless` without `after`", pitch.name),
-            "name in `after` what it builds on, or leave `regardless` out",
-        );
-    }
     if pitch.command.as_ref().is_some_and(Vec::is_empty) {
         return at(
             format!("the pitch `{}` has an empty `command`", pitch.name),
@@ -302,6 +312,34 @@ fn check_pitch(
                 pitch.name
             ),
             "name the words of the schedule that change; `gauntlet schedules` lists them",
+        );
+    }
+    Ok(())
+}
+
+/// Checks what an author must say, whatever the change is.
+fn check_commitments(source: &Source<Pitch>, names: &BTreeSet<&str>) -> Result<(), FileError> {
+    let pitch = &source.value;
+    let at = |message: String, remedy: &str| Err(source.error_at(&pitch.name, message, remedy));
+    if pitch.evidence.is_empty() {
+        return at(
+            format!("the pitch `{}` has no evidence", pitch.name),
+            "say why anyone should believe it; kind = \"intuition\" is an honest answer",
+        );
+    }
+    if let Some(after) = &pitch.after
+        && (!names.contains(after.as_str()) || *after == pitch.name)
+    {
+        let message = format!(
+            "the pitch `{}` comes after `{after}`, which is not pitched here",
+            pitch.name
+        );
+        return at(message, "name another pitch of the round");
+    }
+    if pitch.regardless && pitch.after.is_none() {
+        return at(
+            format!("the pitch `{}` says `regardless` without `after`", pitch.name),
+            "name in `after` what it builds on, or leave `regardless` out",
         );
     }
     if let Some(claim) = pitch

@@ -22,7 +22,7 @@ use crate::source::{Edit, Protected, SourceChange, Tree};
 
 /// A device without the properties that the system reports at run time: the clock of a local machine may be a momentary
 /// value.
-pub(super) fn lasting(device: &Device) -> Device {
+pub(crate) fn lasting(device: &Device) -> Device {
     let mut device = device.clone();
     if let Some(cpu) = &mut device.cpu {
         device.clock = None;

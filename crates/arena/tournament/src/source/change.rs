@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 
 use diffy::patch_set::{FileOperation, ParseOptions, PatchSet};
+use gauntlet_parameters::Parameters;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Protected, Tree};
+use crate::round::digest_of;
 
 /// A change to a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +30,15 @@ pub enum Edit {
     Patch(String),
     /// New texts of whole files, by path.
     Files(BTreeMap<String, String>),
+}
+
+impl SourceChange {
+    /// The same for changes that do the same, whatever they are applied to.
+    pub fn identity(&self, schedule: &Parameters) -> String {
+        let kernel = self.kernel.clone().unwrap_or_default();
+        let digest = digest_of(&[self.edit.lines(), kernel, format!("{schedule:?}")]);
+        format!("source {}", &digest[..16])
+    }
 }
 
 impl Edit {

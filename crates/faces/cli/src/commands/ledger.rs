@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use gauntlet_judge::ledger::{Entry, Ledger, LedgerError, Record, RecordKind, RunSummary, Verification};
+use gauntlet_tournament::Message;
 use gauntlet_tournament::forecast::{Answer, Forecasts, prospects};
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -173,6 +175,10 @@ fn said(record: &Record) -> String {
             .as_u64()
             .map_or_else(String::new, |rounds| format!("rounds: {rounds}")),
         RecordKind::Notice => text("notice").unwrap_or_default().to_owned(),
+        RecordKind::Message => {
+            let message = Message::deserialize(body);
+            message.map_or_else(|_| String::new(), |message| gauntlet_report::sentence(&message))
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use gauntlet_judge::ledger::{Ledger, RunId, RunStart};
+use gauntlet_judge::ledger::{Ledger, RecordKind, RunId, RunStart};
 use gauntlet_judge::{ExecutorKind, Journal, Workers};
 use gauntlet_report::Detail;
 use gauntlet_tournament::{Overrides, Settings, Tournament, play};
@@ -11,7 +11,7 @@ use gauntlet_worker::{Limits, Program, WorkerCommand};
 
 use crate::arguments::{MeasuredExecutor, Run};
 use crate::calibrations::Calibrations;
-use crate::commands::cuda;
+use crate::commands::{cuda, report};
 use crate::environment::timeouts;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -36,6 +36,9 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
     Calibrations::of(&arguments.calibration).apply_to(&mut tournament)?;
     let settings = settings(&tournament, true)?;
     let ledger = Ledger::open(&arguments.calibration.ledger.path)?;
+    if let Some(name) = &arguments.from_ledger {
+        return replay(arguments, &tournament, &settings, &ledger, name);
+    }
     let (run, _lock) = start(arguments, &tournament, &settings, &ledger)?;
     let kept = format!(
         "what was found is kept in {} as run {run}",
@@ -61,6 +64,81 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
         None => Exit::Done,
         Some(requirement) => requirement.of_report(&report).exit(requirement.name()),
     })
+}
+
+/// Plays a run once more from its records, and compares the decisions.
+fn replay(
+    arguments: &Run,
+    tournament: &Tournament,
+    settings: &Settings,
+    ledger: &Ledger,
+    name: &str,
+) -> Result<Exit, CliError> {
+    let recorded = report::run_of(ledger, name)?;
+    let start = RunStart {
+        version: settings.version.clone(),
+        file: arguments.path.display().to_string(),
+        digest: digest(tournament, &settings.version),
+        environment: recorded.start.environment.clone(),
+    };
+    if recorded.start.digest != digest(tournament, &recorded.start.version) {
+        return Err(CliError::bad_input(
+            format!(
+                "run {} was played with other files than {}",
+                recorded.id,
+                arguments.path.display()
+            ),
+            "replay it with the files, kernels and tasks that it was played with",
+        ));
+    }
+    let run = ledger.start_run(&start)?;
+    let journal = Journal::open(ledger, run.clone())?.replaying(&recorded.id)?;
+    let report = play(tournament, &journal, settings, &Progress::new())?;
+    let [before, after] = [&recorded.id, &run].map(|run| decisions(ledger, run));
+    let (before, after) = (before?, after?);
+    let differs = before.iter().zip(&after).find(|(before, after)| before != after);
+    arguments
+        .files
+        .deliver(&report, Detail::Outcome, || match differs {
+            None if before.len() == after.len() => sink::line(format_args!(
+                "Run {} replayed as run {run}: all {} decisions are as they were recorded.",
+                recorded.id,
+                before.len()
+            )),
+            _ => Ok(()),
+        })?;
+    match differs {
+        None if before.len() == after.len() => Ok(Exit::Done),
+        _ => {
+            let what = differs.map_or("a decision is missing", |(before, _)| before.0.as_str());
+            sink::message(format_args!("run {} was decided otherwise: {what}", recorded.id))?;
+            Ok(Exit::NotReached)
+        }
+    }
+}
+
+/// The decisions of a run, each with its place: rankings, verdicts, what was adopted.
+fn decisions(ledger: &Ledger, run: &RunId) -> Result<Vec<(String, serde_json::Value)>, CliError> {
+    let decides = |kind| {
+        matches!(
+            kind,
+            RecordKind::Ranking | RecordKind::Verdict | RecordKind::RoundEnded
+        )
+    };
+    let records = ledger.records(run)?.into_iter().map(|entry| entry.record);
+    let decided = records.filter(|record| decides(record.kind)).map(|record| {
+        let place = [record.round, record.pitch]
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>();
+        (format!("{} {}", record.kind.name(), place.join(" ")), record.body)
+    });
+    Ok(decided.collect())
+}
+
+/// What a run's files and program come to: findings of another version of this program are not reused.
+fn digest(tournament: &Tournament, version: &str) -> String {
+    gauntlet_tournament::digest_of(&[tournament.digest.as_str(), version])
 }
 
 /// Locks everything that the rounds measure with.
@@ -157,8 +235,7 @@ fn start(
     settings: &Settings,
     ledger: &Ledger,
 ) -> Result<(RunId, RunLock), CliError> {
-    // Findings of another version of this program are not reused.
-    let digest = gauntlet_tournament::digest_of(&[tournament.digest.as_str(), settings.version.as_str()]);
+    let digest = digest(tournament, &settings.version);
     let _beginning = run_lock::beginning(ledger.path());
     let unfinished = ledger.last_unfinished_run(&digest)?;
     let leased = unfinished

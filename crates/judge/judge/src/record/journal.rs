@@ -11,6 +11,8 @@ pub struct Journal<'a> {
     ledger: &'a Ledger,
     run: RunId,
     known: Vec<Entry>,
+    /// The records of the run that this one replays.
+    replayed: Option<Vec<Entry>>,
 }
 
 /// The position of a record in a run.
@@ -28,7 +30,28 @@ impl<'a> Journal<'a> {
     /// Opens the journal of a run that has been started.
     pub fn open(ledger: &'a Ledger, run: RunId) -> Result<Self, LedgerError> {
         let known = ledger.records(&run)?;
-        Ok(Self { ledger, run, known })
+        Ok(Self {
+            ledger,
+            run,
+            known,
+            replayed: None,
+        })
+    }
+
+    /// The same for a run that replays another: findings and answers are those of the other run.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    pub fn replaying(self, other: &RunId) -> Result<Self, LedgerError> {
+        Ok(Self {
+            replayed: Some(self.ledger.records(other)?),
+            ..self
+        })
+    }
+
+    /// Whether it replays another run, so that nothing is measured and nobody is asked.
+    pub fn is_replay(&self) -> bool {
+        self.replayed.is_some()
     }
 
     /// The run.
@@ -39,7 +62,8 @@ impl<'a> Journal<'a> {
     /// The verdicts of other runs that existed when this run was started, in order: they stay the same however often
     /// the run is resumed.
     pub fn verdicts_before(&self) -> Result<Vec<Entry>, LedgerError> {
-        let start = self.known.first().map_or(0, |entry| entry.sequence);
+        let start = self.replayed.as_ref().unwrap_or(&self.known).first();
+        let start = start.map_or(0, |entry| entry.sequence);
         let mut verdicts = self.ledger.verdicts()?;
         verdicts.retain(|entry| entry.sequence < start);
         Ok(verdicts)
@@ -47,8 +71,13 @@ impl<'a> Journal<'a> {
 
     /// The earlier finding, if this gate has already examined this candidate.
     pub fn finding(&self, place: RecordPlace) -> Option<Finding> {
-        let entry = self.known(RecordKind::Finding, place)?;
+        let entry = self.recalled(RecordKind::Finding, place)?;
         serde_json::from_value(entry.record.body.clone()).ok()
+    }
+
+    /// The earlier answer to a question, if it was asked.
+    pub fn message(&self, place: RecordPlace) -> Option<Value> {
+        Some(self.recalled(RecordKind::Message, place)?.record.body.clone())
     }
 
     /// Writes a record, unless the same place already has one of its kind; a notice, unless the place has an identical
@@ -81,6 +110,13 @@ impl<'a> Journal<'a> {
             body,
         })?;
         Ok(())
+    }
+
+    /// A record of this run, or of the run that it replays.
+    fn recalled(&self, kind: RecordKind, place: RecordPlace) -> Option<&Entry> {
+        let is_it = |entry: &&Entry| entry.record.kind == kind && is_at(&entry.record, place);
+        let replayed = self.replayed.iter().flatten();
+        self.known.iter().chain(replayed).find(is_it)
     }
 
     fn known(&self, kind: RecordKind, place: RecordPlace) -> Option<&Entry> {

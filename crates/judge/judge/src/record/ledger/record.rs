@@ -99,11 +99,13 @@ pub enum RecordKind {
     RunEnded,
     /// Any other notable event.
     Notice,
+    /// A contestant or a panellist was asked.
+    Message,
 }
 
 impl RecordKind {
     /// Every kind, in the order in which they occur in a run.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::RunStarted,
         Self::RoundStarted,
         Self::Ranking,
@@ -112,6 +114,7 @@ impl RecordKind {
         Self::RoundEnded,
         Self::RunEnded,
         Self::Notice,
+        Self::Message,
     ];
 
     /// The kind as it is stored and exported.
@@ -125,6 +128,7 @@ impl RecordKind {
             Self::RoundEnded => "round-ended",
             Self::RunEnded => "run-ended",
             Self::Notice => "notice",
+            Self::Message => "message",
         }
     }
 }
