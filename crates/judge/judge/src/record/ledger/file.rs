@@ -7,12 +7,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::error::LedgerError;
 
 /// Version of the schema in `schema.sql`, kept as SQLite's `user_version`.
-pub(super) const SCHEMA: i32 = 1;
+pub(super) const SCHEMA: i32 = 2;
+
+/// The schema before records of the kind `message`, which differs in nothing but the list of kinds.
+const WITHOUT_MESSAGES: i32 = 1;
 
 /// "GNTL", kept as SQLite's `application_id`: distinguishes a ledger from other SQLite files.
 const APPLICATION: i32 = i32::from_be_bytes(*b"GNTL");
@@ -68,6 +71,7 @@ pub(super) fn connect(path: &Path, timeouts: Duration) -> Result<Connection, Led
         });
     }
     prepare(&connection).map_err(failed)?;
+    admit_messages(&connection).map_err(failed)?;
     Ok(connection)
 }
 
@@ -96,6 +100,30 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)?;
     Ok(())
+}
+
+/// Brings a ledger of schema 1 up to date: its list of kinds gets one more. No stored row changes, so only the text of the
+/// schema does, in the way of <https://www.sqlite.org/lang_altertable.html#otheralter>.
+fn admit_messages(connection: &Connection) -> rusqlite::Result<()> {
+    let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    if number("user_version")? >= SCHEMA {
+        return Ok(());
+    }
+    let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    // Another program may have done it meanwhile.
+    if number("user_version")? < SCHEMA {
+        let version = number("schema_version")?;
+        transaction.pragma_update(None, "writable_schema", true)?;
+        let changed = transaction.execute(
+            "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE type = 'table' AND name = 'record'",
+            ["'run-ended', 'notice'", "'run-ended', 'notice', 'message'"],
+        );
+        transaction.pragma_update(None, "schema_version", version + 1)?;
+        transaction.pragma_update(None, "user_version", SCHEMA)?;
+        transaction.pragma_update(None, "writable_schema", false)?;
+        changed?;
+    }
+    transaction.commit()
 }
 
 /// Writes the tables of an empty ledger into a new file.
@@ -158,7 +186,7 @@ fn admit(path: &Path, application: i32, schema: i32) -> Result<(), LedgerError> 
             path,
             found: "it is an SQLite file of another program".to_owned(),
         }),
-        SCHEMA => Ok(()),
+        WITHOUT_MESSAGES | SCHEMA => Ok(()),
         ..SCHEMA => Err(LedgerError::NotALedger {
             path,
             found: format!("there is no schema {schema}"),

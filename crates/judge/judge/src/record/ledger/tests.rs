@@ -93,3 +93,31 @@ fn intact(ledger: &Ledger, records: u64) -> Verification {
         head: ledger.record(records).unwrap().unwrap().digest,
     }
 }
+
+#[test]
+fn a_ledger_of_the_first_schema_takes_messages_and_keeps_its_records() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let earlier = include_str!("schema.sql").replace(", 'message'", "");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(&earlier).unwrap();
+    connection
+        .pragma_update(None, "application_id", i32::from_be_bytes(*b"GNTL"))
+        .unwrap();
+    connection.pragma_update(None, "user_version", 1).unwrap();
+    drop(connection);
+    let before = Ledger::open_read_only(&path).unwrap();
+    assert_eq!(before.runs().unwrap().len(), 0, "it can be read as it is");
+    drop(before);
+    let ledger = Ledger::open(&path).unwrap();
+    let run = ledger.start_run(&start()).unwrap();
+    let message = Record {
+        kind: RecordKind::Message,
+        ..notice(&run, json!({}))
+    };
+    ledger.append(&message).unwrap();
+    drop(ledger);
+    let again = Ledger::open(&path).unwrap();
+    assert_eq!(again.records(&run).unwrap()[1].record.kind, RecordKind::Message);
+    assert_eq!(again.verify().unwrap(), intact(&again, 2));
+}
