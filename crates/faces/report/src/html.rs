@@ -19,6 +19,8 @@ use gauntlet_judge::Verdict;
 use gauntlet_tournament::{Judged, TournamentReport};
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
+use self::intervals::{Row, intervals};
+use crate::lineage::lineages;
 use crate::outline::{PREDICTED, adoptions, mark, verdict_counts};
 use crate::tone::Tone;
 
@@ -90,9 +92,22 @@ fn summary(report: &TournamentReport) -> Markup {
                     @for (round, name) in adoptions { li { "round " (round.name) " adopted " b { (name) } (mark(round)) } }
                 }
             }
+            (lineage(report))
             (claims::claims(report))
             (prospects::returns(&report.returns))
             (prospects::prospects(&report.prospects))
+        }
+    }
+}
+
+/// What was adopted one upon another, with the gain of each change.
+fn lineage(report: &TournamentReport) -> Markup {
+    markup! {
+        @for lineage in lineages(report) {
+            h3 { "Adopted one upon another: " (lineage.kernel) }
+            @let steps = lineage.rows();
+            @let rows: Vec<_> = steps.iter().map(|(name, interval)| Row { name, interval, tone: Tone::Good }).collect();
+            (intervals(&rows, lineage.criteria))
         }
     }
 }

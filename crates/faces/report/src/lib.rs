@@ -30,6 +30,7 @@ mod html;
 mod judged;
 mod junit;
 mod kernel_name;
+mod lineage;
 mod markdown;
 mod narrowing;
 mod outline;

@@ -8,7 +8,9 @@ use gauntlet_tournament::{Judged, RoundReport, TournamentReport};
 
 use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
+use crate::lineage::lineages;
 use crate::outline::{adoptions, cases, criteria, ground, mark, said, setting, side_name, stop, suite};
+use crate::story::sentence;
 use crate::plain::plainly;
 use crate::speedup::times;
 use crate::tone::Tone;
@@ -61,6 +63,15 @@ pub fn tournament(report: &TournamentReport) -> String {
             mark(round)
         );
     }
+    for lineage in lineages(report) {
+        let rows = lineage.rows().into_iter();
+        let rows = rows.map(|(name, gain)| format!("| {} | {} |\n", escaped(&name), percent_interval(&gain)));
+        text += &format!(
+            "\nAdopted one upon another, {}:\n\n| change | speed-up |\n|---|---|\n{}",
+            escaped(&lineage.kernel),
+            rows.collect::<String>()
+        );
+    }
     report.rounds.iter().for_each(|one| text += &round(one));
     text + &origin(Some(report.run.as_str()), &report.version, &report.environment)
 }
@@ -86,12 +97,27 @@ fn round(report: &RoundReport) -> String {
     for notice in &report.notices {
         text += &format!("\n> {}\n", escaped(notice));
     }
+    if !report.messages.is_empty() {
+        text += &folded("What was said", &said_by_participants(report));
+    }
     for judged in &report.judged {
         let mut inside = format!("{}\n", escaped(&judged.reason));
         if let Some(comparison) = judged.comparison() {
             inside += &case_table(comparison);
         }
         text += &folded(&format!("{}: {}", judged.name, said(judged)), &inside);
+    }
+    text
+}
+
+/// What contestants and panellists said, as a list.
+fn said_by_participants(report: &RoundReport) -> String {
+    let mut text = String::new();
+    for message in &report.messages {
+        let said = sentence(message);
+        if !said.is_empty() {
+            text += &format!("- **{}** {}\n", escaped(&message.who), escaped(&said));
+        }
     }
     text
 }

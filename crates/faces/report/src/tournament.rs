@@ -5,6 +5,7 @@ use gauntlet_tournament::TournamentReport;
 use crate::bar::bar;
 use crate::claims::claims;
 use crate::comparison::Detail;
+use crate::lineage::lineage;
 use crate::outline::{adoptions, mark, verdict_counts};
 use crate::prospects::{prospects, returns};
 use crate::round::round;
@@ -71,6 +72,10 @@ fn summary(report: &TournamentReport, width: usize) -> String {
             4,
             width,
         );
+    }
+    let lineage = lineage(report, width);
+    if !lineage.is_empty() {
+        text += &format!("\n{}\n{lineage}", bold("Adopted one upon another"));
     }
     let claims = claims(report, width);
     if !claims.is_empty() {

@@ -1,5 +1,6 @@
 //! Tests that run the command: one program, since linking one for each file takes longer than most of the tests.
 
+mod arena;
 mod bad_input;
 mod bad_kernels;
 mod commands;

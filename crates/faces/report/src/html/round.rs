@@ -15,6 +15,7 @@ use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
 use crate::outline::{cases, criteria, ground, interleaving, mark, peer, processes, setting, stop, suite};
 use crate::speedup::{claim, times};
+use crate::story::sentence;
 use crate::tone::Tone;
 
 /// All results of a round.
@@ -25,6 +26,7 @@ pub fn round(report: &RoundReport) -> Markup {
             p.title { (report.title) }
             p.quiet { (setting(report)) br; (criteria(&report.file.criteria)) br; "fixed beforehand as " code { (report.digest) } }
             (outcome(report))
+            (said(report))
             @if !report.ranking.standings.is_empty() { (panel(&report.ranking)) }
             @if !report.judged.is_empty() {
                 h3 { "Verdicts" }
@@ -37,6 +39,23 @@ pub fn round(report: &RoundReport) -> Markup {
             @if !report.judged.is_empty() {
                 h3 { "Candidate by candidate" }
                 @for judged in &report.judged { (candidate(judged, &report.file.criteria)) }
+            }
+        }
+    }
+}
+
+fn said(report: &RoundReport) -> Markup {
+    let said = || report.messages.iter().map(|message| (message, sentence(message)));
+    html! {
+        @if !report.messages.is_empty() {
+            h3 { "What was said" }
+            ul.story {
+                @for (message, sentence) in said().filter(|(_, sentence)| !sentence.is_empty()) {
+                    li {
+                        b { (message.who) } " " (sentence)
+                        @for refused in &message.refused { div.quiet { "was told: " (refused) } }
+                    }
+                }
             }
         }
     }
