@@ -8,7 +8,10 @@
 //! ```sh
 //! cargo run --release -p gauntlet-tournament --example dealing -- 2000 > dealing.json
 //! ```
-#![expect(clippy::unwrap_used, reason = "an experiment: whatever it reads, it has made itself")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "an experiment: whatever it reads, it has made itself"
+)]
 
 use std::collections::BTreeMap;
 
@@ -47,11 +50,41 @@ struct Character {
 
 /// Two of each play in every tournament.
 const CHARACTERS: [Character; 5] = [
-    Character { name: "good and honest", skill: (0.08, 0.08), stopped: 0.15, claims: (0.0, 0.08), honest_odds: true },
-    Character { name: "good and modest", skill: (0.08, 0.08), stopped: 0.15, claims: (-0.04, 0.08), honest_odds: true },
-    Character { name: "poor and honest", skill: (0.0, 0.04), stopped: 0.3, claims: (0.02, 0.06), honest_odds: true },
-    Character { name: "poor and loud", skill: (-0.02, 0.05), stopped: 0.4, claims: (0.6, 0.2), honest_odds: false },
-    Character { name: "cheats", skill: (0.0, 0.02), stopped: 0.9, claims: (0.8, 0.2), honest_odds: false },
+    Character {
+        name: "good and honest",
+        skill: (0.08, 0.08),
+        stopped: 0.15,
+        claims: (0.0, 0.08),
+        honest_odds: true,
+    },
+    Character {
+        name: "good and modest",
+        skill: (0.08, 0.08),
+        stopped: 0.15,
+        claims: (-0.04, 0.08),
+        honest_odds: true,
+    },
+    Character {
+        name: "poor and honest",
+        skill: (0.0, 0.04),
+        stopped: 0.3,
+        claims: (0.02, 0.06),
+        honest_odds: true,
+    },
+    Character {
+        name: "poor and loud",
+        skill: (-0.02, 0.05),
+        stopped: 0.4,
+        claims: (0.6, 0.2),
+        honest_odds: false,
+    },
+    Character {
+        name: "cheats",
+        skill: (0.0, 0.02),
+        stopped: 0.9,
+        claims: (0.8, 0.2),
+        honest_odds: false,
+    },
 ];
 const OF_EACH: usize = 2;
 
@@ -85,7 +118,11 @@ fn drawn(random: &mut ChaCha8Rng, round: usize, who: usize) -> Drawn {
     let claim = (truth + normal(character.claims)).max(0.005);
     let hours = normal((1.0, 0.6)).exp().clamp(0.5, HOURS);
     let stops = Uniform::new(0.0, 1.0).unwrap().sample(random) < character.stopped;
-    let stopped = if character.honest_odds { character.stopped } else { 0.02 };
+    let stopped = if character.honest_odds {
+        character.stopped
+    } else {
+        0.02
+    };
     let pitch = json!({
         "name": format!("pitch {round} of {who}"),
         "author": format!("{} {}", character.name, who % OF_EACH + 1),
@@ -128,9 +165,17 @@ fn order(rule: Rule, pitches: &[&Pitch], forecasts: &Forecasts, random: &mut Cha
         let worths: BTreeMap<String, f64> = ranking
             .standings
             .iter()
-            .map(|one| (one.pitch.clone(), worth(one.mean, one.roi.map_or(0.0, |roi| roi.mean))))
+            .map(|one| {
+                (
+                    one.pitch.clone(),
+                    worth(one.mean, one.roi.map_or(0.0, |roi| roi.mean)),
+                )
+            })
             .collect();
-        pitches.iter().map(|pitch| worths[&pitch.name]).collect::<Vec<f64>>()
+        pitches
+            .iter()
+            .map(|pitch| worths[&pitch.name])
+            .collect::<Vec<f64>>()
     };
     match rule {
         Rule::Chance => {
@@ -160,7 +205,10 @@ fn played(rule: Rule, seed: u64) -> (f64, f64) {
             .map(|who| drawn(&mut world, round, who))
             .collect();
         let noise = Normal::new(0.0, NOISE).unwrap();
-        let found: Vec<f64> = drawn.iter().map(|one| one.truth + noise.sample(&mut world)).collect();
+        let found: Vec<f64> = drawn
+            .iter()
+            .map(|one| one.truth + noise.sample(&mut world))
+            .collect();
         let pitches: Vec<&Pitch> = drawn.iter().map(|one| &one.pitch).collect();
         let mut left = HOURS;
         let mut best: f64 = 0.0;
@@ -196,7 +244,15 @@ fn answer(pitch: &Pitch, verdict: Verdict, found: Option<f64>) -> Answer {
     });
     let interval = |found: f64| -> Interval {
         let (lower, upper) = (found - 2.0 * NOISE, found + 2.0 * NOISE);
-        Interval { estimate: found, lower, upper, origin: gauntlet_stats::Origin::Measured { confidence: 0.95, processes: 9 } }
+        Interval {
+            estimate: found,
+            lower,
+            upper,
+            origin: gauntlet_stats::Origin::Measured {
+                confidence: 0.95,
+                processes: 9,
+            },
+        }
     };
     Answer {
         run: RunId::new("simulated"),
@@ -221,12 +277,17 @@ fn summary(values: &[f64]) -> Value {
 
 /// The recorded rounds, and whose pitches each rule would give a day's hours.
 fn recorded() -> Value {
-    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/shark-tank/replay.toml");
+    let file =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/shark-tank/replay.toml");
     let tournament = Tournament::load(&file, &Overrides::default()).unwrap();
     let rounds = tournament.rounds.iter().filter(|round| round.pitches.len() > 1);
     let mut random = ChaCha8Rng::seed_from_u64(1);
     let rounds = rounds.map(|round| {
-        let pitches: Vec<&Pitch> = round.pitches.iter().filter(|pitch| pitch.withdrawn.is_none()).collect();
+        let pitches: Vec<&Pitch> = round
+            .pitches
+            .iter()
+            .filter(|pitch| pitch.withdrawn.is_none())
+            .collect();
         let rules = RULES.map(|(rule, name)| {
             let mut left = HOURS;
             let order = order(rule, &pitches, &Forecasts::default(), &mut random);
@@ -244,7 +305,9 @@ fn recorded() -> Value {
 }
 
 fn main() {
-    let tournaments: u64 = std::env::args().nth(1).map_or(2000, |count| count.parse().unwrap());
+    let tournaments: u64 = std::env::args()
+        .nth(1)
+        .map_or(2000, |count| count.parse().unwrap());
     let mut gains: BTreeMap<Rule, Vec<f64>> = BTreeMap::new();
     for seed in 0..tournaments {
         for (rule, _) in RULES {

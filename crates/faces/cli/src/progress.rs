@@ -130,7 +130,10 @@ impl RoundObserver for Progress {
     }
 
     fn answered(&self, message: &Message) {
-        self.say(&gauntlet_report::message(message, terminal_width()));
+        let said = gauntlet_report::message(message, terminal_width());
+        if !said.is_empty() {
+            self.say(said.trim_end());
+        }
     }
 
     fn judged(&self, judged: &Judged) {

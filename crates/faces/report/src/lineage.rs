@@ -57,10 +57,15 @@ pub fn lineages(report: &TournamentReport) -> Vec<Lineage<'_>> {
             });
         }
         before = Some(round);
-        let adopted = round.judged.iter().find(|one| Some(&one.name) == round.adopted.as_ref());
+        let adopted = round
+            .judged
+            .iter()
+            .find(|one| Some(&one.name) == round.adopted.as_ref());
         let step = adopted.and_then(|one| Some((one, one.found()?.clone())));
         if let (Some((one, gain)), Some(lineage)) = (step.filter(|_| !round.predicted), lineages.last_mut()) {
-            lineage.steps.push((format!("{} {} ({})", round.name, one.name, one.author), gain));
+            lineage
+                .steps
+                .push((format!("{} {} ({})", round.name, one.name, one.author), gain));
             lineage.criteria = &round.file.criteria;
         }
     }
@@ -85,7 +90,10 @@ pub fn lineage(report: &TournamentReport, width: usize) -> String {
         let rows = lineage.rows();
         let axis = Axis::of_intervals(rows.iter().map(|(_, interval)| interval), lineage.criteria);
         let names = widest(rows.iter().map(|(name, _)| name.as_str())).min(NAME_COLUMNS);
-        let figures: Vec<String> = rows.iter().map(|(_, interval)| percent_interval(interval)).collect();
+        let figures: Vec<String> = rows
+            .iter()
+            .map(|(_, interval)| percent_interval(interval))
+            .collect();
         let room = widest(figures.iter().map(String::as_str));
         let columns = width.saturating_sub(2 + names + 2 + 2 + room).max(10);
         for ((name, interval), figures) in rows.iter().zip(&figures) {

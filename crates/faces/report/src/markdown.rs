@@ -10,9 +10,9 @@ use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
 use crate::lineage::lineages;
 use crate::outline::{adoptions, cases, criteria, ground, mark, said, setting, side_name, stop, suite};
-use crate::story::sentence;
 use crate::plain::plainly;
 use crate::speedup::times;
+use crate::story::sentence;
 use crate::tone::Tone;
 
 /// One comparison.

@@ -134,7 +134,7 @@ fn handed_in(does: &str, about: &str, answer: &Value) -> String {
                     .filter(|line| line.starts_with(sign) && !line.starts_with(header));
                 changed.count()
             };
-            format!("{} lines come, {} go", lines('+', "+++ "), lines('-', "--- "))
+            format!("+{} −{} lines", lines('+', "+++ "), lines('-', "--- "))
         }
         (None, Some(files)) => format!(
             "new texts of {}",

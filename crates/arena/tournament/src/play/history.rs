@@ -24,8 +24,8 @@ pub struct History {
     answers: Vec<Answer>,
     /// What was judged so far, as participants are told.
     past: Vec<Past>,
-    /// Contestants whose kernel was not right, by name.
-    stopped: BTreeMap<String, Stopped>,
+    /// Contestants whose kernel was not right, by the problems and the name: on another kernel there is nothing to mend.
+    stopped: BTreeMap<(String, String), Stopped>,
     /// By scope: each combination of kernel and device counts separately.
     rounds_without_adoption: BTreeMap<String, usize>,
 }
@@ -115,13 +115,13 @@ impl History {
     }
 
     /// The kernel for which a contestant is stopped.
-    pub fn stopped(&self, contestant: &str) -> Option<&Stopped> {
-        self.stopped.get(contestant)
+    pub fn stopped(&self, round: &Round, contestant: &str) -> Option<&Stopped> {
+        self.stopped.get(&(scope(round), contestant.to_owned()))
     }
 
     /// A contestant has mended its kernel.
-    pub fn mended(&mut self, contestant: &str) {
-        self.stopped.remove(contestant);
+    pub fn mended(&mut self, round: &Round, contestant: &str) {
+        self.stopped.remove(&(scope(round), contestant.to_owned()));
     }
 
     /// Rounds on these problems since the last adoption.
@@ -188,7 +188,7 @@ impl History {
                     reason: one.reason.clone(),
                     change: round.changes.get(&one.name).cloned(),
                 };
-                self.stopped.insert(one.author.clone(), stopped);
+                self.stopped.insert((scope(round), one.author.clone()), stopped);
             }
             self.past.push(Past {
                 round: round.file().name.clone(),

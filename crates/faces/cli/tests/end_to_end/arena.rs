@@ -145,7 +145,10 @@ fn played(place: &Place, arguments: &[&str]) -> (Ran, Value) {
 fn verdicts(result: &Value, round: usize) -> Vec<(String, String)> {
     let judged = result["rounds"][round]["judged"].as_array().unwrap();
     let text = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
-    let mut verdicts: Vec<_> = judged.iter().map(|one| (text(one, "name"), text(one, "verdict"))).collect();
+    let mut verdicts: Vec<_> = judged
+        .iter()
+        .map(|one| (text(one, "name"), text(one, "verdict")))
+        .collect();
     verdicts.sort();
     verdicts
 }
@@ -176,14 +179,26 @@ fn a_round_takes_kernels_and_changes_to_a_source() {
         )
     };
     place.write("shorter.diff", "--- a/kernel.py\n+++ b/kernel.py\n@@ -1,4 +1,3 @@\n def double(x):\n     y = x + x\n-    y = y + 0\n     return y + 1\n");
-    place.write("stale.diff", "--- a/kernel.py\n+++ b/kernel.py\n@@ -1,2 +1,2 @@\n def double(x):\n-    y = 2 * x\n+    y = x\n");
-    place.write("outside.diff", "--- a/../task.py\n+++ b/../task.py\n@@ -1 +1 @@\n-import numpy as np\n+import numpy\n");
-    place.write("kept.diff", "--- a/notes/later.txt\n+++ b/notes/later.txt\n@@ -1 +1 @@\n-to do\n+done\n");
+    place.write(
+        "stale.diff",
+        "--- a/kernel.py\n+++ b/kernel.py\n@@ -1,2 +1,2 @@\n def double(x):\n-    y = 2 * x\n+    y = x\n",
+    );
+    place.write(
+        "outside.diff",
+        "--- a/../task.py\n+++ b/../task.py\n@@ -1 +1 @@\n-import numpy as np\n+import numpy\n",
+    );
+    place.write(
+        "kept.diff",
+        "--- a/notes/later.txt\n+++ b/notes/later.txt\n@@ -1 +1 @@\n-to do\n+done\n",
+    );
     place.write("wrong.py", "def double(x):\n    return x + x\n");
     place.write("other.py", "def wrong(x):\n    return x\n");
     let text = std::fs::read_to_string(place.path("round.toml")).unwrap()
         + &pitched("shorter", "patch = \"shorter.diff\"")
-        + &pitched("stacked", "files = { \"kernel.py\" = \"wrong.py\" }\nafter = \"shorter\"\nregardless = true")
+        + &pitched(
+            "stacked",
+            "files = { \"kernel.py\" = \"wrong.py\" }\nafter = \"shorter\"\nregardless = true",
+        )
         + &pitched("stale", "patch = \"stale.diff\"")
         + &pitched("outside", "patch = \"outside.diff\"")
         + &pitched("kept", "patch = \"kept.diff\"")
@@ -204,13 +219,33 @@ fn a_round_takes_kernels_and_changes_to_a_source() {
         assert_eq!(of(name), verdict, "{name}: {}", ran.err);
     }
     // The time is too short for a decision, but it was built, was right and was compared.
-    assert!(["inconclusive", "adopt", "marginal"].contains(&of("shorter")), "{}", of("shorter"));
-    names(&ran, &["hunk 1 of the patch does not apply to kernel.py at line 1", "is protected", "not a file inside"]);
+    assert!(
+        ["inconclusive", "adopt", "marginal"].contains(&of("shorter")),
+        "{}",
+        of("shorter")
+    );
+    names(
+        &ran,
+        &[
+            "hunk 1 of the patch does not apply to kernel.py at line 1",
+            "is protected",
+            "not a file inside",
+        ],
+    );
 
     place.write("round.toml", &text.replace("[source]", "[sources]"));
-    names(&place.run(&["run", "round.toml"]).expect(2), &["unknown field `sources`"]);
-    place.write("round.toml", &(text + &pitched("both", "patch = \"stale.diff\"\ncommand = [\"x\"]")));
-    names(&place.run(&["run", "round.toml"]).expect(2), &["`command` and `patch or files`"]);
+    names(
+        &place.run(&["run", "round.toml"]).expect(2),
+        &["unknown field `sources`"],
+    );
+    place.write(
+        "round.toml",
+        &(text + &pitched("both", "patch = \"stale.diff\"\ncommand = [\"x\"]")),
+    );
+    names(
+        &place.run(&["run", "round.toml"]).expect(2),
+        &["`command` and `patch or files`"],
+    );
 }
 
 #[test]
@@ -226,34 +261,101 @@ fn contestants_pitch_and_build_and_learn_and_a_replay_decides_the_same() {
     ]});
     let question = json!({ "question": { "to": "A", "text": "How do you know?" } });
     let first = json!({ "doubling-2": { "pitch": { "pass": "nothing left" }, "mend": { "files": { "kernel.py": "def double(x):\n    return x + x + 1\n" } } } });
-    let second = json!({ "build": { "withdraw": "I was wrong" }, "doubling-2": { "pitch": pitch("pitch of B") } });
-    round(&place, &[("A", first), ("B", second)], &[("P", json!({ "vote": vote, "question": question, "doubling-2": { "vote": { "votes": [] } } }))], "repeat = 2");
+    let second =
+        json!({ "build": { "withdraw": "I was wrong" }, "doubling-2": { "pitch": pitch("pitch of B") } });
+    round(
+        &place,
+        &[("A", first), ("B", second)],
+        &[(
+            "P",
+            json!({ "vote": vote, "question": question, "doubling-2": { "vote": { "votes": [] } } }),
+        )],
+        "repeat = 2",
+    );
     let (ran, result) = played(&place, &[]);
     let of = |name: &str, verdict: &str| (name.to_owned(), verdict.to_owned());
-    assert_eq!(verdicts(&result, 0), [of("pitch of A", "incorrect"), of("pitch of B", "aborted")], "{}", ran.err);
-    names(&ran, &["A pitches pitch of A", "P asks A: How do you know?", "A answers P: by counting", "A accepts the terms", "B withdraws pitch of B: I was wrong", "A learns from pitch of A: the result; count again", "A mends pitch of A"]);
+    assert_eq!(
+        verdicts(&result, 0),
+        [of("pitch of A", "incorrect"), of("pitch of B", "aborted")],
+        "{}",
+        ran.err
+    );
+    names(
+        &ran,
+        &[
+            "A pitches pitch of A",
+            "P asks A: How do you know?",
+            "A answers P: by counting",
+            "A accepts the terms",
+            "B withdraws pitch of B: I was wrong",
+            "A learns from pitch of A: the result; count again",
+            "A mends pitch of A",
+        ],
+    );
     let standings = result["rounds"][0]["ranking"]["standings"].as_array().unwrap();
     assert_eq!(standings[0]["pitch"], "pitch of A");
     assert!(ran.out.contains("What was said"), "{}", ran.out);
     // What was known in the second round.
     let asked = std::fs::read_to_string(place.path("asked.jsonl")).unwrap();
-    let asked: Vec<Value> = asked.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let pitched = asked.iter().filter(|one| one["phase"] == "pitch" && one["you"] == "A").last().unwrap();
+    let asked: Vec<Value> = asked
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let pitched = asked
+        .iter()
+        .filter(|one| one["phase"] == "pitch" && one["you"] == "A")
+        .last()
+        .unwrap();
     let situation = &pitched["question"]["situation"];
-    let lesson = situation["verdicts"].as_array().unwrap().iter().find(|one| one["author"] == "A").unwrap();
-    assert_eq!((&lesson["verdict"], &lesson["lesson"]), (&json!("incorrect"), &json!("the result; count again")));
+    let lesson = situation["verdicts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["author"] == "A")
+        .unwrap();
+    assert_eq!(
+        (&lesson["verdict"], &lesson["lesson"]),
+        (&json!("incorrect"), &json!("the result; count again"))
+    );
     assert_eq!(situation["source"]["files"]["kernel.py"], KERNEL);
-    assert!(situation["baseline"]["times"].as_object().unwrap().values().all(|time| time.as_f64().unwrap() > 0.0));
-    let phases: Vec<&Value> = asked.iter().filter(|one| one["you"] == "A").map(|one| &one["phase"]).collect();
-    assert_eq!(phases, ["pitch", "answer", "deal", "build", "lesson", "mend", "pitch"]);
+    assert!(
+        situation["baseline"]["times"]
+            .as_object()
+            .unwrap()
+            .values()
+            .all(|time| time.as_f64().unwrap() > 0.0)
+    );
+    let phases: Vec<&Value> = asked
+        .iter()
+        .filter(|one| one["you"] == "A")
+        .map(|one| &one["phase"])
+        .collect();
+    assert_eq!(
+        phases,
+        ["pitch", "answer", "deal", "build", "lesson", "mend", "pitch"]
+    );
 
     let asked = asked.len();
-    let ran = place.run(&["run", "round.toml", "--from-ledger", "latest"]).expect(0);
-    assert!(ran.out.contains("decisions are as they were recorded"), "{}", ran.out);
-    let after = std::fs::read_to_string(place.path("asked.jsonl")).unwrap().lines().count();
+    let ran = place
+        .run(&["run", "round.toml", "--from-ledger", "latest"])
+        .expect(0);
+    assert!(
+        ran.out.contains("decisions are as they were recorded"),
+        "{}",
+        ran.out
+    );
+    let after = std::fs::read_to_string(place.path("asked.jsonl"))
+        .unwrap()
+        .lines()
+        .count();
     assert_eq!(after, asked, "nobody was asked again");
     place.write("source/kernel.py", "def double(x):\n    return 2 * x + 1\n");
-    names(&place.run(&["run", "round.toml", "--from-ledger", "latest"]).expect(2), &["was played with other files"]);
+    names(
+        &place
+            .run(&["run", "round.toml", "--from-ledger", "latest"])
+            .expect(2),
+        &["was played with other files"],
+    );
 }
 
 #[test]
@@ -270,7 +372,10 @@ fn what_contestants_do_wrong_is_recorded_and_the_round_goes_on() {
         ("flooding", json!({ "pitch": "flood" })),
         ("garbling", json!({ "pitch": "garbage" })),
         ("formless", json!({ "pitch": { "pitch": { "name": "x" } } })),
-        ("stealing", build(json!({ "workspace": true, "kernel": "/somewhere/else.py:f" }))),
+        (
+            "stealing",
+            build(json!({ "workspace": true, "kernel": "/somewhere/else.py:f" })),
+        ),
         ("climbing", file("../task.py")),
         ("absolute", file("/etc/passwd")),
         ("protected", file("notes/later.txt")),
@@ -280,8 +385,14 @@ fn what_contestants_do_wrong_is_recorded_and_the_round_goes_on() {
         ("usual", json!({})),
     ];
     let panellists = [
-        ("scoring wildly", json!({ "vote": { "votes": [{ "pitch": "pitch of usual", "scores": { "risk": 11 } }] } })),
-        ("asking nobody", json!({ "question": { "question": { "to": "nobody", "text": "?" } } })),
+        (
+            "scoring wildly",
+            json!({ "vote": { "votes": [{ "pitch": "pitch of usual", "scores": { "risk": 11 } }] } }),
+        ),
+        (
+            "asking nobody",
+            json!({ "question": { "question": { "to": "nobody", "text": "?" } } }),
+        ),
     ];
     round(&place, &contestants, &panellists, "");
     let (ran, result) = played(&place, &[]);
@@ -303,14 +414,24 @@ fn what_contestants_do_wrong_is_recorded_and_the_round_goes_on() {
         ("asking nobody", "question", "no contestant"),
     ] {
         let fault = faults.iter().find(|(name, of, _)| name == who && of == phase);
-        assert!(fault.is_some_and(|(.., fault)| fault.contains(words)), "{who}: {fault:?}\n{}", ran.err);
+        assert!(
+            fault.is_some_and(|(.., fault)| fault.contains(words)),
+            "{who}: {fault:?}\n{}",
+            ran.err
+        );
     }
     assert_eq!(faults.len(), 14, "{faults:?}");
     let found = verdicts(&result, 0);
-    assert!(found.contains(&("pitch of usual".to_owned(), "incorrect".to_owned())), "{found:?}");
+    assert!(
+        found.contains(&("pitch of usual".to_owned(), "incorrect".to_owned())),
+        "{found:?}"
+    );
     let aborted = found.iter().filter(|(_, verdict)| verdict == "aborted").count();
     assert_eq!(aborted, 7, "those who pitched and built nothing: {found:?}");
-    assert!(std::fs::read_to_string(place.path("task.py")).unwrap() == TASK, "nothing of the user's is changed");
+    assert!(
+        std::fs::read_to_string(place.path("task.py")).unwrap() == TASK,
+        "nothing of the user's is changed"
+    );
 }
 
 #[test]
@@ -325,11 +446,27 @@ fn a_change_that_was_refuted_needs_new_evidence_and_three_rounds_without_adoptio
     stubborn["mend"] = json!({ "files": { "kernel.py": "def double(x):\n    return 2 * x + 1\n" } });
     stubborn["otherwise"] = json!({ "pass": "I was told" });
     let lazy = json!({ "pitch": { "pass": "no idea" }, "research": { "bound-by": "", "evidence": [] } });
-    round(&place, &[("stubborn", stubborn), ("lazy", lazy)], &[], "repeat = 4");
+    round(
+        &place,
+        &[("stubborn", stubborn), ("lazy", lazy)],
+        &[],
+        "repeat = 4",
+    );
     let (ran, result) = played(&place, &[]);
-    let judged: Vec<usize> = (0..4).map(|round| result["rounds"][round]["judged"].as_array().unwrap().len()).collect();
+    let judged: Vec<usize> = (0..4)
+        .map(|round| result["rounds"][round]["judged"].as_array().unwrap().len())
+        .collect();
     assert_eq!(judged, [1, 0, 0, 0], "{}", ran.err);
-    names(&ran, &["the same change was judged incorrect in doubling-1", "stubborn passes: I was told", "stubborn mends pitch of stubborn", "stubborn finds the baseline bound by memory", "lazy has not named what bounds the baseline"]);
+    names(
+        &ran,
+        &[
+            "the same change was judged incorrect in doubling-1",
+            "stubborn passes: I was told",
+            "stubborn mends pitch of stubborn",
+            "stubborn finds the baseline bound by memory",
+            "lazy has not named what bounds the baseline",
+        ],
+    );
 }
 
 #[test]
@@ -340,9 +477,16 @@ fn a_tournament_that_is_killed_in_any_phase_goes_on_as_if_it_had_not_been() {
     let decisions = |place: &Place| {
         let ledger = Ledger::open_read_only(place.path("ledger.sqlite")).unwrap();
         let run = ledger.runs().unwrap().remove(0).id;
-        let records = ledger.records(&run).unwrap().into_iter().map(|entry| entry.record);
+        let records = ledger
+            .records(&run)
+            .unwrap()
+            .into_iter()
+            .map(|entry| entry.record);
         let said = records.filter(|record| {
-            matches!(record.kind, RecordKind::Ranking | RecordKind::Verdict | RecordKind::Message | RecordKind::RoundEnded)
+            matches!(
+                record.kind,
+                RecordKind::Ranking | RecordKind::Verdict | RecordKind::Message | RecordKind::RoundEnded
+            )
         });
         said.map(|mut record| {
             // What differs is how long it was waited for.
@@ -350,7 +494,10 @@ fn a_tournament_that_is_killed_in_any_phase_goes_on_as_if_it_had_not_been() {
                 body.remove("used");
                 body.remove("question");
             }
-            format!("{:?} {:?} {:?} {}", record.round, record.pitch, record.kind, record.body)
+            format!(
+                "{:?} {:?} {:?} {}",
+                record.round, record.pitch, record.kind, record.body
+            )
         })
         .collect::<Vec<_>>()
     };
@@ -360,8 +507,16 @@ fn a_tournament_that_is_killed_in_any_phase_goes_on_as_if_it_had_not_been() {
         let mut votes = json!({ "question": { "question": { "to": "A", "text": "Why?" } } });
         let usual = usual("pitch of A");
         if let Some(phase) = phase {
-            let who = if ["vote", "question"].contains(&phase) { &mut votes } else { &mut answers };
-            who["after the kill"] = if phase == "question" { votes_question() } else { usual[phase].clone() };
+            let who = if ["vote", "question"].contains(&phase) {
+                &mut votes
+            } else {
+                &mut answers
+            };
+            who["after the kill"] = if phase == "question" {
+                votes_question()
+            } else {
+                usual[phase].clone()
+            };
             who[phase] = json!("kill");
         }
         round(&place, &[("A", answers)], &[("P", votes)], "repeat = 2");

@@ -36,7 +36,7 @@ impl Player<'_> {
                 )])?;
                 continue;
             }
-            if let Some(stopped) = history.stopped(&who.name).cloned() {
+            if let Some(stopped) = history.stopped(self.round, &who.name).cloned() {
                 if !self.has_mended(who, &stopped, situation)? {
                     self.notify(vec![format!(
                         "{} does not pitch in this round: its `{}` was not right, and it has not mended it",
@@ -44,7 +44,7 @@ impl Player<'_> {
                     )])?;
                     continue;
                 }
-                history.mended(&who.name);
+                history.mended(self.round, &who.name);
             }
             round
                 .pitches
