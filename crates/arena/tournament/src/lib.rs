@@ -33,7 +33,7 @@ mod tournament;
 
 pub use error::TournamentError;
 pub use messages::{
-    Answering, Asking, Build, Deal, Lesson, Message, PROTOCOL, Phase, Pitching, Research, Voting,
+    Answering, Answers, Asking, Build, Deal, Lesson, Message, PROTOCOL, Phase, Pitching, Research, Voting,
 };
 pub use observer::RoundObserver;
 pub use outcome::{BaselineReport, ClaimOutcome, Factor, Judged, PeerOutcome, RoundReport, TournamentReport};

@@ -297,3 +297,27 @@ pub struct Lesson {
     /// What follows.
     pub follows: String,
 }
+
+/// The answers of every phase, by its name.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Answers {
+    /// What bounds the baseline.
+    pub research: Research,
+    /// A right kernel in place of a wrong one.
+    pub mend: Build,
+    /// A pitch.
+    pub pitch: Pitching,
+    /// A question to a contestant.
+    pub question: Asking,
+    /// The answer to a panellist's question.
+    pub answer: Answering,
+    /// Scores and terms.
+    pub vote: Voting,
+    /// Whether terms are accepted.
+    pub deal: Deal,
+    /// The change itself.
+    pub build: Build,
+    /// What was wrong with the forecast.
+    pub lesson: Lesson,
+}

@@ -179,6 +179,7 @@ impl Player<'_> {
         // A prediction settles nothing: it is neither an answer to a forecast nor a round without an adoption.
         let predicted = round.file().executor == ExecutorKind::Model;
         if !predicted {
+            history.votes(&played, &ranking, &judged);
             let patience = history.add(&played, &judged, &player.effects(&judged), adopted.is_some());
             // Contestants are asked what bounds the baseline; people have to be told.
             if situation.is_none() {
@@ -315,7 +316,9 @@ impl Player<'_> {
                 }
             })
             .collect();
-        Panel::new(&round.file().judge).rank(&dossiers)
+        Panel::new(&round.file().judge)
+            .with_credit(|judge| history.credit(judge))
+            .rank(&dossiers)
     }
 
     /// Examines gate after gate until one stops the candidate or lacks pairs of processes. Findings that the ledger already

@@ -165,4 +165,5 @@ pub const PUBLISHED: &[Published] = published! {
     File "result-file" 1 "A JSON file of the folder results/: an envelope, and what an experiment found";
     Message "worker-request" 4 "A request of the coordinator to a worker";
     Message "worker-reply" 4 "The reply of a worker";
+    Message "contestant-answers" 1 "What contestants and panellists answer, by phase";
 };

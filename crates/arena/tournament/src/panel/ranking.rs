@@ -22,6 +22,8 @@ pub(crate) const USUAL_WEIGHTS: Weights = Weights {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
     judges: Vec<PanelMember>,
+    /// What the vote of each is worth.
+    credits: Vec<f64>,
 }
 
 /// All pitches of a round, best first.
@@ -40,7 +42,7 @@ pub struct Standing {
     pub rank: usize,
     /// The pitch.
     pub pitch: String,
-    /// The mean of the judges' totals, from 0 to 10.
+    /// The mean of the judges' totals, each weighted by its credit, from 0 to 10.
     pub mean: f64,
     /// Largest minus smallest total: 0 if the judges agree.
     pub spread: f64,
@@ -61,6 +63,9 @@ pub struct Judgement {
     pub scores: Scores,
     /// The judge's weighted sum of them.
     pub total: f64,
+    /// What it counts beside the others, by how the judge's earlier votes came true; 1 if nothing is known.
+    #[serde(default = "unknown", skip_serializing_if = "is_unknown")]
+    pub credit: f64,
     /// The total that the judge printed, if any.
     pub printed: Option<f64>,
 }
@@ -74,10 +79,22 @@ impl Panel {
                 weights: USUAL_WEIGHTS,
                 scores: BTreeMap::new(),
             };
-            return Self { judges: vec![rules] };
+            return Self {
+                judges: vec![rules],
+                credits: vec![1.0],
+            };
         }
         Self {
             judges: judges.to_vec(),
+            credits: vec![1.0; judges.len()],
+        }
+    }
+
+    /// The same with votes that count by how earlier ones came true.
+    pub fn with_credit(self, credit: impl Fn(&str) -> f64) -> Self {
+        Self {
+            credits: self.judges.iter().map(|judge| credit(&judge.name)).collect(),
+            ..self
         }
     }
 
@@ -116,10 +133,12 @@ impl Panel {
         let judgements: Vec<_> = self
             .judges
             .iter()
-            .map(|judge| judgement(judge, &dossier.pitch.name, by_rule.clone()))
+            .zip(&self.credits)
+            .map(|(judge, credit)| judgement(judge, *credit, &dossier.pitch.name, by_rule.clone()))
             .collect();
         let totals = || judgements.iter().map(|judgement| judgement.total);
-        let mean = totals().sum::<f64>() / judgements.len() as f64;
+        let weighted = judgements.iter().map(|judgement| judgement.total * judgement.credit);
+        let mean = weighted.sum::<f64>() / self.credits.iter().sum::<f64>();
         let spread = totals().fold(f64::MIN, f64::max) - totals().fold(f64::MAX, f64::min);
         Standing {
             rank: 0,
@@ -147,7 +166,7 @@ impl Panel {
     }
 }
 
-fn judgement(judge: &PanelMember, pitch: &str, by_rule: Scores) -> Judgement {
+fn judgement(judge: &PanelMember, credit: f64, pitch: &str, by_rule: Scores) -> Judgement {
     let given = given_by(judge, pitch);
     let scores = by_rule.overridden(&judge.name, &given);
     let total = scores.total(&judge.weights);
@@ -155,8 +174,18 @@ fn judgement(judge: &PanelMember, pitch: &str, by_rule: Scores) -> Judgement {
         judge: judge.name.clone(),
         scores,
         total,
+        credit,
         printed: given.printed,
     }
+}
+
+fn unknown() -> f64 {
+    1.0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_unknown(credit: &f64) -> bool {
+    (*credit - 1.0).abs() < f64::EPSILON
 }
 
 fn given_by(judge: &PanelMember, pitch: &str) -> GivenScores {

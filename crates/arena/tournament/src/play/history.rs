@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::forecast::{Answer, Forecasts, Scope};
 use crate::outcome::{Factor, Judged};
+use crate::panel::{Judgement, PanelRecord, Ranking};
 use crate::pitch::{FALLBACK, Pitch, Quantiles};
 use crate::round::Round;
 use crate::source::SourceChange;
@@ -22,6 +23,8 @@ pub struct History {
     forecasts: Forecasts,
     /// This tournament's answers, in order.
     answers: Vec<Answer>,
+    /// How the votes of panellists came true.
+    panel: PanelRecord,
     /// What was judged so far, as participants are told.
     past: Vec<Past>,
     /// Contestants whose kernel was not right, by the problems and the name: on another kernel there is nothing to mend.
@@ -81,6 +84,7 @@ impl History {
             settled: Vec::new(),
             forecasts: Forecasts::of_entries(&others),
             answers: Vec::new(),
+            panel: PanelRecord::default(),
             past: Vec::new(),
             stopped: BTreeMap::new(),
             rounds_without_adoption: BTreeMap::new(),
@@ -107,6 +111,29 @@ impl History {
             .rev()
             .find(|one| one.scope == scope && is_same(one))?;
         Some((&same.round, same.verdict))
+    }
+
+    /// What a panellist's vote is worth.
+    pub fn credit(&self, panellist: &str) -> f64 {
+        self.panel.credit(panellist)
+    }
+
+    /// Adds how the votes of panellists who act came true. Scores by the rules, and those that stand in a file, are not theirs.
+    pub fn votes(&mut self, round: &Round, ranking: &Ranking, judged: &[Judged]) {
+        for standing in &ranking.standings {
+            let one = judged.iter().find(|one| one.name == standing.pitch);
+            let Some(one) = one.filter(|one| one.verdict.is_settled()) else {
+                continue;
+            };
+            let acts = |judgement: &&Judgement| {
+                let mut panellists = round.panellists.iter();
+                panellists.any(|who| who.name == judgement.judge && who.acts())
+            };
+            for judgement in standing.judgements.iter().filter(acts) {
+                self.panel
+                    .add(&judgement.judge, judgement.total, one.verdict == Verdict::Adopt);
+            }
+        }
     }
 
     /// What was judged so far.

@@ -13,7 +13,7 @@ use gauntlet_parameters::Parameters;
 use gauntlet_python_task::TaskToml;
 use gauntlet_task::{DispatchTable, Suite, Violation};
 use gauntlet_tournament::forecast::{Forecasters, Prospect};
-use gauntlet_tournament::{Pitch, RoundFile, TournamentFile, TournamentReport};
+use gauntlet_tournament::{Answers, PROTOCOL, Pitch, RoundFile, TournamentFile, TournamentReport};
 use gauntlet_worker::Record;
 use gauntlet_worker::protocol::{self, Envelope, Reply};
 use schemars::Schema;
@@ -85,5 +85,6 @@ pub fn types() -> Vec<Type> {
         ("result-file", 1, read::<ResultFile>),
         ("worker-request", protocol::VERSION, written::<Envelope>),
         ("worker-reply", protocol::VERSION, read::<Reply>),
+        ("contestant-answers", PROTOCOL, read::<Answers>),
     ]
 }
