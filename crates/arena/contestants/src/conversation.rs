@@ -138,9 +138,9 @@ impl<'a> Conversation<'a> {
         })
     }
 
-    /// Whether an answer has the right form.
-    pub fn accepts(&self, answer: &Value) -> Result<(), String> {
-        (self.accepts)(answer)
+    /// Whether an answer has the right form. To examine it may take long, for which the participant is not to blame.
+    pub fn accepts(&mut self, answer: &Value) -> Result<(), String> {
+        self.pause(|conversation| (conversation.accepts)(answer))
     }
 
     /// Refuses an answer; the participant may answer again unless this was its last try.

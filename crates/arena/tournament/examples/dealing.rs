@@ -30,6 +30,9 @@ use serde_json::{Value, json};
 /// Rounds of a tournament, working hours of a round, and how far a gain may lie from the truth when it is measured.
 const ROUNDS: usize = 8;
 const HOURS: f64 = 8.0;
+
+/// Working hours that are dealt in each recorded round: a week, since most of its pitches take days.
+const RECORDED_HOURS: f64 = 40.0;
 const NOISE: f64 = 0.005;
 
 /// A gain below this is not adopted; the usual target.
@@ -168,7 +171,7 @@ fn order(rule: Rule, pitches: &[&Pitch], forecasts: &Forecasts, random: &mut Cha
             .map(|one| {
                 (
                     one.pitch.clone(),
-                    worth(one.mean, one.roi.map_or(0.0, |roi| roi.mean)),
+                    worth(one.mean, one.roi.map_or(0.0, |roi| roi.dealt())),
                 )
             })
             .collect();
@@ -275,7 +278,7 @@ fn summary(values: &[f64]) -> Value {
     json!({ "mean": mean, "lower": mean - half, "upper": mean + half })
 }
 
-/// The recorded rounds, and whose pitches each rule would give a day's hours.
+/// The recorded rounds, and whose pitches each rule would give a week's hours.
 fn recorded() -> Value {
     let file =
         std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/shark-tank/replay.toml");
@@ -289,7 +292,7 @@ fn recorded() -> Value {
             .filter(|pitch| pitch.withdrawn.is_none())
             .collect();
         let rules = RULES.map(|(rule, name)| {
-            let mut left = HOURS;
+            let mut left = RECORDED_HOURS;
             let order = order(rule, &pitches, &Forecasts::default(), &mut random);
             let funded = order.into_iter().filter(|at| {
                 let fits = pitches[*at].cost.hours <= left;

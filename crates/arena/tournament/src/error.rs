@@ -4,7 +4,7 @@ use gauntlet_judge::JudgeError;
 use gauntlet_judge::ledger::LedgerError;
 use thiserror::Error;
 
-use gauntlet_entrants::FileError;
+use gauntlet_entrants::{EntrantError, FileError};
 
 /// Why a tournament cannot be played.
 #[derive(Debug, Error)]
@@ -12,6 +12,9 @@ pub enum TournamentError {
     /// A file is malformed.
     #[error(transparent)]
     File(#[from] FileError),
+    /// What a file names is not there, or is no task or kernel.
+    #[error(transparent)]
+    Entrant(Box<EntrantError>),
     /// The ledger cannot be written or read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -32,4 +35,10 @@ pub enum TournamentError {
     /// The judge failed.
     #[error(transparent)]
     Judge(#[from] JudgeError),
+}
+
+impl From<EntrantError> for TournamentError {
+    fn from(error: EntrantError) -> Self {
+        Self::Entrant(Box::new(error))
+    }
 }

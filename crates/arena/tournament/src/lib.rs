@@ -12,7 +12,7 @@
 //! let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../examples/b200/staircase.toml");
 //! let tournament = Tournament::load(&file, &Overrides::default())?;
 //! assert_eq!(tournament.rounds[0].pitches[0].name, "set-up-once");
-//! # Ok::<(), gauntlet_entrants::FileError>(())
+//! # Ok::<(), gauntlet_entrants::EntrantError>(())
 //! ```
 
 mod claims;

@@ -46,7 +46,9 @@ impl Phase {
     fn words(self) -> &'static str {
         match self {
             Self::Research => "Name what bounds the baseline's time, and your evidence.",
-            Self::Mend => "Your kernel was not right. Hand in a right one, or withdraw it.",
+            Self::Mend => {
+                "Your kernel was not right. Hand in a right one: until then you do not pitch on this kernel."
+            }
             Self::Pitch => "Pitch one change to the kernel with a calibrated forecast, or pass.",
             Self::Question => "Ask one contestant one question about a pitch, or none.",
             Self::Answer => "Answer the panellist's question.",
@@ -120,7 +122,11 @@ pub struct Research {
 
 /// The answer to [`Phase::Pitch`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    expecting = "one key, `pitch` or `pass`"
+)]
 pub enum Pitching {
     /// A pitch, with the keys of one in a file, but without `author`.
     Pitch(Map<String, Value>),
@@ -139,7 +145,7 @@ pub struct Asking {
 
 /// A panellist's question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with `to` and `text`")]
 pub struct Question {
     /// The contestant who is asked.
     pub to: String,
@@ -199,7 +205,11 @@ pub struct VoteScores {
 
 /// The answer to [`Phase::Deal`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    expecting = "one key, `accept` or `withdraw`"
+)]
 pub enum Deal {
     /// Whether the terms become rules of the pitch.
     Accept(bool),

@@ -73,7 +73,10 @@ impl Participant {
 }
 
 fn folder_of<T>(source: &Source<T>) -> PathBuf {
-    source.path.parent().unwrap_or_else(|| Path::new("")).to_owned()
+    match source.path.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
 }
 
 /// The contestants that a file names.

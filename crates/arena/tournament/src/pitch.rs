@@ -130,7 +130,10 @@ pub struct Quantiles {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "quantiles such as { q10 = 1.0, q50 = 1.2, q90 = 1.5 }"
+)]
 #[schemars(rename = "Quantiles")]
 struct RawQuantiles {
     /// The 10 % quantile.
@@ -207,7 +210,7 @@ pub struct Cost {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a cost such as { hours = 0.5 }")]
 #[schemars(rename = "Cost")]
 struct RawCost {
     /// Working hours.

@@ -76,9 +76,9 @@ pub fn play(
     let mut rounds = Vec::new();
     let floor = Floor::default();
     let builds = Builds::new(settings.timeouts.build).map_err(TournamentError::NoFolder)?;
-    let mut before: Option<(&Round, Candidate)> = None;
+    let mut results: Vec<(&Round, Candidate)> = Vec::new();
     for round in &tournament.rounds {
-        let Some(baseline) = baseline_of(round, before.take(), &builds)? else {
+        let Some(baseline) = baseline_of(round, &results, &builds)? else {
             continue;
         };
         let player = Player {
@@ -92,7 +92,7 @@ pub fn play(
             messages: &RefCell::default(),
         };
         let report = player.play(&baseline, &mut history)?;
-        before = Some((round, next_baseline(&report, baseline)));
+        results.push((round, next_baseline(&report, baseline)));
         observer.round_ends(&report);
         rounds.push(report);
     }
@@ -151,9 +151,14 @@ impl Player<'_> {
         // What contestants and panellists say makes another round of it.
         let mut played = Cow::Borrowed(round);
         if let Some(situation) = &situation {
-            played = Cow::Owned(self.heard(situation, history)?);
+            let (heard, said) = self.heard(situation, history)?;
+            notices.extend(said);
+            played = Cow::Owned(heard);
             let voted = self.of(&played).voted(baseline, situation, history)?;
             played = Cow::Owned(voted);
+        }
+        if situation.is_none() && !round.panellists.is_empty() {
+            played = Cow::Owned(round.with_rules());
         }
         let ranking = self.of(&played).rank(baseline, history);
         self.journal.write(RecordKind::Ranking, self.place(), &ranking)?;
@@ -416,8 +421,8 @@ impl Player<'_> {
         if let Some(reason) = &pitch.withdrawn {
             return Some((Verdict::Aborted, format!("withdrawn by its author: {reason}")));
         }
-        if let Some(why) = self.round.unbuilt.get(&pitch.name) {
-            return Some((Verdict::Aborted, why.clone()));
+        if let Some(unbuilt) = self.round.unbuilt.get(&pitch.name) {
+            return Some(unbuilt.clone());
         }
         if let Some(after) = &pitch.after
             && entry.baseline(judged, self.settings.measure).is_none()

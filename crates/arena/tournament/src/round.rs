@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use gauntlet_judge::{Candidate, ExecutorKind, HostCost, Measurement, Setting};
+use gauntlet_judge::{Candidate, ExecutorKind, HostCost, Measurement, Setting, Verdict};
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Criteria;
 use gauntlet_task::{DispatchTable, Rules, Suite};
@@ -23,6 +23,7 @@ use serde_json::{Value, json};
 
 use crate::participants::{self, ContestantFile, PanellistFile};
 use crate::pitch::Pitch;
+use crate::records::BASELINE;
 use crate::source::{Protected, SourceChange, SourceFolder, Tree};
 use gauntlet_entrants::{EntrantError, FileError, Source};
 
@@ -244,8 +245,8 @@ pub struct Round {
     pub contestants: Vec<Participant>,
     /// The panellists, those of the tournament first.
     pub panellists: Vec<Participant>,
-    /// Pitches whose contestants handed in nothing, and why.
-    pub unbuilt: BTreeMap<String, String>,
+    /// Pitches that were not built: the verdict, and why.
+    pub unbuilt: BTreeMap<String, (Verdict, String)>,
     /// A digest of everything that was read, so that criteria cannot change afterwards.
     pub digest: String,
 }
@@ -342,6 +343,11 @@ impl Round {
         let numbered = |number: usize| {
             let mut round = self.clone();
             round.source.value.name = format!("{}-{number}", self.file().name);
+            // The first begins with what the file says, the others with the result of the one before.
+            if number > 1 && round.tree.is_none() {
+                round.source.value.baseline = None;
+                round.kernels.remove(BASELINE);
+            }
             round.digest = digest_of(&[self.digest.as_str(), &number.to_string()]);
             round
         };
@@ -411,6 +417,32 @@ impl Round {
             recorded_loop: pitch.recorded_loop.map(|recorded| recorded.name().to_owned()),
             ..changed
         }
+    }
+
+    /// The round with its panellists following the written rules, as where nobody is asked.
+    pub(crate) fn with_rules(&self) -> Self {
+        let mut round = self.clone();
+        let members = self.panellists.iter().map(|one| PanelMember {
+            name: one.name.clone(),
+            weights: one.weights,
+            scores: BTreeMap::new(),
+        });
+        round.source.value.judge.extend(members);
+        round
+    }
+
+    /// The changes to the source that a pitch builds on, the first at the bottom.
+    pub(crate) fn stacked(&self, after: Option<&str>) -> Vec<SourceChange> {
+        let mut changes = Vec::new();
+        let mut next = after;
+        // Files with circular dependencies are rejected, and a contestant's pitch comes after an earlier one.
+        while let Some(name) = next {
+            changes.extend(self.changes.get(name).cloned());
+            let pitch = self.pitches.iter().find(|pitch| pitch.name == name);
+            next = pitch.and_then(|pitch| pitch.after.as_deref());
+        }
+        changes.reverse();
+        changes
     }
 
     /// What identifies the change of a pitch: the words and the program, or the lines that it changes in the source.

@@ -4,7 +4,7 @@ mod builds;
 mod change;
 mod tree;
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -36,14 +36,23 @@ pub struct Protected(Vec<PathBuf>);
 impl Protected {
     /// The paths that a round names, and those of its task, which lie in the folder.
     pub fn new(folder: &Path, named: &[PathBuf], task: &[PathBuf]) -> Self {
-        let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-        let of_task = task.iter().filter_map(|file| {
-            let file = std::path::absolute(file).ok()?;
+        let in_full = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let folder = in_full(folder);
+        let of_task = task.iter().filter(|file| file.exists()).filter_map(|file| {
+            let file = in_full(file);
             let inside = file.strip_prefix(&folder).ok()?;
             // A task may be the folder itself.
             (inside != Path::new("")).then(|| inside.to_owned())
         });
-        Self(named.iter().cloned().chain(of_task).collect())
+        let named = named.iter().map(|path| {
+            path.components()
+                .filter(|part| *part != Component::CurDir)
+                .collect()
+        });
+        let mut paths: Vec<PathBuf> = named.chain(of_task).collect();
+        paths.sort();
+        paths.dedup();
+        Self(paths)
     }
 
     /// Why a file may not be changed; none if it may.
@@ -51,7 +60,7 @@ impl Protected {
         let file = Path::new(path);
         if self.0.iter().any(|kept| file.starts_with(kept)) {
             return Some(format!(
-                "`{path}` is protected: it belongs to the task, or the round keeps it"
+                "`{path}` is protected: it belongs to the task, or the round keeps it; leave it as it is"
             ));
         }
         let is_test = |part: &str| {

@@ -67,15 +67,30 @@ impl Tournament {
                     .error_at("name", message, "give every round its own name")
                     .into());
             }
-            if index == 0 && round.file().baseline.is_none() && round.tree.is_none() {
+            let follows_source = index > 0 && rounds[index - 1].tree.is_some();
+            if (index == 0 || follows_source) && round.file().baseline.is_none() && round.tree.is_none() {
                 return Err(round
                     .source
                     .error_at(
                         "name",
-                        "the first round has no `baseline` and there is no round before it",
+                        match follows_source {
+                            true => "the round has no `baseline`, and the one before it changes a source of its own",
+                            false => "the first round has no `baseline` and there is no round before it",
+                        },
                         "add a [baseline] with its schedule or kernel, or a [source]",
                     )
                     .into());
+            }
+        }
+        for round in &rounds {
+            let is_contestant = |author: &str| round.contestants.iter().any(|one| one.name == author);
+            if let Some(pitch) = round.pitches.iter().find(|pitch| is_contestant(&pitch.author)) {
+                let message = format!(
+                    "`{}` is pitched in the name of the contestant {}",
+                    pitch.name, pitch.author
+                );
+                let remedy = "give the person who wrote it as its author";
+                return Err(round.source.error_at(&pitch.author, message, remedy).into());
             }
         }
         let digests: Vec<_> = rounds.iter().map(|round| round.digest.as_str()).collect();

@@ -150,8 +150,9 @@ pub struct Run {
     /// Go on with the last run of the same files that was cut short.
     #[arg(long)]
     pub resume: bool,
-    /// Play a run of the ledger once more from its records: nothing is measured and nobody is asked. Fails if a decision differs.
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "executor", "device", "suite", "host", "budget"])]
+    /// Play a run of the ledger once more from its records, with the options of then: nothing is measured and nobody is asked. Fails
+    /// if a decision differs.
+    #[arg(long, value_name = "RUN", conflicts_with = "resume")]
     pub from_ledger: Option<String>,
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]

@@ -261,6 +261,7 @@ impl From<TournamentError> for CliError {
     fn from(error: TournamentError) -> Self {
         match error {
             TournamentError::File(error) => error.into(),
+            TournamentError::Entrant(error) => (*error).into(),
             TournamentError::Ledger(error) => error.into(),
             TournamentError::Judge(error) => error.into(),
             error @ TournamentError::NoFolder(_) => Self::broken(error.to_string()),

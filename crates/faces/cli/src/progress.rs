@@ -111,6 +111,15 @@ impl RoundObserver for Progress {
     fn round_begins(&self, round: &Round) {
         let file = round.file();
         self.say(&format!("\n{} — {}", visible(&file.name), visible(&file.title)));
+        for (role, all) in [
+            ("contestants", &round.contestants),
+            ("panellists", &round.panellists),
+        ] {
+            let names: Vec<_> = all.iter().map(|one| one.name.as_str()).collect();
+            if !names.is_empty() {
+                self.say(&format!("  {role}: {}", visible(&names.join(", "))));
+            }
+        }
     }
 
     fn ranked(&self, ranking: &Ranking) {

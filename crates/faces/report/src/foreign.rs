@@ -18,7 +18,7 @@ const MAX_LINE: usize = 1000;
 const MAX_MESSAGE: usize = 20_000;
 
 /// The fields of results that hold messages, which may have several lines. All other texts are names or sentences.
-const MESSAGES: [&str; 7] = [
+const MESSAGES: [&str; 10] = [
     "reason",
     "described",
     "fault",
@@ -26,6 +26,9 @@ const MESSAGES: [&str; 7] = [
     "notices",
     "problem",
     "change",
+    "refused",
+    "patch",
+    "files",
 ];
 
 /// The codes of the styles that this program uses, beside colours: none of them hides a text.

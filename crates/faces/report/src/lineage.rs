@@ -6,7 +6,7 @@ use gauntlet_tournament::{RoundReport, TournamentReport};
 use crate::axis::Axis;
 use crate::foreign::visible;
 use crate::picture::Picture;
-use crate::text::{dim, fitted, widest};
+use crate::text::{dim, fitted, paragraph, widest};
 use crate::tone::Tone;
 
 /// Columns of the longest name shown.
@@ -57,20 +57,30 @@ pub fn lineages(report: &TournamentReport) -> Vec<Lineage<'_>> {
             });
         }
         before = Some(round);
-        let adopted = round
-            .judged
-            .iter()
-            .find(|one| Some(&one.name) == round.adopted.as_ref());
-        let step = adopted.and_then(|one| Some((one, one.found()?.clone())));
-        if let (Some((one, gain)), Some(lineage)) = (step.filter(|_| !round.predicted), lineages.last_mut()) {
-            lineage
-                .steps
-                .push((format!("{} {} ({})", round.name, one.name, one.author), gain));
+        if let (Some(lineage), false) = (lineages.last_mut(), round.predicted) {
+            lineage.steps.extend(steps(round));
             lineage.criteria = &round.file.criteria;
         }
     }
     lineages.retain(|lineage| !lineage.steps.is_empty());
     lineages
+}
+
+/// The changes of a round that its adopted candidate consists of, the first at the bottom.
+fn steps(round: &RoundReport) -> Vec<(String, Interval)> {
+    let mut steps = Vec::new();
+    let mut next = round.adopted.as_deref();
+    while let Some(one) = next.and_then(|name| round.judged.iter().find(|one| one.name == name)) {
+        if let Some(gain) = one.found() {
+            steps.push((
+                format!("{} {} ({})", round.name, one.name, one.author),
+                gain.clone(),
+            ));
+        }
+        next = Some(one.baseline.as_str()).filter(|below| *below != one.name);
+    }
+    steps.reverse();
+    steps
 }
 
 /// Whether a round began with the result of the one before.
@@ -86,7 +96,7 @@ fn continues(before: &RoundReport, round: &RoundReport) -> bool {
 pub fn lineage(report: &TournamentReport, width: usize) -> String {
     let mut text = String::new();
     for lineage in lineages(report) {
-        text += &format!("  {}\n", dim(visible(&lineage.kernel)));
+        text += &paragraph("  ", &dim(visible(&lineage.kernel)), 2, width);
         let rows = lineage.rows();
         let axis = Axis::of_intervals(rows.iter().map(|(_, interval)| interval), lineage.criteria);
         let names = widest(rows.iter().map(|(name, _)| name.as_str())).min(NAME_COLUMNS);

@@ -130,6 +130,11 @@ impl Confined {
         }
     }
 
+    /// Ends it and all processes that it has started; its folder stays.
+    pub fn stop(&mut self) {
+        self.kill();
+    }
+
     /// Ends it, and returns the end of its standard error.
     pub fn end(mut self) -> String {
         self.kill();

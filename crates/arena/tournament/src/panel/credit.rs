@@ -30,7 +30,10 @@ impl PanelRecord {
 
     /// What a vote is worth beside others: 1 for one who is unknown or no better than a coin, more for a smaller error.
     pub fn credit(&self, panellist: &str) -> f64 {
-        let Votes { count, squared_errors } = self.0.get(panellist).copied().unwrap_or_default();
+        let Votes {
+            count,
+            squared_errors,
+        } = self.0.get(panellist).copied().unwrap_or_default();
         let error = (UNKNOWN * OF_A_COIN + squared_errors) / (UNKNOWN + count);
         OF_A_COIN / error
     }

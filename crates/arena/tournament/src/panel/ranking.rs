@@ -137,7 +137,9 @@ impl Panel {
             .map(|(judge, credit)| judgement(judge, *credit, &dossier.pitch.name, by_rule.clone()))
             .collect();
         let totals = || judgements.iter().map(|judgement| judgement.total);
-        let weighted = judgements.iter().map(|judgement| judgement.total * judgement.credit);
+        let weighted = judgements
+            .iter()
+            .map(|judgement| judgement.total * judgement.credit);
         let mean = weighted.sum::<f64>() / self.credits.iter().sum::<f64>();
         let spread = totals().fold(f64::MIN, f64::max) - totals().fold(f64::MAX, f64::min);
         Standing {

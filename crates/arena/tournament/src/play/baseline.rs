@@ -12,19 +12,23 @@ use crate::records::{BASELINE, fault};
 use crate::round::Round;
 use crate::source::Builds;
 
-/// The baseline of a round: the one that it names, or else the result of the round before. A round that goes on with the
-/// same source begins with what was made of it.
+/// The baseline of a round: the one that it names, or else the result of the round before. A round on a source begins with what
+/// earlier rounds on the same source made of it.
 pub(super) fn baseline_of(
     round: &Round,
-    before: Option<(&Round, Candidate)>,
+    results: &[(&Round, Candidate)],
     builds: &Builds,
 ) -> Result<Option<Candidate>, TournamentError> {
-    let same_source = |earlier: &Round| earlier.tree.is_some() && earlier.tree == round.tree;
     let (Some(source), Some(tree)) = (&round.file().source, &round.tree) else {
-        return Ok(own_baseline(round).or(before.map(|(_, carried)| carried)));
+        let before = results.last().map(|(_, carried)| carried.clone());
+        return Ok(own_baseline(round).or(before));
     };
-    if let Some((_, carried)) = before.filter(|(earlier, _)| same_source(earlier)) {
-        return Ok(Some(carried));
+    let is_same = |earlier: &Round| {
+        let (one, other) = (earlier.file(), round.file());
+        earlier.tree.as_ref() == Some(tree) && one.source == other.source && one.executor == other.executor
+    };
+    if let Some((_, carried)) = results.iter().rev().find(|(earlier, _)| is_same(earlier)) {
+        return Ok(Some(carried.clone()));
     }
     let built = builds.candidate(BASELINE, round, tree, &source.kernel, &Parameters::new());
     built.map(Some).map_err(|fault| {

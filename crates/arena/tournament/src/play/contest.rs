@@ -14,8 +14,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use gauntlet_contestants::{Contestant, Tools, Whose};
-use gauntlet_judge::RecordPlace;
 use gauntlet_judge::ledger::RecordKind;
+use gauntlet_judge::{ExecutorKind, RecordPlace};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -112,10 +112,19 @@ impl Player<'_> {
         }
         let question = Value::Object(question);
         let counts = RefCell::new(Value::Null);
+        let refused = RefCell::new(Vec::new());
         let accepts = |answer: &Value| {
-            let read = Answer::deserialize(answer).map_err(|error| error.to_string())?;
-            counts.replace(accepts(read)?);
-            Ok(())
+            let read = Answer::deserialize(answer).map_err(|error| error.to_string());
+            match read.and_then(accepts) {
+                Ok(accepted) => {
+                    counts.replace(accepted);
+                    Ok(())
+                }
+                Err(why) => {
+                    refused.borrow_mut().push(why.clone());
+                    Err(why)
+                }
+            }
         };
         let form = inquiry.phase.form();
         let (before, asked, after) = self.with(inquiry.who, |contestant| {
@@ -132,9 +141,7 @@ impl Player<'_> {
             question: digest_of(&[question.to_string()]),
             digest: digest_of(&[text]),
             answer,
-            refused: asked
-                .as_ref()
-                .map_or_else(|_| Vec::new(), |asked| asked.refused.clone()),
+            refused: refused.into_inner(),
             blameless: asked
                 .as_ref()
                 .is_err_and(|fault| fault.whose() == Whose::Environment),
@@ -152,9 +159,12 @@ impl Player<'_> {
         act(contestant)
     }
 
-    /// Whether anybody takes part who acts. Without measurements nobody is asked: answers cost time and money.
+    /// Whether anybody takes part who acts. Where nothing is measured nobody is asked: answers cost time and money.
     pub(super) fn is_live(&self) -> bool {
-        self.settings.measure && (!self.round.contestants.is_empty() || self.voters().next().is_some())
+        let settles = matches!(self.round.file().executor, ExecutorKind::Cpu | ExecutorKind::Cuda);
+        self.settings.measure
+            && settles
+            && (!self.round.contestants.is_empty() || self.voters().next().is_some())
     }
 
     /// The panellists who are asked.

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::forecast::{Answer, Forecasts, Scope};
 use crate::outcome::{Factor, Judged};
-use crate::panel::{Judgement, PanelRecord, Ranking};
+use crate::panel::{Dimension, Judgement, Origin, PanelRecord, Ranking};
 use crate::pitch::{FALLBACK, Pitch, Quantiles};
 use crate::round::Round;
 use crate::source::SourceChange;
@@ -129,7 +129,12 @@ impl History {
                 let mut panellists = round.panellists.iter();
                 panellists.any(|who| who.name == judgement.judge && who.acts())
             };
-            for judgement in standing.judgements.iter().filter(acts) {
+            // A vote that was given, and not taken back because its terms were declined.
+            let is_vote = |judgement: &&Judgement| {
+                let given = |dimension| judgement.scores.of(dimension).origin == Origin::Given;
+                judgement.total > 0.0 && Dimension::ALL.into_iter().any(given)
+            };
+            for judgement in standing.judgements.iter().filter(acts).filter(is_vote) {
                 self.panel
                     .add(&judgement.judge, judgement.total, one.verdict == Verdict::Adopt);
             }

@@ -8,6 +8,7 @@ use super::Player;
 use super::entries::Entry;
 use crate::outcome::Judged;
 use crate::pitch::Pitch;
+use crate::round::digest_of;
 use crate::source::{Fault, SourceChange, Tree};
 
 impl Player<'_> {
@@ -48,7 +49,8 @@ impl Player<'_> {
     pub(super) fn identities(&self, pitch: &Pitch, onto: &Candidate) -> Vec<String> {
         let change = self.round.changes.get(&pitch.name);
         let effect = change.and_then(|change| self.changed(change, onto).ok());
-        let effect = effect.map(|(tree, _)| tree.effect());
+        let effect =
+            effect.map(|(tree, kernel)| digest_of(&[tree.effect(), kernel, format!("{:?}", pitch.schedule)]));
         std::iter::once(self.round.identity(pitch))
             .chain(effect)
             .collect()
@@ -56,12 +58,15 @@ impl Player<'_> {
 
     /// The sources that changes led to, by pitch, as far as they were built.
     pub(super) fn effects(&self, judged: &[Judged]) -> BTreeMap<String, String> {
-        let effect = |one: &Judged| Some(self.builds.source_of(one.candidate.as_ref()?)?.0.effect());
-        let changes = |one: &&Judged| self.round.changes.contains_key(&one.name);
-        let effects = judged.iter().filter(changes);
-        effects
-            .filter_map(|one| Some((one.name.clone(), effect(one)?)))
-            .collect()
+        let effect = |pitch: &Pitch| {
+            let one = judged.iter().find(|one| one.name == pitch.name)?;
+            let (tree, kernel) = self.builds.source_of(one.candidate.as_ref()?)?;
+            let effect = digest_of(&[tree.effect(), kernel, format!("{:?}", pitch.schedule)]);
+            Some((one.name.clone(), effect))
+        };
+        let changes = |pitch: &&Pitch| self.round.changes.contains_key(&pitch.name);
+        let changing = self.round.pitches.iter().filter(changes);
+        changing.filter_map(effect).collect()
     }
 
     /// The files that a candidate changes, with the lines that come and go, such as `kernel.py +3 −2`.
@@ -72,11 +77,11 @@ impl Player<'_> {
         };
         let lines = |path: &String| {
             let diff = before.only(path).diff(&after.only(path));
-            let count = |sign: char| {
-                let changed = diff.lines().skip(2).filter(|line| line.starts_with(sign));
-                changed.count()
+            let count = |sign: char, header: &str| {
+                let is_changed = |line: &&str| line.starts_with(sign) && !line.starts_with(header);
+                diff.lines().filter(is_changed).count()
             };
-            format!("{path} +{} \u{2212}{}", count('+'), count('-'))
+            format!("{path} +{} \u{2212}{}", count('+', "+++ "), count('-', "--- "))
         };
         before.differing(&after).iter().map(lines).collect()
     }

@@ -37,6 +37,16 @@ pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Tabl
             "docs/guide/rounds.md has the usual criteria; those left out have their defaults",
         )
     })?;
+    if file
+        .hours
+        .is_some_and(|hours| !(hours > 0.0 && hours.is_finite()))
+    {
+        return Err(source.error_at(
+            "hours",
+            "a round's `hours` are no number over 0",
+            "give such as hours = 8",
+        ));
+    }
     if let Some((name, budget)) = file.budgets.iter().find(|(_, budget)| !budget.is_finite()) {
         let message = format!("budgets.{name} = {budget}: nothing is ever over such a budget");
         return Err(source.error_at(name, message, "give a number, or take the budget out"));
@@ -220,7 +230,9 @@ pub(crate) fn live_pitch(pitch: &Pitch, others: &[Pitch], table: &Table) -> Resu
             "leave `{key}` out: the change is handed in when it is built"
         ));
     }
-    table.check(&pitch.schedule).map_err(|error| error.to_string())?;
+    for schedule in std::iter::once(&pitch.schedule).chain(&pitch.fallback.schedule) {
+        table.check(schedule).map_err(|error| error.to_string())?;
+    }
     let mut names: BTreeSet<&str> = others.iter().map(|other| other.name.as_str()).collect();
     // Nothing here is in a file, so that only messages are wanted.
     let source = Source {
@@ -354,6 +366,16 @@ fn check_commitments(source: &Source<Pitch>, names: &BTreeSet<&str>) -> Result<(
                 pitch.name, claim.times, claim.peer
             ),
             "give a positive number",
+        );
+    }
+    if pitch
+        .new_evidence
+        .as_ref()
+        .is_some_and(|evidence| evidence.trim().is_empty())
+    {
+        return at(
+            format!("the pitch `{}` has an empty `new-evidence`", pitch.name),
+            "say what is new since the change was judged, or leave it out",
         );
     }
     if pitch.fallback.plan.trim().is_empty() {

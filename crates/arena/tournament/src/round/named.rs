@@ -11,7 +11,7 @@ use gauntlet_entrants::{
     EntrantError, FileError, Source, candidate, find_task_with, notes_of_solutions, read, task_files,
     tensors_of,
 };
-use gauntlet_judge::{Candidate, ExecutorKind, FileKind, KernelText, KernelTextError};
+use gauntlet_judge::{Candidate, ExecutorKind, FileKind, KernelForm, KernelText, KernelTextError};
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::Options;
 
@@ -216,7 +216,28 @@ pub(super) fn load_tree(source: &Source<RoundFile>) -> Result<Option<Tree>, File
     let text: KernelText = named.kernel.parse().map_err(|error: KernelTextError| {
         source.error_at(&named.kernel, error.to_string(), error.remedy())
     })?;
+    if let Some(missing) = named.protected.iter().find(|path| !folder.join(path).exists()) {
+        return Err(source.error_at(
+            &missing.display().to_string(),
+            format!("there is no {} in {}", missing.display(), folder.display()),
+            "paths in `protected` are relative to the source's folder",
+        ));
+    }
     let made = !named.build.is_empty();
+    if !matches!(text.form(), KernelForm::File(_)) {
+        return Err(source.error_at(
+            &named.kernel,
+            format!("`{}` is no function of a file of the source", named.kernel),
+            "name one as kernel.py:softmax, kernel.cu:softmax or libkernel.so:softmax",
+        ));
+    }
+    if source.value.baseline.is_some() {
+        return Err(source.error_at(
+            "[baseline",
+            "the round has both a [baseline] and a [source]",
+            "leave [baseline] out: the source as it stands is the baseline",
+        ));
+    }
     let missing = text
         .files()
         .into_iter()

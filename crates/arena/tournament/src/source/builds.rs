@@ -18,7 +18,7 @@ use super::Tree;
 use crate::round::Round;
 
 /// Runs a build and says at last how it ended.
-const SCRIPT: &str = "\"$@\"\necho \"gauntlet-built $?\"";
+const SCRIPT: &str = "\"$@\" >&2\necho \"gauntlet-built $?\"";
 const SAID_AT_LAST: &str = "gauntlet-built ";
 
 /// Characters of a compiler's messages that a verdict quotes.
@@ -122,7 +122,13 @@ impl Builds {
             Some(built) => built,
             None => {
                 let built = self.built(tree, kernel, build, &digest);
-                self.known.borrow_mut().insert(digest.clone(), built.clone());
+                // A fault of the machine may be gone the next time.
+                if !built
+                    .as_ref()
+                    .is_err_and(|fault| fault.verdict == Verdict::Blocked)
+                {
+                    self.known.borrow_mut().insert(digest.clone(), built.clone());
+                }
                 built
             }
         }?;
@@ -146,7 +152,7 @@ impl Builds {
     fn built(&self, tree: &Tree, kernel: &str, build: &[String], digest: &str) -> Result<Built, Fault> {
         let folder = self.scratch.path().join("built").join(&digest[..16]);
         let written = |tree: &Tree| {
-            fs::create_dir(&folder)
+            fs::create_dir_all(&folder)
                 .and_then(|()| tree.write_to(&folder))
                 .map_err(|error| Fault::of_machine(format!("the source cannot be written: {error}")))
         };
@@ -205,6 +211,8 @@ impl Builds {
                 "`{shown}` ends with exit code {status}{said}"
             )));
         }
+        // What still runs of it must not change what is read.
+        process.stop();
         Tree::read(process.folder())
             .map_err(|error| Fault::of_change(format!("what `{shown}` made cannot be read: {error}")))
     }

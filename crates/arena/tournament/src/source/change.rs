@@ -32,6 +32,12 @@ pub enum Edit {
     Files(BTreeMap<String, String>),
 }
 
+/// The longest change, in bytes: more is no kernel, and all of it goes into the ledger.
+const MAX_LENGTH: usize = 1 << 20;
+
+/// The longest path in a source, in bytes: what every file system takes as a name.
+const MAX_PATH: usize = 255;
+
 impl SourceChange {
     /// The same for changes that do the same, whatever they are applied to.
     pub fn identity(&self, schedule: &Parameters) -> String {
@@ -42,7 +48,7 @@ impl SourceChange {
 }
 
 impl Edit {
-    /// The lines that come and go, whatever stands around them: the same for the same change to another state of the source.
+    /// What is changed where: the files, with the lines that come and go and those around them, wherever in the file they stand.
     pub fn lines(&self) -> String {
         match self {
             Self::Files(files) => files
@@ -50,15 +56,10 @@ impl Edit {
                 .map(|(path, text)| format!("{path}\n{text}\n"))
                 .collect(),
             Self::Patch(text) => {
-                let of_header = |line: &str| line.starts_with("+++ ") || line.starts_with("--- ");
-                let changed = text
-                    .lines()
-                    .filter(|line| line.starts_with(['+', '-']) && !of_header(line));
-                changed
-                    .map(str::trim_end)
-                    .filter(|line| line.len() > 1)
-                    .collect::<Vec<_>>()
-                    .join("\n")
+                let is_place = |line: &&str| line.starts_with("@@") || line.starts_with("index ");
+                let lines = text.lines().filter(|line| !is_place(line)).map(str::trim_end);
+                let lines: Vec<_> = lines.filter(|line| line.len() > 1).collect();
+                lines.join("\n")
             }
         }
     }
@@ -69,15 +70,31 @@ impl Edit {
     /// Why it cannot be made: what does not apply, with file, hunk and line; a path outside the source; a protected file.
     pub fn applied(&self, tree: &Tree, protected: &Protected) -> Result<Tree, String> {
         let mut changed = tree.clone();
+        let length = match self {
+            Self::Files(files) => files.values().map(String::len).sum(),
+            Self::Patch(text) => text.len(),
+        };
+        if length > MAX_LENGTH {
+            return Err(format!(
+                "the change has {length} bytes, and may have {MAX_LENGTH}"
+            ));
+        }
         match self {
             Self::Files(files) => {
-                for (path, text) in files {
+                // What is handed back as it was is no change, whatever it is.
+                for (path, text) in files
+                    .iter()
+                    .filter(|(path, text)| tree.text(path) != Some(text.as_str()))
+                {
                     changed.put(&inside(path, protected)?, text.clone());
                 }
             }
             Self::Patch(text) => apply(text, &mut changed, protected)?,
         }
-        Ok(changed)
+        match changed.in_the_way() {
+            Some(path) => Err(format!("`{path}` is a file and would have to be a folder too")),
+            None => Ok(changed),
+        }
     }
 }
 
@@ -85,7 +102,7 @@ impl Edit {
 fn inside(path: &str, protected: &Protected) -> Result<String, String> {
     let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
     let is_strange = |part: &&str| part.is_empty() || *part == ".." || part.contains(['\0', '\\']);
-    if parts.is_empty() || parts.iter().any(is_strange) {
+    if parts.is_empty() || path.len() > MAX_PATH || parts.iter().any(is_strange) {
         return Err(format!(
             "`{path}` is not a file inside the source; paths are relative to its folder and have no `..`"
         ));
@@ -98,6 +115,9 @@ fn inside(path: &str, protected: &Protected) -> Result<String, String> {
 }
 
 fn apply(text: &str, tree: &mut Tree, protected: &Protected) -> Result<(), String> {
+    if text.trim().is_empty() {
+        return Ok(());
+    }
     let is_of_git = text.lines().any(|line| line.starts_with("diff --git "));
     let options = if is_of_git {
         ParseOptions::gitdiff()
@@ -180,7 +200,7 @@ mod tests {
     }
 
     fn protected() -> Protected {
-        Protected::new("/x".as_ref(), &[], &[PathBuf::from("/x/task.py")])
+        Protected::new("/x".as_ref(), &[PathBuf::from("task.py")], &[])
     }
 
     fn applied(edit: Edit) -> Result<Tree, String> {
@@ -200,6 +220,10 @@ mod tests {
         assert_eq!(applied(patch(&diff)), Ok(other.clone()), "{diff}");
         let back = other.diff(&tree());
         assert_eq!(patch(&back).applied(&other, &protected()), Ok(tree()), "{back}");
+        // Empty files, and one that is no text, which is left out.
+        other.put("more/__init__.py", String::new());
+        let diff = tree().diff(&other);
+        assert_eq!(applied(patch(&diff)), Ok(other.clone()), "{diff}");
     }
 
     #[test]
@@ -225,6 +249,7 @@ mod tests {
             ("tests/deep/x.py", "a test"),
             ("test_kernel.py", "a test"),
             ("", "not a file inside"),
+            ("kernel.py/deeper", "would have to be a folder"),
         ] {
             let files = BTreeMap::from([(path.to_owned(), String::new())]);
             let said = applied(Edit::Files(files)).unwrap_err();

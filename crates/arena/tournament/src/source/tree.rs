@@ -45,9 +45,12 @@ impl Tree {
             if kind.is_dir() {
                 self.add(&entry.path(), &format!("{path}/"), bytes)?;
             } else if kind.is_file() {
-                let content = fs::read(entry.path())?;
-                *bytes += content.len();
-                self.files.insert(path, content);
+                // Its length first: a file may be larger than memory.
+                let length = usize::try_from(entry.metadata()?.len()).unwrap_or(usize::MAX);
+                *bytes = bytes.saturating_add(length);
+                if *bytes <= MAX_BYTES {
+                    self.files.insert(path, fs::read(entry.path())?);
+                }
             } else {
                 return Err(io::Error::other(format!("`{path}` is a link or no plain file")));
             }
@@ -66,7 +69,12 @@ impl Tree {
     /// # Errors
     /// If one of them cannot be written.
     pub fn write_to(&self, folder: &Path) -> io::Result<()> {
-        for (path, content) in &self.files {
+        // Texts last: what a build made before must not look newer than what it is made from.
+        let (texts, others): (Vec<_>, Vec<_>) = self
+            .files
+            .iter()
+            .partition(|(_, content)| std::str::from_utf8(content).is_ok());
+        for (path, content) in others.into_iter().chain(texts) {
             let file = folder.join(path);
             if let Some(parent) = file.parent() {
                 fs::create_dir_all(parent)?;
@@ -129,6 +137,18 @@ impl Tree {
         self.files.remove(path);
     }
 
+    /// A file that other paths take for a folder.
+    pub fn in_the_way(&self) -> Option<&str> {
+        let is_in_the_way = |path: &&String| {
+            let inside = format!("{path}/");
+            self.files
+                .range(inside.clone()..)
+                .next()
+                .is_some_and(|(next, _)| next.starts_with(&inside))
+        };
+        self.files.keys().find(is_in_the_way).map(String::as_str)
+    }
+
     /// Whether there is a file of this path.
     pub fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
@@ -163,6 +183,17 @@ impl Tree {
                 Some(_) => format!("{side}/{path}"),
                 None => "/dev/null".to_owned(),
             };
+            // What is no text on either side is made by a build.
+            let header = match (before, after) {
+                (None, None) => continue,
+                (None, Some(_)) => "new file mode 100644\n",
+                (Some(_), None) => "deleted file mode 100644\n",
+                (Some(_), Some(_)) => "",
+            };
+            diff += &format!("diff --git a/{path} b/{path}\n{header}");
+            if before.unwrap_or_default() == after.unwrap_or_default() {
+                continue;
+            }
             let mut options = diffy::DiffOptions::new();
             options.set_original_filename(name("a", before));
             options.set_modified_filename(name("b", after));

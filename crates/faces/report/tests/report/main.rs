@@ -7,3 +7,4 @@ mod explanations;
 mod fixture;
 mod reports;
 mod results;
+mod story;

@@ -38,6 +38,7 @@ fn each_step_is_planned(round: &Round) {
             hosted: false,
             device_only: false,
             recorded_loop: None,
+            source: None,
             dispatch: round.dispatch(&pitch.dispatch),
         };
         for case in &round.setting.benchmark_cases {

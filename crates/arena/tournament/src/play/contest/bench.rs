@@ -71,9 +71,15 @@ impl<'b> Bench<'b> {
 
     /// Whether what is there passes the gates that measure nothing.
     fn check(&self) -> Result<Value, String> {
-        let candidate = self.candidate()?;
+        let candidate = match self.candidate() {
+            Ok(candidate) => candidate,
+            Err(reason) => return Ok(json!({ "right": false, "reason": reason, "findings": [] })),
+        };
         let findings = findings(self.player, self.executor, self.baseline, &candidate)?;
         let (verdict, reason) = conclude(&findings);
+        if verdict == Verdict::Blocked {
+            return Err(format!("the machine kept it from being examined: {reason}"));
+        }
         let passed = findings
             .iter()
             .map(|one| json!({ "gate": one.gate, "reason": one.reason }));
@@ -106,13 +112,19 @@ impl<'b> Bench<'b> {
     }
 
     /// A file of the workspace, if the path leads nowhere else.
-    fn file(&self, arguments: &Value) -> Result<PathBuf, String> {
-        let path = arguments["path"].as_str().ok_or("give a `path`")?;
+    fn file(&self, arguments: &Value, writes: bool) -> Result<PathBuf, String> {
+        let path = arguments["path"]
+            .as_str()
+            .ok_or("give the path of a file in the workspace as `path`")?;
         let is_plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
         if !Path::new(path).components().all(is_plain) {
             return Err(format!("`{path}` lies outside the workspace"));
         }
         let file = self.folder().join(path);
+        // What was written there would only be refused later.
+        if writes && let Some(why) = self.player.round.protected.forbids(path.trim_start_matches("./")) {
+            return Err(why);
+        }
         let mut place = self.folder();
         for part in Path::new(path).components() {
             place.push(part);
@@ -124,13 +136,16 @@ impl<'b> Bench<'b> {
     }
 
     fn read(&self, arguments: &Value) -> Result<Value, String> {
-        let text = fs::read_to_string(self.file(arguments)?).map_err(|error| error.to_string())?;
+        let file = self.file(arguments, false)?;
+        let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", arguments["path"]))?;
         Ok(json!({ "text": text }))
     }
 
     fn write(&self, arguments: &Value) -> Result<Value, String> {
-        let file = self.file(arguments)?;
-        let text = arguments["text"].as_str().ok_or("give a `text`")?;
+        let file = self.file(arguments, true)?;
+        let text = arguments["text"]
+            .as_str()
+            .ok_or("give what the file shall hold as `text`")?;
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder).map_err(|error| error.to_string())?;
         }

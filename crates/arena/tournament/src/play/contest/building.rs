@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, PathBuf};
 
 use gauntlet_contestants::Tools;
-use gauntlet_judge::{KernelForm, KernelText};
+use gauntlet_judge::{KernelForm, KernelText, Verdict};
 use serde_json::{Value, json};
 
 use super::super::entries::queue;
@@ -15,7 +15,7 @@ use crate::error::TournamentError;
 use crate::messages::{Build, HandedIn, Phase};
 use crate::panel::{Ranking, Standing};
 use crate::pitch::Pitch;
-use crate::round::{Participant, Round};
+use crate::round::{Participant, Round, digest_of};
 use crate::source::{SourceChange, Tree};
 
 /// What else must be true of what is handed in, with the source that it makes.
@@ -31,8 +31,8 @@ pub struct Commission<'c> {
     pub name: &'c str,
     /// What the phase needs beside situation and workspace.
     pub more: Value,
-    /// A change that the workspace begins with.
-    pub below: Option<&'c SourceChange>,
+    /// Changes that the workspace begins with, one upon another.
+    pub below: &'c [SourceChange],
     /// What else must be true.
     pub admits: &'c Admits<'c>,
 }
@@ -57,23 +57,22 @@ impl Player<'_> {
                     "the round's {} h were dealt to pitches that promise more an hour",
                     self.round.file().hours.unwrap_or_default()
                 );
-                round.unbuilt.insert(pitch.name.clone(), why);
+                round.unbuilt.insert(pitch.name.clone(), (Verdict::Blocked, why));
                 continue;
             }
             let more = json!({ "pitch": pitch, "rank": index + 1, "terms": pitch.abort });
-            let below = pitch
-                .after
-                .as_ref()
-                .and_then(|after| round.changes.get(after))
-                .cloned();
-            let settled =
-                |change: &SourceChange, tree: &Tree| self.settled_before(pitch, change, tree, history);
+            let below = round.stacked(pitch.after.as_deref());
+            let source = self.builds.source_of(situation.baseline());
+            let kernel = source.map(|(_, kernel)| kernel).unwrap_or_default();
+            let settled = |change: &SourceChange, tree: &Tree| {
+                self.settled_before(pitch, change, tree, &kernel, history)
+            };
             let commission = Commission {
                 who,
                 phase: Phase::Build,
                 name: &pitch.name,
                 more,
-                below: below.as_ref(),
+                below: &below,
                 admits: &|handed_in, changed| match (handed_in, changed) {
                     (HandedIn::Source(change), Some(tree)) => settled(change, tree),
                     _ => Ok(()),
@@ -91,9 +90,21 @@ impl Player<'_> {
                 Some(HandedIn::Withdrawn(why)) => pitch.withdrawn = Some(why),
                 None => {
                     let messages = self.messages.borrow();
-                    let fault = messages.last().and_then(|message| message.fault.clone());
-                    let why = format!("its contestant handed in nothing: {}", fault.unwrap_or_default());
-                    round.unbuilt.insert(pitch.name.clone(), why);
+                    let message = messages.last();
+                    let fault = message
+                        .and_then(|message| message.fault.clone())
+                        .unwrap_or_default();
+                    let unbuilt = match message.is_some_and(|message| message.blameless) {
+                        true => (
+                            Verdict::Blocked,
+                            format!("its contestant could not be asked: {fault}"),
+                        ),
+                        false => (
+                            Verdict::Aborted,
+                            format!("its contestant handed in nothing: {fault}"),
+                        ),
+                    };
+                    round.unbuilt.insert(pitch.name.clone(), unbuilt);
                 }
             }
         }
@@ -112,7 +123,7 @@ impl Player<'_> {
                 .collect();
         };
         let mut standings: Vec<_> = ranking.standings.iter().collect();
-        let promise = |standing: &Standing| standing.roi.as_ref().map_or(0.0, |roi| roi.mean);
+        let promise = |standing: &Standing| standing.roi.as_ref().map_or(0.0, |roi| roi.dealt());
         standings.sort_by(|one, other| promise(other).total_cmp(&promise(one)));
         let mut left = hours;
         let mut funded = BTreeSet::new();
@@ -122,8 +133,11 @@ impl Player<'_> {
                 .pitches
                 .iter()
                 .find(|pitch| pitch.name == standing.pitch);
-            let Some(pitch) = pitch.filter(|pitch| pitch.withdrawn.is_none() && pitch.cost.hours <= left)
-            else {
+            let is_dealt = |pitch: &&Pitch| {
+                let is_contestants = self.contestant_of(pitch).is_some() && pitch.withdrawn.is_none();
+                is_contestants && pitch.cost.hours <= left
+            };
+            let Some(pitch) = pitch.filter(is_dealt) else {
                 continue;
             };
             left -= pitch.cost.hours;
@@ -142,12 +156,15 @@ impl Player<'_> {
         pitch: &Pitch,
         change: &SourceChange,
         tree: &Tree,
+        kernel: &str,
         history: &History,
     ) -> Result<(), String> {
         if pitch.new_evidence.is_some() {
             return Ok(());
         }
-        let identities = [change.identity(&pitch.schedule), tree.effect()];
+        let named = change.kernel.clone().unwrap_or_else(|| kernel.to_owned());
+        let effect = digest_of(&[tree.effect(), named, format!("{:?}", pitch.schedule)]);
+        let identities = [change.identity(&pitch.schedule), effect];
         match history.settled(self.round, &identities) {
             None => Ok(()),
             Some((round, verdict)) => Err(format!(
@@ -173,8 +190,14 @@ impl Player<'_> {
         let mut more = commission.more.clone();
         let baseline = situation.baseline();
         let source = self.builds.source_of(baseline).map(|(tree, kernel)| {
-            let changed = below.and_then(|change| change.edit.applied(&tree, &self.round.protected).ok());
-            (changed.unwrap_or(tree), kernel)
+            // What does not apply any more is left out with all that follows: the comparison says what became of it.
+            below
+                .iter()
+                .try_fold((tree.clone(), kernel.clone()), |(tree, kernel), change| {
+                    let changed = change.edit.applied(&tree, &self.round.protected).ok()?;
+                    Some((changed, change.kernel.clone().unwrap_or(kernel)))
+                })
+                .unwrap_or((tree, kernel))
         });
         let mut bench = source
             .clone()
@@ -221,9 +244,9 @@ impl Player<'_> {
                 Err("the kernel of this round is no source: hand in a `schedule`, or withdraw".to_owned())
             }
             (HandedIn::Source(change), Some((tree, kernel))) => {
-                let changed = change.edit.applied(tree, &self.round.protected)?;
                 let named = change.kernel.as_ref().unwrap_or(kernel);
                 lies_inside(named)?;
+                let changed = change.edit.applied(tree, &self.round.protected)?;
                 if changed == *tree && named == kernel {
                     return Err("it changes nothing in the source".to_owned());
                 }

@@ -25,23 +25,24 @@ impl Player<'_> {
         &self,
         situation: &Situation,
         history: &mut History,
-    ) -> Result<Round, TournamentError> {
+    ) -> Result<(Round, Vec<String>), TournamentError> {
         let mut round = self.round.clone();
+        let mut notices = Vec::new();
         let research_is_due = history.rounds_without_adoption(self.round) >= PATIENT_ROUNDS;
         for who in &self.round.contestants {
             if research_is_due && !self.has_researched(who, situation)? {
-                self.notify(vec![format!(
+                notices.extend(self.notify(vec![format!(
                     "{} has not named what bounds the baseline, so it does not pitch in this round",
                     who.name
-                )])?;
+                )])?);
                 continue;
             }
             if let Some(stopped) = history.stopped(self.round, &who.name).cloned() {
                 if !self.has_mended(who, &stopped, situation)? {
-                    self.notify(vec![format!(
+                    notices.extend(self.notify(vec![format!(
                         "{} does not pitch in this round: its `{}` was not right, and it has not mended it",
                         who.name, stopped.pitch
-                    )])?;
+                    )])?);
                     continue;
                 }
                 history.mended(self.round, &who.name);
@@ -53,7 +54,7 @@ impl Player<'_> {
         if research_is_due {
             history.researched(self.round);
         }
-        Ok(round)
+        Ok((round, notices))
     }
 
     fn has_researched(&self, who: &Participant, situation: &Situation) -> Result<bool, TournamentError> {
@@ -86,7 +87,7 @@ impl Player<'_> {
             phase: Phase::Mend,
             name: &stopped.pitch,
             more: json!({ "mend": { "pitch": stopped.pitch, "reason": stopped.reason } }),
-            below: stopped.change.as_ref(),
+            below: stopped.change.as_slice(),
             admits: &|handed_in, changed| self.is_right(handed_in, changed, situation),
         };
         let handed_in = self.handed_in(&commission, situation)?;
@@ -105,7 +106,13 @@ impl Player<'_> {
     ) -> Result<(), String> {
         let baseline = situation.baseline();
         let candidate = match (handed_in, changed) {
-            (HandedIn::Schedule(schedule), _) => baseline.changed(MENDED, schedule),
+            (HandedIn::Schedule(schedule), _) => {
+                let changed = baseline.changed(MENDED, schedule);
+                if !changed.differs_from(baseline) {
+                    return Err("it changes nothing".to_owned());
+                }
+                changed
+            }
             (HandedIn::Source(change), Some(tree)) => {
                 let of_source = self.builds.source_of(baseline).map(|(_, kernel)| kernel);
                 let kernel = change.kernel.clone().or(of_source).unwrap_or_default();
@@ -119,6 +126,7 @@ impl Player<'_> {
         let findings = findings(self, situation.executor(), baseline, &candidate)?;
         match conclude(&findings) {
             (Verdict::Adopt, _) => Ok(()),
+            (Verdict::Blocked, reason) => Err(format!("the machine kept it from being examined: {reason}")),
             (_, reason) => Err(format!("it is not right yet: {reason}")),
         }
     }
