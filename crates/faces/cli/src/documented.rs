@@ -86,7 +86,7 @@ fn commands_shown_in_the_pages_are_accepted() {
 }
 
 /// Options of other programs, and of those that Gauntlet starts itself, by the places that name them.
-const OTHERS: [(&str, &[&str]); 12] = [
+const OTHERS: [(&str, &[&str]); 13] = [
     (
         "crates/judge/foreign-measurements/",
         &["--export-json", "--jsonbin", "--message-format"],
@@ -103,7 +103,9 @@ const OTHERS: [(&str, &[&str]); 12] = [
         "crates/faces/cli/src/commands/",
         &["--compile-for", "--processors", "--tensors", "--gpgpu"],
     ),
-    ("crates/faces/cli/src/kernel_text.rs", &["--tensors"]),
+    ("crates/lab/entrants/src/kernel.rs", &["--tensors"]),
+    // The headers of patches.
+    ("crates/arena/tournament/src/source/", &["--git"]),
     ("crates/faces/cli/src/commands/selftest.rs", &["--program"]),
     // Of cargo and of vLLM.
     ("crates/faces/cli/src/installation.rs", &["--release"]),
