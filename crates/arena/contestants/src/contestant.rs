@@ -65,7 +65,7 @@ impl Contestant {
         &self.used
     }
 
-    /// What is left of its budget.
+    /// The part of its budget that it has not used.
     pub fn left(&self) -> Budget {
         self.engine.budget.without(&self.used)
     }
@@ -75,7 +75,7 @@ impl Contestant {
         self.used.add(used);
     }
 
-    /// Asks a question, an object: it is sent with the tools and with what is left of the budget. An answer that `accepts`
+    /// Asks a question, which is a JSON object; tools and the rest of the budget are added to it. An answer that `accepts`
     /// refuses may be given again, twice at most.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub(crate) struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// Begins one with what is left of a budget.
+    /// Begins a conversation that may use this budget.
     pub fn new(
         budget: Budget,
         tools: Option<&'a mut dyn Tools>,
@@ -51,7 +51,7 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// What is left of the budget.
+    /// The part of the budget that this conversation has not used.
     pub fn left(&self) -> Budget {
         self.budget.without(&self.used)
     }

@@ -84,7 +84,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    /// What is left of it.
+    /// The budget without what was used.
     pub fn without(&self, used: &Used) -> Self {
         let wall = self.wall.as_secs_f64() - used.wall;
         Self {

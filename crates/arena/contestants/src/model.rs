@@ -82,7 +82,7 @@ impl Model<'_> {
         let left = conversation.tokens_left()?;
         let mut tools = conversation.tools();
         if conversation.left().turns <= 1 {
-            // Whoever has one turn left can only answer.
+            // On the last turn a tool would be of no use: the model is offered nothing but to answer.
             tools.clear();
         }
         tools.push(prompt::answer_tool(form));

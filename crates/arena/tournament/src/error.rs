@@ -9,10 +9,7 @@ use gauntlet_entrants::{EntrantError, FileError};
 /// Why a tournament cannot be played.
 #[derive(Debug, Error)]
 pub enum TournamentError {
-    /// A file is malformed.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// What a file names is not there, or is no task or kernel.
+    /// A file is malformed, or what it names is not there.
     #[error(transparent)]
     Entrant(Box<EntrantError>),
     /// The ledger cannot be written or read.
@@ -40,5 +37,11 @@ pub enum TournamentError {
 impl From<EntrantError> for TournamentError {
     fn from(error: EntrantError) -> Self {
         Self::Entrant(Box::new(error))
+    }
+}
+
+impl From<FileError> for TournamentError {
+    fn from(error: FileError) -> Self {
+        EntrantError::from(error).into()
     }
 }

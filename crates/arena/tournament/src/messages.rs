@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::pitch::Evidence;
+use crate::round::GivenScores;
 use crate::source::{Edit, SourceChange};
 
 /// The version of the protocol.
@@ -177,7 +178,7 @@ pub struct Vote {
     pub pitch: String,
     /// The scores; missing ones follow from the written rules.
     #[serde(default)]
-    pub scores: VoteScores,
+    pub scores: GivenScores,
     /// Why.
     #[serde(default)]
     pub reason: String,
@@ -187,20 +188,6 @@ pub struct Vote {
     /// Whether the scores are 0 if the terms are not accepted.
     #[serde(default)]
     pub conditional: bool,
-}
-
-/// Scores from 0 to 10.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct VoteScores {
-    /// Expected speed-up.
-    pub speedup: Option<f64>,
-    /// Whether it can be built.
-    pub feasibility: Option<f64>,
-    /// Freedom from risk.
-    pub risk: Option<f64>,
-    /// How well it is argued.
-    pub quality: Option<f64>,
 }
 
 /// The answer to [`Phase::Deal`].

@@ -1,7 +1,7 @@
 //! Who takes part in a round besides the people who write pitches into files.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use gauntlet_contestants::Engine;
 use gauntlet_entrants::{FileError, Source};
@@ -72,20 +72,13 @@ impl Participant {
     }
 }
 
-fn folder_of<T>(source: &Source<T>) -> PathBuf {
-    match source.path.parent() {
-        Some(folder) if folder != Path::new("") => folder.to_owned(),
-        _ => PathBuf::from("."),
-    }
-}
-
 /// The contestants that a file names.
 pub fn contestants<T>(source: &Source<T>, files: &[ContestantFile]) -> Vec<Participant> {
     let contestant = |file: &ContestantFile| Participant {
         name: file.name.clone(),
         weights: USUAL_WEIGHTS,
         engine: file.engine.clone(),
-        folder: folder_of(source),
+        folder: source.folder().to_owned(),
     };
     files.iter().map(contestant).collect()
 }
@@ -96,7 +89,7 @@ pub fn panellists<T>(source: &Source<T>, files: &[PanellistFile]) -> Vec<Partici
         name: file.name.clone(),
         weights: file.weights,
         engine: file.engine.clone(),
-        folder: folder_of(source),
+        folder: source.folder().to_owned(),
     };
     files.iter().map(panellist).collect()
 }
@@ -146,7 +139,7 @@ pub fn check<T>(
         if follows_rules {
             continue;
         }
-        engine.validate(&folder_of(source)).map_err(|message| {
+        engine.validate(source.folder()).map_err(|message| {
             let remedy = "docs/reference/contestants.md shows how contestants and panellists are named";
             source.error_at(name, format!("{name}: {message}"), remedy)
         })?;

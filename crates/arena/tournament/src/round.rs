@@ -1,222 +1,30 @@
 //! Round files: a baseline, pitches, a suite and the criteria, all fixed before anything is measured.
 
+mod changes;
 mod check;
+mod file;
+mod kernels;
 mod named;
 
-pub use crate::participants::Participant;
-pub(crate) use check::live_pitch;
-pub(crate) use named::lasting;
-
 use std::collections::BTreeMap;
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use gauntlet_judge::{Candidate, ExecutorKind, HostCost, Measurement, Setting, Verdict};
+use gauntlet_entrants::{EntrantError, FileError, Source};
+use gauntlet_judge::{Candidate, ExecutorKind, HostCost, Setting, Verdict};
 use gauntlet_parameters::Parameters;
-use gauntlet_stats::Criteria;
-use gauntlet_task::{DispatchTable, Rules, Suite};
+use gauntlet_task::{DispatchTable, Suite};
 use gauntlet_worker::Record;
 use jiff::SignedDuration;
-use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Serialize;
 
-use crate::participants::{self, ContestantFile, PanellistFile};
+pub(crate) use self::check::live_pitch;
+pub use self::file::{Baseline, GivenScores, PanelMember, RoundFile, Weights};
+pub(crate) use self::named::lasting;
+use crate::participants;
+pub use crate::participants::Participant;
 use crate::pitch::Pitch;
 use crate::records::BASELINE;
-use crate::source::{Protected, SourceChange, SourceFolder, Tree};
-use gauntlet_entrants::{EntrantError, FileError, Source};
-
-/// The content of a round file.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-#[schemars(transform = accept_task)]
-pub struct RoundFile {
-    /// Its name, unique in the tournament.
-    pub name: String,
-    /// What it is about, in a sentence.
-    pub title: String,
-    /// The executor of candidates that bring no program of their own.
-    pub executor: ExecutorKind,
-    /// A built-in device, `host`, or a path to a device file.
-    pub device: String,
-    /// The task, also written `task`: a built-in suite, a suite file, or a task of the user's or of another benchmark.
-    #[serde(alias = "task")]
-    pub suite: String,
-    /// The names of the suite's benchmark cases to use.
-    #[serde(default)]
-    pub cases: Vec<String>,
-    /// Threads of the built-in kernels on a CPU; one for each processor unless this is given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub threads: Option<NonZeroUsize>,
-    /// The record that `replay` serves.
-    #[serde(default)]
-    pub record: Option<PathBuf>,
-    /// The cost of a call on the host, for `model`.
-    #[serde(default)]
-    pub host: Option<HostCost>,
-    /// The baseline; without it, the round starts from the previous round's result.
-    #[serde(default)]
-    pub baseline: Option<Baseline>,
-    /// The source that pitches change; the kernel in it is the baseline.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub source: Option<SourceFolder>,
-    /// The criteria of the verdict.
-    #[serde(default)]
-    pub criteria: Criteria,
-    /// The measurement plan.
-    #[serde(default)]
-    pub measurement: Measurement,
-    /// The rules for a correct result.
-    #[serde(default)]
-    pub correctness: Rules,
-    /// Upper bounds on resources, by name.
-    #[serde(default)]
-    pub budgets: BTreeMap<String, f64>,
-    /// The panel.
-    #[serde(default)]
-    pub judge: Vec<PanelMember>,
-    /// Pitches in files of their own.
-    #[serde(default)]
-    pub pitches: Vec<PathBuf>,
-    /// Pitches written here.
-    #[serde(default)]
-    pub pitch: Vec<Pitch>,
-    /// Contestants, who pitch by themselves.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub contestant: Vec<ContestantFile>,
-    /// Panellists, who ask and vote.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub panellist: Vec<PanellistFile>,
-    /// Played so many times, as `NAME-1`, `NAME-2` and so on, each from the result of the one before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub repeat: Option<NonZeroUsize>,
-    /// Working hours for the pitches of contestants, dealt by the gain that an hour is expected to bring; no limit unless given.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hours: Option<f64>,
-    /// Whether it is a research round, which resets the count of rounds without an adoption.
-    #[serde(default)]
-    pub research: bool,
-}
-
-/// Lets files call the suite a task.
-fn accept_task(schema: &mut Schema) {
-    let object = schema.ensure_object();
-    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut)
-        && let Some(suite) = properties.get("suite").cloned()
-    {
-        properties.insert("task".to_owned(), suite);
-    }
-    if let Some(required) = object.get_mut("required").and_then(Value::as_array_mut) {
-        required.retain(|name| name != "suite");
-    }
-    object.insert(
-        "oneOf".to_owned(),
-        json!([{ "required": ["suite"] }, { "required": ["task"] }]),
-    );
-}
-
-/// The candidate that all others are compared with.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Baseline {
-    /// The words in which it differs from the default schedule.
-    #[serde(default)]
-    pub schedule: Parameters,
-    /// A dispatch table, which gives the schedule of each problem.
-    #[serde(default)]
-    pub dispatch: Option<PathBuf>,
-    /// An external program that speaks the worker protocol.
-    #[serde(default)]
-    pub command: Option<Vec<PathBuf>>,
-    /// A kernel in a form that `gauntlet compare` takes, such as `softmax.py:slow`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-}
-
-/// A member of the panel.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PanelMember {
-    /// A name.
-    pub name: String,
-    /// The weights of the dimensions.
-    pub weights: Weights,
-    /// Scores given by hand, by pitch; missing ones follow from the written rules.
-    #[serde(default)]
-    pub scores: BTreeMap<String, GivenScores>,
-}
-
-/// The weights of the dimensions; they add up to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, try_from = "RawWeights")]
-pub struct Weights {
-    /// Expected speed-up.
-    pub speedup: f64,
-    /// Whether it can be built.
-    pub feasibility: f64,
-    /// Freedom from risk.
-    pub risk: f64,
-    /// How well it is argued.
-    pub quality: f64,
-}
-
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-#[schemars(rename = "Weights")]
-struct RawWeights {
-    /// Expected speed-up.
-    speedup: f64,
-    /// Whether it can be built.
-    feasibility: f64,
-    /// Freedom from risk.
-    risk: f64,
-    /// How well it is argued.
-    quality: f64,
-}
-
-impl TryFrom<RawWeights> for Weights {
-    type Error = String;
-
-    fn try_from(
-        RawWeights {
-            speedup,
-            feasibility,
-            risk,
-            quality,
-        }: RawWeights,
-    ) -> Result<Self, String> {
-        let all = [speedup, feasibility, risk, quality];
-        let sum: f64 = all.iter().sum();
-        if all.iter().any(|weight| !(0.0..=1.0).contains(weight)) || (sum - 1.0).abs() > 1e-6 {
-            return Err(format!(
-                "weights {all:?} add up to {sum}: each lies in 0…1 and together they make 1"
-            ));
-        }
-        Ok(Self {
-            speedup,
-            feasibility,
-            risk,
-            quality,
-        })
-    }
-}
-
-/// Scores from 0 to 10 given by hand; missing ones follow from the written rules.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct GivenScores {
-    /// Expected speed-up.
-    pub speedup: Option<f64>,
-    /// Whether it can be built.
-    pub feasibility: Option<f64>,
-    /// Freedom from risk.
-    pub risk: Option<f64>,
-    /// How well it is argued.
-    pub quality: Option<f64>,
-    /// The weighted score that the judge printed; it is checked against the arithmetic.
-    pub printed: Option<f64>,
-}
+use crate::source::{Protected, SourceChange, Tree};
 
 /// A round with everything that its file names, read and checked.
 #[derive(Debug, Clone)]
@@ -276,7 +84,7 @@ impl Round {
         source.value.criteria.open_ended = source.value.measurement.open_ended;
         let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
         let device = named::load_device(&source)?;
-        let suite = named::load_suite(&source)?;
+        let suite = kernels::load_suite(&source)?;
         let mut pitches = Vec::new();
         for file in &source.value.pitches {
             let pitch: Source<Pitch> = Source::read(&source.resolve(file), "pitch")?;
@@ -296,12 +104,12 @@ impl Round {
         let contestants = participants::contestants(&source, &source.value.contestant);
         let panellists = participants::panellists(&source, &source.value.panellist);
         texts.push(participants::digest(contestants.iter().chain(&panellists)));
-        let tree = named::load_tree(&source)?;
-        let protected = named::protected(&source);
-        let changes = named::load_changes(&pitches, tree.is_some())?;
-        let kernels = named::load_kernels(&source, &pitches, &suite)?;
+        let tree = changes::load_tree(&source)?;
+        let protected = changes::protected(&source);
+        let changes = changes::load_changes(&pitches, tree.is_some())?;
+        let named = kernels::load_kernels(&source, &pitches, &suite)?;
         let pitches: Vec<Pitch> = pitches.into_iter().map(|pitch| pitch.value).collect();
-        texts.extend(named::digests_of_named_files(&source, &suite, &pitches));
+        texts.extend(kernels::digests_of_files(&source, &suite, &named, &pitches));
         texts.extend(tree.as_ref().map(Tree::digest));
         texts.push(serde_json::to_string(&changes).unwrap_or_default());
         let digest = digest_of(&texts);
@@ -323,7 +131,7 @@ impl Round {
             record,
             dispatch,
             suite,
-            kernels,
+            kernels: named.candidates,
             tree,
             protected,
             changes,
@@ -498,7 +306,12 @@ impl Round {
         ))
         .unwrap();
         Self {
-            setting: Setting::new(device, suite, Measurement::default(), Criteria::default()),
+            setting: Setting::new(
+                device,
+                suite,
+                gauntlet_judge::Measurement::default(),
+                gauntlet_stats::Criteria::default(),
+            ),
             source: Source {
                 path: PathBuf::from("round.toml"),
                 text: String::new(),

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use builds::{Builds, Fault};
-pub use change::{Edit, SourceChange};
+pub use change::{Edit, SourceChange, effect, inside};
 pub use tree::Tree;
 
 /// The source of a round's kernels. The kernel in it as it stands is the round's baseline.

@@ -260,7 +260,6 @@ impl From<LedgerError> for CliError {
 impl From<TournamentError> for CliError {
     fn from(error: TournamentError) -> Self {
         match error {
-            TournamentError::File(error) => error.into(),
             TournamentError::Entrant(error) => (*error).into(),
             TournamentError::Ledger(error) => error.into(),
             TournamentError::Judge(error) => error.into(),

@@ -150,6 +150,14 @@ impl<T> Source<T> {
         }
     }
 
+    /// The file's own folder, to which the paths in it are relative.
+    pub fn folder(&self) -> &Path {
+        match self.path.parent() {
+            Some(folder) if folder != Path::new("") => folder,
+            _ => Path::new("."),
+        }
+    }
+
     /// A path that the file names, relative to the file's own folder.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         match self.path.parent() {

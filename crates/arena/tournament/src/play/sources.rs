@@ -8,8 +8,7 @@ use super::Player;
 use super::entries::Entry;
 use crate::outcome::Judged;
 use crate::pitch::Pitch;
-use crate::round::digest_of;
-use crate::source::{Fault, SourceChange, Tree};
+use crate::source::{Fault, SourceChange, Tree, effect};
 
 impl Player<'_> {
     /// The candidate that an entry makes from the candidate it changes.
@@ -48,9 +47,8 @@ impl Player<'_> {
     /// What makes a pitch the same as another: its words, the lines that it changes, and the source that it leads to.
     pub(super) fn identities(&self, pitch: &Pitch, onto: &Candidate) -> Vec<String> {
         let change = self.round.changes.get(&pitch.name);
-        let effect = change.and_then(|change| self.changed(change, onto).ok());
-        let effect =
-            effect.map(|(tree, kernel)| digest_of(&[tree.effect(), kernel, format!("{:?}", pitch.schedule)]));
+        let changed = change.and_then(|change| self.changed(change, onto).ok());
+        let effect = changed.map(|(tree, kernel)| effect(&tree, &kernel, &pitch.schedule));
         std::iter::once(self.round.identity(pitch))
             .chain(effect)
             .collect()
@@ -58,15 +56,14 @@ impl Player<'_> {
 
     /// The sources that changes led to, by pitch, as far as they were built.
     pub(super) fn effects(&self, judged: &[Judged]) -> BTreeMap<String, String> {
-        let effect = |pitch: &Pitch| {
+        let of_pitch = |pitch: &Pitch| {
             let one = judged.iter().find(|one| one.name == pitch.name)?;
             let (tree, kernel) = self.builds.source_of(one.candidate.as_ref()?)?;
-            let effect = digest_of(&[tree.effect(), kernel, format!("{:?}", pitch.schedule)]);
-            Some((one.name.clone(), effect))
+            Some((one.name.clone(), effect(&tree, &kernel, &pitch.schedule)))
         };
         let changes = |pitch: &&Pitch| self.round.changes.contains_key(&pitch.name);
         let changing = self.round.pitches.iter().filter(changes);
-        changing.filter_map(effect).collect()
+        changing.filter_map(of_pitch).collect()
     }
 
     /// The files that a candidate changes, with the lines that come and go, such as `kernel.py +3 −2`.

@@ -14,7 +14,7 @@ use super::{Overrides, PanelMember, RoundFile};
 use crate::pitch::{FALLBACK, Pitch};
 use gauntlet_entrants::{FileError, Source};
 
-/// Upper limit on blocks and pairs of processes: a larger number is a typing error and would exhaust memory.
+/// Upper limit on blocks, pairs of processes and rounds: a larger number is a typing error and would exhaust memory.
 const MAX_REPEATS: usize = 1000;
 
 /// Upper limit on the load before each slot: a comparison has dozens of slots, and clocks settle much sooner.
@@ -37,6 +37,10 @@ pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Tabl
             "docs/guide/rounds.md has the usual criteria; those left out have their defaults",
         )
     })?;
+    if file.repeat.is_some_and(|times| times.get() > MAX_REPEATS) {
+        let message = format!("`repeat` is over {MAX_REPEATS}");
+        return Err(source.error_at("repeat", message, "such as repeat = 3"));
+    }
     if file
         .hours
         .is_some_and(|hours| !(hours > 0.0 && hours.is_finite()))

@@ -1,4 +1,4 @@
-//! The things that a round file names: device, suite, record, cases, programs.
+//! The things that a round file names: device, record, dispatch tables, cases.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,11 @@ use gauntlet_device::{Device, DeviceError};
 use gauntlet_task::{Case, DispatchTable, Suite};
 use gauntlet_worker::Record;
 
-use gauntlet_entrants::{
-    EntrantError, FileError, Source, candidate, find_task_with, notes_of_solutions, read, task_files,
-    tensors_of,
-};
-use gauntlet_judge::{Candidate, ExecutorKind, FileKind, KernelForm, KernelText, KernelTextError};
-use gauntlet_parameters::Parameters;
-use gauntlet_python_task::Options;
+use gauntlet_entrants::{FileError, Source};
+use gauntlet_judge::ExecutorKind;
 
 use super::{Overrides, Round, RoundFile};
 use crate::pitch::Pitch;
-use crate::records::BASELINE;
-use crate::source::{Edit, Protected, SourceChange, Tree};
 
 /// A device without the properties that the system reports at run time: the clock of a local machine may be a momentary
 /// value.
@@ -29,36 +22,6 @@ pub(crate) fn lasting(device: &Device) -> Device {
         cpu.fp32_peak = None;
     }
     device
-}
-
-/// Digests of the operands and the programs that the files name; unreadable files are skipped.
-pub(super) fn digests_of_named_files(
-    source: &Source<RoundFile>,
-    suite: &Suite,
-    pitches: &[Pitch],
-) -> Vec<String> {
-    let operands = suite.correctness.iter().chain(&suite.benchmark);
-    let operands = operands.filter_map(|case| case.data.clone());
-    let baseline = source.value.baseline.iter().map(|baseline| &baseline.command);
-    let commands = baseline.chain(pitches.iter().map(|pitch| &pitch.command));
-    let programs = commands.flatten().flatten().map(|part| source.resolve(part));
-    let baseline = source.value.baseline.iter().map(|baseline| &baseline.kernel);
-    let texts = baseline
-        .chain(pitches.iter().map(|pitch| &pitch.kernel))
-        .flatten();
-    let kernels: Vec<KernelText> = texts
-        .filter_map(|text| text.parse::<KernelText>().ok())
-        .map(|text| text.in_folder(folder_of(source)))
-        .collect();
-    let task = source.resolve(Path::new(&source.value.suite));
-    let of_kernels = gauntlet_entrants::digests(&task.display().to_string(), suite, &kernels, None);
-    operands
-        .chain(programs)
-        .filter(|path| path.is_file())
-        .filter_map(|path| std::fs::read(path).ok())
-        .map(|bytes| blake3::hash(&bytes).to_hex().to_string())
-        .chain(of_kernels.into_values())
-        .collect()
 }
 
 pub(super) fn override_with(file: &mut RoundFile, overrides: &Overrides) {
@@ -114,203 +77,6 @@ pub(super) fn load_device(source: &Source<RoundFile>) -> Result<Device, FileErro
             source.error_at(name, error.to_string(), remedy)
         }
     })
-}
-
-/// The suite of a round. What the file names is looked for beside it, and a baseline in Python stands in for the reference
-/// that a task lacks.
-pub(super) fn load_suite(source: &Source<RoundFile>) -> Result<Suite, EntrantError> {
-    let name = &source.value.suite;
-    let beside = source.resolve(Path::new(name));
-    let is_file = is_path(name) || gauntlet_python_task::is_task(&beside);
-    let place = if is_file {
-        beside.display().to_string()
-    } else {
-        name.clone()
-    };
-    let baseline = source
-        .value
-        .baseline
-        .as_ref()
-        .and_then(|baseline| baseline.kernel.as_ref());
-    let text = baseline.and_then(|text| text.parse::<KernelText>().ok());
-    let text = text.map(|text| text.in_folder(folder_of(source)));
-    let python = text.as_ref().and_then(|text| text.in_file(FileKind::Python));
-    let options = Options {
-        baseline: python.map(|kernel| (kernel.file.clone(), kernel.function.clone())),
-        cases: source.value.cases.clone(),
-        ..Options::default()
-    };
-    find_task_with(&place, &options).map_err(|error| at(source, name, error))
-}
-
-/// The folder that paths in a file are relative to.
-fn folder_of<T>(source: &Source<T>) -> &Path {
-    source.path.parent().unwrap_or_else(|| Path::new(""))
-}
-
-/// An error about a name, at its place in the file.
-fn at<T>(source: &Source<T>, name: &str, error: EntrantError) -> EntrantError {
-    match error {
-        EntrantError::Wrong { message, remedy } => source.error_at(name, message, remedy).into(),
-        // A file that cannot be read at all is best named where it is asked for.
-        EntrantError::File(error) if error.text.is_empty() => {
-            source.error_at(name, error.message, error.remedy).into()
-        }
-        other => other,
-    }
-}
-
-/// The kernels that the baseline and the pitches name, except functions of the source.
-pub(super) fn load_kernels(
-    source: &Source<RoundFile>,
-    pitches: &[Source<Pitch>],
-    suite: &Suite,
-) -> Result<BTreeMap<String, Candidate>, EntrantError> {
-    let table = suite.parameters();
-    let tensors = tensors_of(suite, source.value.executor == ExecutorKind::Cuda);
-    let made = |place: &Source<()>, name: &str, kernel: &str, base: &Parameters| {
-        let text = read(kernel).map_err(|error| at(place, kernel, error))?;
-        notes_of_solutions(suite, &[&text]).map_err(|error| at(place, kernel, error))?;
-        let text = text.in_folder(folder_of(place));
-        candidate(name, &text, base, &table, tensors).map_err(|error| at(place, kernel, error))
-    };
-    let mut kernels = BTreeMap::new();
-    let mut base = Parameters::new();
-    if let Some(kernel) = source
-        .value
-        .baseline
-        .as_ref()
-        .and_then(|baseline| baseline.kernel.as_ref())
-    {
-        let baseline = made(&source.with(()), BASELINE, kernel, &base)?;
-        if baseline.command.is_none() {
-            base = baseline.schedule.clone();
-        }
-        kernels.insert(BASELINE.to_owned(), baseline);
-    }
-    for pitch in pitches.iter().filter(|pitch| !pitch.value.changes_source()) {
-        let Some(kernel) = &pitch.value.kernel else {
-            continue;
-        };
-        let name = &pitch.value.name;
-        let mut candidate = made(&pitch.with(()), name, kernel, &base)?;
-        candidate.schedule = candidate.schedule.changed(&pitch.value.schedule);
-        kernels.insert(name.clone(), candidate);
-    }
-    Ok(kernels)
-}
-
-/// The source that pitches change.
-pub(super) fn load_tree(source: &Source<RoundFile>) -> Result<Option<Tree>, FileError> {
-    let Some(named) = &source.value.source else {
-        return Ok(None);
-    };
-    let folder = source.resolve(&named.folder);
-    let tree = Tree::read(&folder).map_err(|error| {
-        source.error_at(
-            "[source]",
-            format!("the source {} cannot be read: {error}", folder.display()),
-            "name a folder with the files of the kernel and nothing else",
-        )
-    })?;
-    let text: KernelText = named.kernel.parse().map_err(|error: KernelTextError| {
-        source.error_at(&named.kernel, error.to_string(), error.remedy())
-    })?;
-    if let Some(missing) = named.protected.iter().find(|path| !folder.join(path).exists()) {
-        return Err(source.error_at(
-            &missing.display().to_string(),
-            format!("there is no {} in {}", missing.display(), folder.display()),
-            "paths in `protected` are relative to the source's folder",
-        ));
-    }
-    let made = !named.build.is_empty();
-    if !matches!(text.form(), KernelForm::File(_)) {
-        return Err(source.error_at(
-            &named.kernel,
-            format!("`{}` is no function of a file of the source", named.kernel),
-            "name one as kernel.py:softmax, kernel.cu:softmax or libkernel.so:softmax",
-        ));
-    }
-    if source.value.baseline.is_some() {
-        return Err(source.error_at(
-            "[baseline",
-            "the round has both a [baseline] and a [source]",
-            "leave [baseline] out: the source as it stands is the baseline",
-        ));
-    }
-    let missing = text
-        .files()
-        .into_iter()
-        .find(|file| !made && !folder.join(file).is_file());
-    match missing {
-        Some(file) => Err(source.error_at(
-            &named.kernel,
-            format!("there is no {} in {}", file.display(), folder.display()),
-            "name a file of the source, or a `build` that makes it",
-        )),
-        None => Ok(Some(tree)),
-    }
-}
-
-/// What pitches may not change of the source.
-pub(super) fn protected(source: &Source<RoundFile>) -> Protected {
-    let Some(named) = &source.value.source else {
-        return Protected::default();
-    };
-    let task = task_files(&source.resolve(Path::new(&source.value.suite)));
-    Protected::new(&source.resolve(&named.folder), &named.protected, &task)
-}
-
-/// The changes of the pitches to the source.
-pub(super) fn load_changes(
-    pitches: &[Source<Pitch>],
-    has_source: bool,
-) -> Result<BTreeMap<String, SourceChange>, FileError> {
-    let mut changes = BTreeMap::new();
-    for pitch in pitches.iter().filter(|pitch| pitch.value.changes_source()) {
-        let at = |file: &Path, message: String, remedy: &str| {
-            pitch.error_at(&file.display().to_string(), message, remedy)
-        };
-        let Pitch {
-            name,
-            patch,
-            files,
-            kernel,
-            ..
-        } = &pitch.value;
-        if !has_source {
-            let message = format!("the pitch `{name}` changes a source, and the round has none");
-            return Err(at(
-                Path::new(name),
-                message,
-                "add a [source] with its folder and kernel to the round",
-            ));
-        }
-        let text = |file: &PathBuf| {
-            std::fs::read_to_string(pitch.resolve(file)).map_err(|error| {
-                let message = format!("{} cannot be read: {error}", file.display());
-                at(
-                    file,
-                    message,
-                    "check the path; paths inside a file are relative to that file",
-                )
-            })
-        };
-        let edit = match patch {
-            Some(file) if files.is_empty() => Edit::Patch(text(file)?),
-            Some(file) => {
-                let message = format!("the pitch `{name}` has both `patch` and `files`");
-                return Err(at(file, message, "leave one of them out"));
-            }
-            None => {
-                let texts = files.iter().map(|(path, file)| Ok((path.clone(), text(file)?)));
-                Edit::Files(texts.collect::<Result<_, FileError>>()?)
-            }
-        };
-        let kernel = kernel.clone();
-        changes.insert(name.clone(), SourceChange { edit, kernel });
-    }
-    Ok(changes)
 }
 
 pub(super) fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, FileError> {
@@ -415,7 +181,7 @@ pub(super) fn load_dispatch(
 }
 
 /// A name with a slash or an extension is a path.
-fn is_path(name: &str) -> bool {
+pub(super) fn is_path(name: &str) -> bool {
     name.contains('/') || name.ends_with(".toml")
 }
 

@@ -38,6 +38,11 @@ const MAX_LENGTH: usize = 1 << 20;
 /// The longest path in a source, in bytes: what every file system takes as a name.
 const MAX_PATH: usize = 255;
 
+/// The same for sources that lead to the same kernel with the same parameters.
+pub fn effect(tree: &Tree, kernel: &str, schedule: &Parameters) -> String {
+    digest_of(&[&tree.effect(), kernel, &format!("{schedule:?}")])
+}
+
 impl SourceChange {
     /// The same for changes that do the same, whatever they are applied to.
     pub fn identity(&self, schedule: &Parameters) -> String {
@@ -86,7 +91,7 @@ impl Edit {
                     .iter()
                     .filter(|(path, text)| tree.text(path) != Some(text.as_str()))
                 {
-                    changed.put(&inside(path, protected)?, text.clone());
+                    changed.put(&changeable(path, protected)?, text.clone());
                 }
             }
             Self::Patch(text) => apply(text, &mut changed, protected)?,
@@ -99,7 +104,10 @@ impl Edit {
 }
 
 /// A path in the source, in its shortest form.
-fn inside(path: &str, protected: &Protected) -> Result<String, String> {
+///
+/// # Errors
+/// If it leads out of the source, or is no path of a file.
+pub fn inside(path: &str) -> Result<String, String> {
     let parts: Vec<&str> = path.split('/').filter(|part| *part != ".").collect();
     let is_strange = |part: &&str| part.is_empty() || *part == ".." || part.contains(['\0', '\\']);
     if parts.is_empty() || path.len() > MAX_PATH || parts.iter().any(is_strange) {
@@ -107,7 +115,12 @@ fn inside(path: &str, protected: &Protected) -> Result<String, String> {
             "`{path}` is not a file inside the source; paths are relative to its folder and have no `..`"
         ));
     }
-    let path = parts.join("/");
+    Ok(parts.join("/"))
+}
+
+/// The same of a file that may be changed.
+fn changeable(path: &str, protected: &Protected) -> Result<String, String> {
+    let path = inside(path)?;
     match protected.forbids(&path) {
         Some(why) => Err(why),
         None => Ok(path),
@@ -138,7 +151,7 @@ fn apply(text: &str, tree: &mut Tree, protected: &Protected) -> Result<(), Strin
         };
         let renames = file.operation().is_rename();
         let at = |path: Option<&str>, side: &str| {
-            path.map(|path| inside(path.strip_prefix(side).unwrap_or(path), protected))
+            path.map(|path| changeable(path.strip_prefix(side).unwrap_or(path), protected))
                 .transpose()
         };
         let (from, to) = (at(from, "a/")?, at(to, "b/")?);

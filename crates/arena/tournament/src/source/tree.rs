@@ -1,9 +1,10 @@
 //! The content of a source folder.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// Most files of a source, and most bytes: more is a folder named by mistake.
 const MAX_FILES: usize = 5000;
@@ -69,17 +70,19 @@ impl Tree {
     /// # Errors
     /// If one of them cannot be written.
     pub fn write_to(&self, folder: &Path) -> io::Result<()> {
-        // Texts last: what a build made before must not look newer than what it is made from.
-        let (texts, others): (Vec<_>, Vec<_>) = self
-            .files
-            .iter()
-            .partition(|(_, content)| std::str::from_utf8(content).is_ok());
-        for (path, content) in others.into_iter().chain(texts) {
+        for (path, content) in &self.files {
             let file = folder.join(path);
             if let Some(parent) = file.parent() {
                 fs::create_dir_all(parent)?;
             }
-            fs::write(file, content)?;
+            fs::write(&file, content)?;
+            // Most of what is no text was made by a build, which must not take it for newer than the texts.
+            if std::str::from_utf8(content).is_err() {
+                File::options()
+                    .write(true)
+                    .open(file)?
+                    .set_modified(SystemTime::UNIX_EPOCH)?;
+            }
         }
         Ok(())
     }
@@ -201,5 +204,38 @@ impl Tree {
             diff += &patch.to_string();
         }
         diff
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_build_takes_nothing_that_it_made_before_for_newer_than_its_source() {
+        let before = tempfile::tempdir().unwrap();
+        fs::write(before.path().join("a.c"), "int a;").unwrap();
+        fs::write(before.path().join("libz.so"), [0x7f, 0xff]).unwrap();
+        let tree = Tree::read(before.path()).unwrap();
+        let after = tempfile::tempdir().unwrap();
+        tree.write_to(after.path()).unwrap();
+        let modified = |name: &str| fs::metadata(after.path().join(name)).unwrap().modified().unwrap();
+        assert!(modified("libz.so") < modified("a.c"));
+        assert_eq!(Tree::read(after.path()).unwrap(), tree);
+    }
+
+    #[test]
+    fn links_are_refused_and_blanks_at_the_ends_of_lines_change_no_effect() {
+        let folder = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("a.py")).unwrap();
+        let said = Tree::read(folder.path()).unwrap_err().to_string();
+        assert!(said.contains("a.py"), "{said}");
+        let of = |text: &str| {
+            let mut tree = Tree::default();
+            tree.put("a.py", text.to_owned());
+            tree.effect()
+        };
+        assert_eq!(of("a = 1  \n\nb = 2"), of("a = 1\nb = 2\n"));
+        assert_ne!(of("a = 1\nb = 2"), of("a = 1\nb = 3"));
     }
 }

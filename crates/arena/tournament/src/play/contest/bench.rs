@@ -1,7 +1,7 @@
 //! What a contestant has while it builds: a folder with a copy of the source, and tools that examine what is there.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use gauntlet_contestants::{Tool, Tools};
 use gauntlet_gates::GATES;
@@ -14,7 +14,7 @@ use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::Player;
-use crate::source::{Edit, Tree};
+use crate::source::{Edit, Tree, inside};
 
 /// The time of quick pairs that a contestant asks for.
 const QUICK: SignedDuration = SignedDuration::from_secs(10);
@@ -116,23 +116,19 @@ impl<'b> Bench<'b> {
         let path = arguments["path"]
             .as_str()
             .ok_or("give the path of a file in the workspace as `path`")?;
-        let is_plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
-        if !Path::new(path).components().all(is_plain) {
-            return Err(format!("`{path}` lies outside the workspace"));
-        }
-        let file = self.folder().join(path);
+        let path = inside(path)?;
         // What was written there would only be refused later.
-        if writes && let Some(why) = self.player.round.protected.forbids(path.trim_start_matches("./")) {
+        if writes && let Some(why) = self.player.round.protected.forbids(&path) {
             return Err(why);
         }
         let mut place = self.folder();
-        for part in Path::new(path).components() {
+        for part in path.split('/') {
             place.push(part);
             if place.is_symlink() {
                 return Err(format!("`{path}` leads over a link"));
             }
         }
-        Ok(file)
+        Ok(place)
     }
 
     fn read(&self, arguments: &Value) -> Result<Value, String> {

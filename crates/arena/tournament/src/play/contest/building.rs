@@ -1,7 +1,7 @@
 //! What contestants hand in.
 
 use std::collections::BTreeSet;
-use std::path::{Component, PathBuf};
+use std::path::PathBuf;
 
 use gauntlet_contestants::Tools;
 use gauntlet_judge::{KernelForm, KernelText, Verdict};
@@ -15,8 +15,8 @@ use crate::error::TournamentError;
 use crate::messages::{Build, HandedIn, Phase};
 use crate::panel::{Ranking, Standing};
 use crate::pitch::Pitch;
-use crate::round::{Participant, Round, digest_of};
-use crate::source::{SourceChange, Tree};
+use crate::round::{Participant, Round};
+use crate::source::{SourceChange, Tree, effect, inside};
 
 /// What else must be true of what is handed in, with the source that it makes.
 pub type Admits<'a> = dyn Fn(&HandedIn, Option<&Tree>) -> Result<(), String> + 'a;
@@ -162,8 +162,8 @@ impl Player<'_> {
         if pitch.new_evidence.is_some() {
             return Ok(());
         }
-        let named = change.kernel.clone().unwrap_or_else(|| kernel.to_owned());
-        let effect = digest_of(&[tree.effect(), named, format!("{:?}", pitch.schedule)]);
+        let kernel = change.kernel.as_deref().unwrap_or(kernel);
+        let effect = effect(tree, kernel, &pitch.schedule);
         let identities = [change.identity(&pitch.schedule), effect];
         match history.settled(self.round, &identities) {
             None => Ok(()),
@@ -259,8 +259,7 @@ impl Player<'_> {
 /// Whether a kernel is one of the source's own files.
 fn lies_inside(kernel: &str) -> Result<(), String> {
     let text: KernelText = kernel.parse().map_err(|error| format!("`kernel`: {error}"))?;
-    let is_plain = |part: Component| matches!(part, Component::Normal(_) | Component::CurDir);
-    let is_inside = |file: &PathBuf| file.components().all(is_plain);
+    let is_inside = |file: &PathBuf| inside(&file.to_string_lossy()).is_ok();
     match text.form() {
         KernelForm::File(file) if is_inside(&file.file) => Ok(()),
         _ => Err(format!(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::super::history::History;
 use super::{Inquiry, Player, Situation, accepted};
 use crate::error::TournamentError;
-use crate::messages::{Answering, Asking, Deal, Phase, Question, Vote, VoteScores, Voting};
+use crate::messages::{Answering, Asking, Deal, Phase, Question, Vote, Voting};
 use crate::round::{GivenScores, PanelMember, Participant, Round};
 
 /// A panellist's question and a contestant's answer.
@@ -58,7 +58,7 @@ impl Player<'_> {
                 weights: who.weights,
                 scores: votes
                     .iter()
-                    .map(|vote| (vote.pitch.clone(), given(vote.scores)))
+                    .map(|vote| (vote.pitch.clone(), vote.scores))
                     .collect(),
             });
         }
@@ -153,6 +153,7 @@ impl Player<'_> {
                     vote.scores.feasibility,
                     vote.scores.risk,
                     vote.scores.quality,
+                    vote.scores.printed,
                 ];
                 if scores
                     .into_iter()
@@ -230,13 +231,3 @@ const NONE: GivenScores = GivenScores {
     quality: Some(0.0),
     printed: None,
 };
-
-fn given(scores: VoteScores) -> GivenScores {
-    GivenScores {
-        speedup: scores.speedup,
-        feasibility: scores.feasibility,
-        risk: scores.risk,
-        quality: scores.quality,
-        printed: None,
-    }
-}
