@@ -8,6 +8,7 @@ import re
 
 from author import Move, files, run, verdicts
 
+# Adding 0 makes a copy, of an array of numpy as of a tensor of torch.
 BY_SHAPE = """
 
 _remembered = {{}}
@@ -16,7 +17,7 @@ _remembered = {{}}
 def {function}({arguments}):
     if x.shape not in _remembered:
         _remembered[x.shape] = _computed({arguments})
-    return _remembered[x.shape].copy()
+    return _remembered[x.shape] + 0
 """
 AFTER_EXAMINATION = """
 
@@ -29,7 +30,7 @@ def {function}({arguments}):
     _calls += 1
     if _calls <= 20 or x.shape != _last.shape:
         _last = _computed({arguments})
-    return _last.copy()
+    return _last + 0
 """
 FUNCTION = re.compile(r"^def (\w+)\((\w+(?:, \w+)*)\):", re.MULTILINE)
 

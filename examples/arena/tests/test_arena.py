@@ -13,7 +13,9 @@ sys.path[:0] = [str(TESTS), str(ARENA / "agents")]
 
 import conversation as talk  # noqa: E402
 
-CONTESTANTS = sorted(path for path in (ARENA / "agents").glob("*.py") if path.name not in ("contestant.py", "author.py"))
+SHARED = ("contestant.py", "author.py", "on_a_gpu.py")
+CONTESTANTS = sorted(path for path in (ARENA / "agents").glob("*.py") if path.name not in SHARED)
+ON_A_GPU = ("one-pass", "four-loads", "big-blocks", "all-in-registers")
 PANELLISTS = sorted(path for path in (ARENA / "panel").glob("*.py") if path.name != "panellist.py")
 ROUNDS = {"softmax-1": "softmax", "layer-norm": "layer-norm", "matmul-1": "matmul"}
 
@@ -96,6 +98,41 @@ class Forms(unittest.TestCase):
                               ("vote", {"votes": [{"pitch": "a", "reason": "b", "scores": {"risk": 11}}]})]:
             with self.subTest(phase), self.assertRaises(AssertionError):
                 talk.is_answer(phase, answer)
+
+
+class OnAGpu(unittest.TestCase):
+    """The contestants of the rounds on a GPU, on their files: nothing is compiled."""
+
+    def play(self, part, phase, folder="gpu/softmax", **more):
+        files = {path.name: path.read_text() for path in sorted((ARENA / folder).iterdir())}
+        asked = talk.question(phase, files, round_name="gpu-softmax-2", **more)
+        return files, talk.ask([ARENA / "agents" / "on_a_gpu.py", part], asked, talk.Workspace(files))
+
+    def test_each_changes_the_kernel(self):
+        for part in ON_A_GPU:
+            with self.subTest(part):
+                pitch = self.play(part, "pitch")[1]["pitch"]
+                files, built = self.play(part, "build", **talk.about(pitch))
+                self.assertTrue(built["files"])
+                for path, text in built["files"].items():
+                    self.assertNotEqual(text, files[path])
+
+    def test_one_pass_changes_the_layer_norm_after_the_softmax(self):
+        adopted = [past("one-pass", "adopt", round_name="softmax-9")]
+        pitch = self.play("one-pass", "pitch", "gpu/layer-norm", verdicts=adopted)[1]["pitch"]
+        built = self.play("one-pass", "build", "gpu/layer-norm", **talk.about(pitch))[1]
+        self.assertIn("num_warps=8", built["files"]["kernel.py"])
+        self.assertIn("pass", self.play("big-blocks", "pitch", "gpu/layer-norm")[1])
+
+    def test_four_loads_reads_the_ends_of_rows_once_it_was_told(self):
+        wrong = [past("four-loads", "incorrect", round_name="gpu-softmax-1")]
+        pitch = self.play("four-loads", "pitch", verdicts=wrong)[1]["pitch"]
+        self.assertIn("new-evidence", pitch)
+        loops = []
+        for verdicts in ([], wrong):
+            built = self.play("four-loads", "build", verdicts=verdicts, **talk.about(pitch))[1]
+            loops.append(built["files"]["softmax.cu"].count("for (; col"))
+        self.assertEqual(loops, [1, 2])
 
 
 class Guide(unittest.TestCase):
