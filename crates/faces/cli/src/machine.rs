@@ -32,7 +32,7 @@ const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(600);
 /// How often to look whether a lock is free.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Locked files in the folder for temporary files. The locks end with the process, in every case; the files stay, so that all
+/// Locked files in a folder that all programs of the machine share. The locks end with the process, in every case; the files stay, so that all
 /// later programs lock the same ones.
 #[must_use = "what is held is let go of when this is dropped"]
 pub struct Hold {
@@ -73,15 +73,15 @@ impl Hold {
         let (name, words) = match executor {
             MeasuredExecutor::Cpu => ("cpu".to_owned(), "this machine's CPU".to_owned()),
             MeasuredExecutor::Cuda => {
-                let variable = |name| std::env::var(name).unwrap_or_default();
-                let gpu = gpu(&variable("GAUNTLET_GPU"), &variable("CUDA_VISIBLE_DEVICES"));
+                let gpu = gpu();
                 (format!("gpu-{gpu}"), format!("GPU {gpu}"))
             }
         };
         let limit = limit()?;
         let own = own(executor)?;
         let user = Uid::effective();
-        let path = |name: String| std::env::temp_dir().join(format!("gauntlet-measuring-{name}.lock"));
+        let folder = folder();
+        let path = |name: String| folder.join(format!("gauntlet-measuring-{name}.lock"));
         // Always in this order, so that no two programs wait for each other.
         let locks = [
             Lock {
@@ -240,10 +240,36 @@ impl Lock<'_> {
     }
 }
 
-/// The GPU that workers use, under the same name for all programs: with a list of visible devices, the driver counts
-/// only those.
-fn gpu(ordinal: &str, shown: &str) -> String {
-    let ordinal = ordinal.parse().unwrap_or(0_usize);
+/// The variable that names the folder of the locks.
+const FOLDER: &str = "GAUNTLET_LOCKS";
+
+/// Where the locks are: not where temporary files are, since a scheduler gives each job a folder of its own for those. All users must
+/// choose the same one, so it is the first of these in which everybody may make files and delete only their own.
+fn folder() -> PathBuf {
+    if let Some(named) = std::env::var_os(FOLDER).filter(|named| !named.is_empty()) {
+        return named.into();
+    }
+    let is_everybodys = |folder: &&str| {
+        let mode = std::fs::metadata(folder).map(|found| found.mode() & 0o1777);
+        mode.is_ok_and(|mode| mode == 0o1777)
+    };
+    let found = ["/run/lock", "/dev/shm"].into_iter().find(is_everybodys);
+    PathBuf::from(found.unwrap_or("/tmp"))
+}
+
+/// The GPU that workers use, under the same name for all programs: its UUID, since two jobs that each see one card both call it 0. Where
+/// no driver tells it, the words of the variables that choose it.
+fn gpu() -> String {
+    let variable = |name| std::env::var(name).unwrap_or_default();
+    let ordinal = variable("GAUNTLET_GPU").parse().unwrap_or(0_usize);
+    gauntlet_cuda::driver::Device::new(ordinal).map_or_else(
+        |_| words(ordinal, &variable("CUDA_VISIBLE_DEVICES")),
+        |gpu| gpu.uuid,
+    )
+}
+
+/// The words that choose a GPU: with a list of visible devices, the driver counts only those.
+fn words(ordinal: usize, shown: &str) -> String {
     let shown = shown.split(',').nth(ordinal).unwrap_or_default();
     let name: String = shown
         .chars()
@@ -310,16 +336,16 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_has_one_name_for_all_programs() {
+    fn a_gpu_that_no_driver_tells_of_has_the_words_that_choose_it() {
         for (ordinal, shown, name) in [
-            ("", "", "0"),
-            ("3", "", "3"),
-            ("", "3", "3"),
-            ("1", "2, 5", "5"),
-            ("0", "GPU-8932f937-d72c", "GPU-8932f937-d72c"),
-            ("0", "../x", "x"),
+            (0, "", "0"),
+            (3, "", "3"),
+            (0, "3", "3"),
+            (1, "2, 5", "5"),
+            (0, "GPU-8932f937-d72c", "GPU-8932f937-d72c"),
+            (0, "../x", "x"),
         ] {
-            assert_eq!(gpu(ordinal, shown), name, "{ordinal} of {shown}");
+            assert_eq!(words(ordinal, shown), name, "{ordinal} of {shown}");
         }
     }
 }

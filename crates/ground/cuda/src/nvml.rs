@@ -87,6 +87,37 @@ impl Monitor {
     }
 }
 
+/// The other GPUs of a machine, as far as this process may see them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Neighbours {
+    /// Those on which a process has a context for computing.
+    pub busy: u32,
+    /// All of them.
+    pub all: u32,
+}
+
+impl Neighbours {
+    /// The GPUs beside the one at this address of the PCI bus.
+    ///
+    /// # Errors
+    /// If there is no NVML, or it does not count the devices.
+    pub fn of(pci_bus: &str) -> Result<Self, MonitorError> {
+        let library = library()?;
+        let own = library.device_by_pci_bus_id(pci_bus).map_err(told)?.uuid();
+        let count = library.device_count().map_err(told)?;
+        let mut found = Self { busy: 0, all: 0 };
+        for device in (0..count).filter_map(|index| library.device_by_index(index).ok()) {
+            if device.uuid().ok() == own.as_ref().ok().cloned() {
+                continue;
+            }
+            found.all += 1;
+            let processes = device.running_compute_processes();
+            found.busy += u32::from(processes.is_ok_and(|processes| !processes.is_empty()));
+        }
+        Ok(found)
+    }
+}
+
 /// NVML's version of the driver, such as `580.95.05`.
 ///
 /// # Errors

@@ -39,6 +39,6 @@ pub use dimension::{
 };
 pub use error::DeviceError;
 pub use figure::{Fact, Figure, Measurement};
-pub use memory::available_bytes;
+pub use memory::{available_bytes, memory_kills, memory_limit};
 pub use model_test::ModelTest;
 pub use pipeline::{BlockBarrier, BulkCopy, Pipeline, Products, Stores};

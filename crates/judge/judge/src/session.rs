@@ -199,7 +199,7 @@ impl<'a> Session<'a> {
 }
 
 /// Runs a gate on a candidate, with progress reports and timing. If a worker dies, the gate is run once more, because a
-/// single death may be an accident of the machine; the second death ends the candidate. A gate that
+/// single death [may be an accident](WorkerError::may_be_an_accident) of the machine; the second death ends the candidate. A gate that
 /// [lacks pairs](Examination::lacks_pairs_for) is asked by [`resume`] instead.
 ///
 /// # Errors
@@ -211,6 +211,7 @@ pub fn examine(gate: &dyn Gate, examination: &Examination) -> Result<Finding, Ju
     let mut found = gate.examine(examination);
     if let Err(failure) = &found
         && let Some(error) = failure.death()
+        && error.may_be_an_accident()
     {
         observer.notice(&format!("{name}, {}: {error}; tried once more", gate.name()));
         found = gate.examine(examination);

@@ -5,10 +5,10 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use gauntlet_device::memory_limit;
 use nix::sys::signal::Signal;
 use thiserror::Error;
 
-use crate::limits::memory_limit;
 use crate::protocol::{Failure, FailureKind};
 use crate::timeouts::{FIRST_CALL_TIMEOUT, Timeouts};
 
@@ -74,6 +74,18 @@ pub enum WorkerError {
         /// The end of its standard error.
         stderr_tail: String,
     },
+    /// The worker wanted more memory than this machine or job has, and was killed.
+    #[error(
+        "out of memory in `{call}`: {what}; give the job more memory, or make the case smaller{}", quoted(.stderr_tail)
+    )]
+    OutOfMemory {
+        /// The call.
+        call: &'static str,
+        /// Who killed it, and what is allowed.
+        what: String,
+        /// The end of its standard error.
+        stderr_tail: String,
+    },
     /// The worker reported that it could not serve the request, and keeps running; or the coordinator could not hold it, and
     /// killed it.
     #[error("{}", .0.message)]
@@ -86,10 +98,16 @@ impl WorkerError {
         !matches!(self, Self::Failed(_))
     }
 
+    /// Whether the process is gone, and might not be if everything were done once more: what wants more memory than there is
+    /// would want it again.
+    pub fn may_be_an_accident(&self) -> bool {
+        self.is_death() && !matches!(self, Self::OutOfMemory { .. })
+    }
+
     /// Whether it says nothing about the kernel: the machine lacks memory, a file or a device, or a limit for first calls was too short.
     pub fn is_of_the_machine(&self) -> bool {
         match self {
-            Self::Start { .. } => true,
+            Self::Start { .. } | Self::OutOfMemory { .. } => true,
             // It comes from outside: from the system when memory is short, or from a person.
             Self::Died { status, .. } => is_killed(status),
             Self::Late { call, .. } => Timeouts::is_first_call(call),
@@ -99,7 +117,7 @@ impl WorkerError {
     }
 }
 
-fn is_killed(status: &Option<ExitStatus>) -> bool {
+pub(crate) fn is_killed(status: &Option<ExitStatus>) -> bool {
     status.and_then(|status| status.signal()) == Some(Signal::SIGKILL as i32)
 }
 
@@ -159,6 +177,12 @@ mod tests {
                 .contains("memory is short")
         );
         assert!(!died(Signal::SIGSEGV as i32).is_of_the_machine());
+        let short = WorkerError::OutOfMemory {
+            call: "prepare",
+            what: "2 MiB".to_owned(),
+            stderr_tail: String::new(),
+        };
+        assert!(short.is_of_the_machine() && short.is_death() && !short.may_be_an_accident());
         let late = |call| WorkerError::Late {
             call,
             limit: Duration::from_secs(1),

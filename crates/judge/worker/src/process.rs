@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use gauntlet_device::memory_kills;
 use tempfile::TempDir;
 
 use crate::census::{Census, Group};
@@ -65,6 +66,8 @@ pub struct WorkerProcess {
     artefacts: Option<PathBuf>,
     next_id: u64,
     ended: bool,
+    /// How many processes the system had killed for want of memory when it started.
+    memory_kills: Option<u64>,
     folder: TempDir,
     _lifeline: Lifeline,
 }
@@ -181,6 +184,7 @@ impl WorkerProcess {
             artefacts: artefacts.map(|artefacts| artefacts.folder.clone()),
             next_id: 1,
             ended: false,
+            memory_kills: memory_kills(),
             folder,
             _lifeline: lifeline,
         };

@@ -24,6 +24,18 @@ const MAX_FILES: usize = 100_000;
 pub(crate) struct Excess {
     pub what: String,
     pub limit: String,
+    /// Whether the limit follows from the memory of the machine or job.
+    pub is_of_memory: bool,
+}
+
+impl Excess {
+    fn new(what: String, limit: String) -> Self {
+        Self {
+            what,
+            limit,
+            is_of_memory: false,
+        }
+    }
 }
 
 /// Checks one worker.
@@ -63,19 +75,16 @@ impl Watch {
     /// An exceeded limit on standard error.
     pub fn of_output(&self, standard_error: &StandardError) -> Option<Excess> {
         let limit = self.limits.standard_error;
-        (standard_error.volume() > limit).then(|| Excess {
-            what: format!("over {} on standard error", mebibytes(limit)),
-            limit: mebibytes(limit),
+        (standard_error.volume() > limit).then(|| {
+            let limit = mebibytes(limit);
+            Excess::new(format!("over {limit} on standard error"), limit)
         })
     }
 
     fn of_processes(&self, group: &mut Group) -> Option<Excess> {
         let census = group.count()?;
         let counted = |count: usize, limit: usize, what: &str| {
-            (count > limit).then(|| Excess {
-                what: format!("{count} {what}"),
-                limit: limit.to_string(),
-            })
+            (count > limit).then(|| Excess::new(format!("{count} {what}"), limit.to_string()))
         };
         counted(census.processes, self.limits.processes, "processes")
             .or_else(|| counted(census.threads, self.limits.threads, "threads"))
@@ -87,6 +96,7 @@ impl Watch {
                 (bytes > limit).then(|| Excess {
                     what: format!("{} of memory", mebibytes(bytes)),
                     limit: mebibytes(limit),
+                    is_of_memory: true,
                 })
             })
     }
@@ -94,14 +104,16 @@ impl Watch {
     fn of_files(&self) -> Option<Excess> {
         let (files, bytes) = content(self.folders.clone());
         if files > MAX_FILES {
-            return Some(Excess {
-                what: format!("over {MAX_FILES} files"),
-                limit: MAX_FILES.to_string(),
-            });
+            return Some(Excess::new(
+                format!("over {MAX_FILES} files"),
+                MAX_FILES.to_string(),
+            ));
         }
-        (bytes > self.limits.folder).then(|| Excess {
-            what: format!("{} in its folder", mebibytes(bytes)),
-            limit: mebibytes(self.limits.folder),
+        (bytes > self.limits.folder).then(|| {
+            Excess::new(
+                format!("{} in its folder", mebibytes(bytes)),
+                mebibytes(self.limits.folder),
+            )
         })
     }
 }

@@ -217,6 +217,12 @@ fn excess(deed: &str, limits: Limits) -> Option<String> {
             assert!(stderr_tail.starts_with("I take"), "{stderr_tail}");
             Some(what)
         }
+        WorkerError::OutOfMemory {
+            what, stderr_tail, ..
+        } => {
+            assert!(stderr_tail.starts_with("I take"), "{stderr_tail}");
+            Some(format!("out of memory: {what}"))
+        }
         error => Some(error.to_string()),
     }
 }
@@ -229,11 +235,14 @@ fn too_much_memory_of_one_or_of_many_ends_the_worker() {
         ..Limits::default()
     };
     let hold = |bytes: u32| format!("x=$(head -c {bytes} /dev/zero | tr '\\0' x)");
-    let what = excess(&hold(120_000_000), limits).unwrap();
-    assert!(what.ends_with("MiB of memory"), "{what}");
     let many = format!("for i in 1 2 3 4; do ({}; sleep 300) & done", hold(40_000_000));
-    let what = excess(&many, limits).unwrap();
-    assert!(what.ends_with("MiB of memory"), "{what}");
+    for deed in [hold(120_000_000), many] {
+        let what = excess(&deed, limits).unwrap();
+        assert!(
+            what.starts_with("out of memory: ") && what.contains("of 96 MiB"),
+            "{what}"
+        );
+    }
 }
 
 #[test]

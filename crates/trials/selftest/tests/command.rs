@@ -35,6 +35,7 @@ impl Place {
             .env("NO_COLOR", "1")
             // The lock files are in this folder, so that a test does not wait for other programs that measure.
             .env("TMPDIR", self.0.path())
+            .env("GAUNTLET_LOCKS", self.0.path())
             .env("GAUNTLET_THREADS", "1")
             .args(arguments);
         command

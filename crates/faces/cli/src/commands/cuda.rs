@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use gauntlet_cuda::compiler::CACHE_VARIABLE;
-use gauntlet_cuda::nvml::Monitor;
+use gauntlet_cuda::nvml::{Monitor, Neighbours};
 use gauntlet_device::Device;
 use gauntlet_judge::instruments::Instruments;
 use gauntlet_judge::{CudaWorker, DeviceReading, DeviceWatch, ExecutorKind, Workshop};
@@ -175,12 +175,26 @@ pub fn environment_with(gpu: Option<&Description>) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// The name in an environment of what no other GPU has.
+pub const GPU_UUID: &str = "gpu-uuid";
+
+/// The name in an environment of what the machine's other GPUs did.
+pub const GPU_NEIGHBOURS: &str = "gpu-neighbours";
+
 fn told(description: &Description) -> BTreeMap<String, String> {
     let details = description.details.iter();
     let mut told: BTreeMap<String, String> = details
         .map(|(name, value)| (format!("gpu-{name}"), value.clone()))
         .collect();
     told.insert("gpu".to_owned(), description.device.clone());
+    let neighbours = description
+        .details
+        .get("pci-bus")
+        .and_then(|own| Neighbours::of(own).ok());
+    if let Some(Neighbours { busy, all }) = neighbours {
+        let sentence = format!("{busy} of {all} computed when this began");
+        told.insert(GPU_NEIGHBOURS.to_owned(), sentence);
+    }
     told
 }
 

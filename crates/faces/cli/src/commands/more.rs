@@ -12,8 +12,9 @@ use gauntlet_judge::{
 
 use crate::arguments::{Compare, MAX_PAIRS, Measured, MeasuredExecutor, RegimeName, ScopeName, Setup};
 use crate::commands::contest::{Contest, deliver};
+use crate::commands::cuda::{GPU_NEIGHBOURS, GPU_UUID};
 use crate::commands::report;
-use crate::commands::run::version;
+use crate::commands::run::{HOST, JOB, version};
 use crate::documents::Versioned;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -163,6 +164,20 @@ fn setup_of(conditions: &Conditions) -> Setup {
     }
 }
 
+/// Where the driver found a card, which says nothing about the card.
+const PLACE_OF_A_CARD: [&str; 2] = ["gpu-pci-bus", "GAUNTLET_GPU"];
+
+/// What differs between two environments, but for the names of places: a card keeps its speed in another slot, and a machine under
+/// another name. Another card is another machine, whatever slot it is in.
+fn changed_surroundings(was: &BTreeMap<String, String>, is: &BTreeMap<String, String>) -> Vec<String> {
+    let same_card = was.contains_key(GPU_UUID) && was.get(GPU_UUID) == is.get(GPU_UUID);
+    differences(was, is)
+        .filter(|(name, ..)| ![HOST, JOB, GPU_NEIGHBOURS].contains(name))
+        .filter(|(name, ..)| !(same_card && PLACE_OF_A_CARD.contains(name)))
+        .map(|(name, was, is)| format!("{name} was {was} and is {is}"))
+        .collect()
+}
+
 /// What differs from the conditions of a result, each in a few words.
 fn changes(before: &ComparisonReport, was: &Conditions, contest: &Contest) -> Vec<String> {
     let is = &contest.conditions;
@@ -170,9 +185,7 @@ fn changes(before: &ComparisonReport, was: &Conditions, contest: &Contest) -> Ve
     if before.version != version() {
         changes.push(format!("gauntlet was {} and is {}", before.version, version()));
     }
-    for (name, was, is) in differences(&before.environment, &contest.environment()) {
-        changes.push(format!("{name} was {was} and is {is}"));
-    }
+    changes.extend(changed_surroundings(&before.environment, &contest.environment()));
     for (file, was, is) in differences(&was.files, &is.files) {
         changes.push(match (was, is) {
             ("absent", _) => format!("{file} is new"),
@@ -251,4 +264,39 @@ pub fn tell(report: &ComparisonReport, file: Option<&Path>) -> Result<(), CliErr
             "This result was not saved. With --json FILE, `gauntlet compare --more {more} FILE` adds pairs to it."
         ),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        pairs.iter().map(owned).collect()
+    }
+
+    #[test]
+    fn the_same_card_in_another_slot_is_the_same_and_another_card_in_the_same_slot_is_not() {
+        let was = environment(&[("gpu-uuid", "GPU-a"), ("gpu-pci-bus", "0000:01"), ("host", "n1")]);
+        let moved = environment(&[
+            ("gpu-uuid", "GPU-a"),
+            ("gpu-pci-bus", "0000:02"),
+            ("GAUNTLET_GPU", "1"),
+            ("host", "n2"),
+            ("job", "Slurm 7"),
+            (GPU_NEIGHBOURS, "3 of 7 computed when this began"),
+        ]);
+        assert_eq!(changed_surroundings(&was, &moved), Vec::<String>::new());
+        let other = environment(&[("gpu-uuid", "GPU-b"), ("gpu-pci-bus", "0000:01"), ("host", "n1")]);
+        assert_eq!(
+            changed_surroundings(&was, &other),
+            ["gpu-uuid was GPU-a and is GPU-b"]
+        );
+        let unknown = environment(&[("gpu-pci-bus", "0000:02"), ("host", "n1")]);
+        assert_eq!(
+            changed_surroundings(&was, &unknown).len(),
+            2,
+            "of a card without a name its slot is all that is known"
+        );
+    }
 }

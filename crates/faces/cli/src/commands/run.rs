@@ -212,6 +212,20 @@ pub fn version() -> String {
     VERSION.to_owned()
 }
 
+/// The name in an environment of the machine's own name.
+pub const HOST: &str = "host";
+
+/// The name in an environment of the scheduler's job.
+pub const JOB: &str = "job";
+
+/// Schedulers, and the variables by which they tell a job its number.
+const JOBS: [(&str, &str); 4] = [
+    ("Slurm", "SLURM_JOB_ID"),
+    ("PBS", "PBS_JOBID"),
+    ("LSF", "LSB_JOBID"),
+    ("Ray", "RAY_JOB_ID"),
+];
+
 /// The properties that the figures of a run depend on, in addition to its files.
 pub fn environment() -> BTreeMap<String, String> {
     let host = gauntlet_device::Device::host();
@@ -226,6 +240,16 @@ pub fn environment() -> BTreeMap<String, String> {
             gauntlet_kernels_cpu::SimdPath::best().to_string(),
         ),
     ]);
+    // Which machine of a cluster it was, and which of its scheduler's jobs.
+    if let Ok(name) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+        environment.insert(HOST.to_owned(), name.trim().to_owned());
+    }
+    if let Some(job) = JOBS.iter().find_map(|(scheduler, variable)| {
+        let id = std::env::var(variable).ok().filter(|id| !id.is_empty())?;
+        Some(format!("{scheduler} {id}"))
+    }) {
+        environment.insert(JOB.to_owned(), job);
+    }
     // Workers use these instead of their own choice.
     for variable in ["GAUNTLET_SIMD", "GAUNTLET_THREADS", "GAUNTLET_GPU"] {
         if let Ok(value) = std::env::var(variable) {

@@ -76,6 +76,7 @@ fn run(place: &Place) -> Ran {
         .current_dir(place.folder.path())
         .env("PATH", format!("{}:{path}", binary.display()))
         .env("TMPDIR", place.folder.path())
+        .env("GAUNTLET_LOCKS", place.folder.path())
         .env("GAUNTLET_PYTHON", interpreter().unwrap())
         .envs(values);
     Ran::of(command.output().unwrap())

@@ -31,6 +31,8 @@ pub struct Device {
     pub processor_threads: u32,
     /// Its PCI address, as NVML uses it.
     pub pci_bus: String,
+    /// What no other GPU has, as NVIDIA's tools write it: `GPU-8932f937-d72c-4106-c12f-20bd9faed9f6`.
+    pub uuid: String,
     /// The driver's name of it.
     pub handle: CUdevice,
 }
@@ -91,6 +93,7 @@ impl Device {
         [
             ("gpu", self.name.clone()),
             ("pci-bus", self.pci_bus.clone()),
+            ("uuid", self.uuid.clone()),
             ("compute-capability", format!("{major}.{minor}")),
             ("multiprocessors", self.processors.to_string()),
             ("memory-bytes", self.memory_bytes.to_string()),
@@ -109,6 +112,7 @@ impl Device {
         let mut memory_bytes = 0;
         let mut name = [0 as c_char; 256];
         let mut bus = [0 as c_char; 32];
+        let mut uuid = sys::CUuuid { bytes: [0; 16] };
         // SAFETY: the driver is initialised, the number is that of a device, and the buffers have the lengths passed.
         unsafe {
             call!(cuDeviceGet(
@@ -118,6 +122,7 @@ impl Device {
             call!(cuDeviceTotalMem_v2(&raw mut memory_bytes, handle))?;
             call!(cuDeviceGetName(name.as_mut_ptr(), 256, handle))?;
             call!(cuDeviceGetPCIBusId(bus.as_mut_ptr(), 32, handle))?;
+            call!(cuDeviceGetUuid_v2(&raw mut uuid, handle))?;
         }
         let attribute = |attribute| {
             let mut value = 0;
@@ -141,6 +146,7 @@ impl Device {
             )?,
             processor_threads: attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR)?,
             pci_bus: text(&bus),
+            uuid: written(uuid.bytes.map(c_char::cast_unsigned)),
             handle,
         })
     }
@@ -152,6 +158,13 @@ fn count() -> Result<usize, DriverError> {
     // SAFETY: the driver is initialised.
     unsafe { call!(cuDeviceGetCount(&raw mut count)) }?;
     Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// A UUID as NVIDIA's tools write it.
+fn written(bytes: [u8; 16]) -> String {
+    let hex = |part: &[u8]| part.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let [a, b, c, d, e] = [0..4, 4..6, 6..8, 8..10, 10..16].map(|range| hex(&bytes[range]));
+    format!("GPU-{a}-{b}-{c}-{d}-{e}")
 }
 
 /// A zero-terminated string.
@@ -167,6 +180,14 @@ fn text(characters: &[c_char]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_uuid_is_written_as_by_other_tools() {
+        let bytes = [
+            0x89, 0x32, 0xf9, 0x37, 0xd7, 0x2c, 0x41, 0x06, 0xc1, 0x2f, 0x20, 0xbd, 0x9f, 0xae, 0xd9, 0x0a,
+        ];
+        assert_eq!(written(bytes), "GPU-8932f937-d72c-4106-c12f-20bd9faed90a");
+    }
 
     /// With or without a driver: nothing panics, and the error names the missing part.
     #[test]

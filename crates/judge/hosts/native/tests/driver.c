@@ -35,6 +35,7 @@ int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return SUCCESS; }
 int cuDeviceTotalMem_v2(size_t* bytes, int device) { *bytes = 1 << 30; return SUCCESS; }
 int cuDeviceGetName(char* name, int length, int device) { strncpy(name, "stand-in", length); return SUCCESS; }
 int cuDeviceGetPCIBusId(char* name, int length, int device) { strncpy(name, "0000:00:00.0", length); return SUCCESS; }
+int cuDeviceGetUuid_v2(char* bytes, int device) { memset(bytes, 0, 16); return SUCCESS; }
 int cuDeviceGetAttribute(int* value, int attribute, int device) {
     // Compute capability 9.0; of everything else a number that is large enough.
     *value = attribute == 75 ? 9 : attribute == 76 ? 0 : 2048;

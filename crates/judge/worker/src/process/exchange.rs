@@ -4,8 +4,10 @@ use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use gauntlet_device::{memory_kills, memory_limit};
+
 use super::WorkerProcess;
-use crate::error::{WorkerError, quoted};
+use crate::error::{WorkerError, is_killed, quoted};
 use crate::pipes::Heard;
 use crate::protocol::{Answer, Envelope, Failure, FailureKind, Outcome, Reply, Request};
 use crate::watch::{self, Excess};
@@ -166,12 +168,23 @@ impl WorkerProcess {
         }
     }
 
-    fn over_limit(&self, call: &'static str, Excess { what, limit }: Excess) -> WorkerError {
+    fn over_limit(&self, call: &'static str, excess: Excess) -> WorkerError {
+        let stderr_tail = self.standard_error.stderr_tail();
+        let Excess { what, limit, .. } = excess;
+        if excess.is_of_memory {
+            let what =
+                format!("the worker took {what}, of {limit} that a worker may have here, and was killed");
+            return WorkerError::OutOfMemory {
+                call,
+                what,
+                stderr_tail,
+            };
+        }
         WorkerError::OverLimit {
             call,
             what,
             limit,
-            stderr_tail: self.standard_error.stderr_tail(),
+            stderr_tail,
         }
     }
 
@@ -193,6 +206,14 @@ impl WorkerProcess {
         // Standard error is closed when it exceeds the limit, which may have killed the worker.
         match self.watch.of_output(&self.standard_error) {
             Some(excess) => self.over_limit(call, excess),
+            None if is_killed(&status) && memory_kills() > self.memory_kills => WorkerError::OutOfMemory {
+                call,
+                what: match memory_limit() {
+                    Some(bytes) => format!("the system killed the worker (limit {} MiB)", bytes >> 20),
+                    None => "the system killed the worker".to_owned(),
+                },
+                stderr_tail: self.standard_error.stderr_tail(),
+            },
             None => WorkerError::Died {
                 call,
                 status,

@@ -197,6 +197,7 @@ mod tests {
             processor_shared_bytes: 100 << 10,
             processor_threads: 1536,
             pci_bus: "0000:00:03.0".to_owned(),
+            uuid: "GPU-8932f937-d72c-4106-c12f-20bd9faed90a".to_owned(),
             handle: 0,
         }
     }

@@ -45,6 +45,7 @@ impl Place {
             .env("GAUNTLET_LEDGER", self.path("ledger.sqlite"))
             // The lock files are in this folder, so that a test does not wait for other programs that measure.
             .env("TMPDIR", self.folder.path())
+            .env("GAUNTLET_LOCKS", self.folder.path())
             // Threads that a package of Python starts wait for work by spinning.
             .env("OPENBLAS_NUM_THREADS", "1")
             .args(arguments);
