@@ -18,8 +18,8 @@ pub use contest::{
     Compare, Contest, Judge, MAX_PAIRS, RegimeName, Requirement, ScopeName, Setup, Time, more_pairs, pairs,
 };
 pub use explain::Explain;
-pub use kept::{CalibrationFile, JsonFile, LedgerFile};
-pub use ledger::{LedgerArguments, LedgerCommand};
+pub use kept::{CalibrationFile, JsonFile, LedgerFile, Recording};
+pub use ledger::{LedgerArguments, LedgerCommand, WantedVerdicts};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
 pub use native::NativeWorkerArguments;
 pub use selftest::Selftest;
@@ -243,6 +243,9 @@ pub struct Check {
     /// Write the whole result as JSON (`-`: to standard output, in place of the report).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Leave no record of the result in the ledger.
+    #[arg(long)]
+    pub no_ledger: bool,
     /// This machine's figures, for the model.
     #[command(flatten)]
     pub calibration: CalibrationFile,

@@ -16,6 +16,7 @@ pub mod ledger;
 pub mod man;
 pub mod more;
 pub mod native;
+pub mod repeat;
 pub mod report;
 pub mod run;
 pub mod samples;

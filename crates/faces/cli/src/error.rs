@@ -239,7 +239,8 @@ impl From<LedgerError> for CliError {
             | LedgerError::NotALedger { .. }
             | LedgerError::Newer { .. }
             | LedgerError::ReadOnly { .. }
-            | LedgerError::UnknownRun { .. } => Exit::BadInput,
+            | LedgerError::UnknownRun { .. }
+            | LedgerError::Forked { .. } => Exit::BadInput,
             LedgerError::Full { .. }
             | LedgerError::Locked { .. }
             | LedgerError::Damaged { .. }

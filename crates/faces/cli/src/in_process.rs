@@ -7,12 +7,13 @@ use std::path::Path;
 use clap::ValueEnum;
 use gauntlet_judge::{ComparisonReport, Observer};
 
-use crate::arguments::{Measured, MeasuredExecutor, Setup, more_pairs, pairs, positive_time};
+use crate::arguments::{LedgerFile, Measured, MeasuredExecutor, Setup, more_pairs, pairs, positive_time};
 use crate::commands::contest::Contest;
 use crate::commands::{judge, more};
 use crate::documents::Versioned;
 use crate::error::CliError;
 use crate::interrupt;
+use crate::recording::Recorder;
 
 /// What is asked of the judge; kernels as the command takes them.
 #[derive(Debug, Clone)]
@@ -51,6 +52,37 @@ pub struct Terms {
 }
 
 impl Terms {
+    /// The same as words of the command.
+    fn words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut say = |option: &str, value: Option<&str>| {
+            words.push(format!("--{option}"));
+            words.extend(value.map(str::to_owned));
+        };
+        say("budget", Some(&self.budget));
+        say("regime", Some(&self.regime));
+        say("scope", Some(&self.scope));
+        self.task.iter().for_each(|task| say("task", Some(task)));
+        self.cases.iter().for_each(|case| say("case", Some(case)));
+        for device in &self.device {
+            say("executor", Some("cuda"));
+            say("device", Some(device));
+        }
+        self.pairs
+            .iter()
+            .for_each(|pairs| say("pairs", Some(&pairs.to_string())));
+        for (option, is_on) in [
+            ("warm", self.warm),
+            ("activity", self.activity),
+            ("quick", self.quick),
+        ] {
+            if is_on {
+                say(option, None);
+            }
+        }
+        words
+    }
+
     fn setup(&self) -> Result<Setup, CliError> {
         if self.quick && self.activity {
             return Err(CliError::of_input(
@@ -109,12 +141,34 @@ fn answer(question: &Question, terms: &Terms, observer: &dyn Observer) -> Result
     let setup = terms.setup()?;
     let texts = judge::kernels(&question.candidate, question.baseline.as_deref(), &setup)?;
     let contest = Contest::of(&setup, texts)?;
+    let recorder = recorder(question, terms, &contest)?;
     let _hold = contest.hold()?;
-    if question.all_gates {
+    let report = if question.all_gates {
         contest.judged(observer)
     } else {
         contest.compared(observer)
-    }
+    }?;
+    recorder
+        .iter()
+        .try_for_each(|recorder| recorder.record_comparison(&report).map(drop))?;
+    Ok(report)
+}
+
+/// Records in the ledger that GAUNTLET_LEDGER names: a library writes nothing where nobody asked for it.
+fn recorder(question: &Question, terms: &Terms, contest: &Contest) -> Result<Option<Recorder>, CliError> {
+    let Some(path) = std::env::var_os("GAUNTLET_LEDGER").filter(|path| !path.is_empty()) else {
+        return Ok(None);
+    };
+    let kernels = contest.texts.each_ref().map(ToString::to_string);
+    let command = match question.all_gates {
+        true => ["judge", &kernels[1], "--baseline", &kernels[0]]
+            .map(str::to_owned)
+            .to_vec(),
+        false => ["compare", &kernels[0], &kernels[1]].map(str::to_owned).to_vec(),
+    };
+    let file = LedgerFile { path: path.into() };
+    let recorder = Recorder::open(&file, false, contest.conditions.files.clone())?;
+    Ok(Some(recorder.of_command([command, terms.words()].concat())))
 }
 
 /// Fails if there were more requests to end than these, because an interrupt then killed workers, and a comparison takes a

@@ -22,6 +22,7 @@ pub mod machine;
 mod outputs;
 mod problem_text;
 pub mod progress;
+mod recording;
 #[cfg(test)]
 mod reference;
 mod requirement;
@@ -49,6 +50,12 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
     let words: Vec<OsString> = arguments.into_iter().map(Into::into).collect();
     let arguments = Arguments::parse_from(&words);
     interrupt::handle();
+    recording::runs(
+        words
+            .iter()
+            .skip(1)
+            .map(|word| word.to_string_lossy().into_owned()),
+    );
     let result = match arguments.command {
         Command::Run(run) => commands::run::run(&run),
         Command::Compare(compare) => commands::compare::compare(&compare),

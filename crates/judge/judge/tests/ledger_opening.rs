@@ -66,13 +66,13 @@ fn a_newer_schema_is_refused_and_untouched() {
             error,
             LedgerError::Newer {
                 found: 7,
-                known: 2,
+                known: 3,
                 ..
             }
         )
     });
     assert!(
-        message.contains("schema 7") && message.contains("schemas up to 2"),
+        message.contains("schema 7") && message.contains("schemas up to 3"),
         "{message}"
     );
     assert_eq!(contents(folder.path()).len(), 1);
@@ -101,7 +101,7 @@ fn a_newer_schema_that_is_still_in_the_log_is_refused_and_untouched() {
             error,
             LedgerError::Newer {
                 found: 7,
-                known: 2,
+                known: 3,
                 ..
             }
         )

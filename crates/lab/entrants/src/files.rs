@@ -36,6 +36,11 @@ pub fn digests(
     waiting.extend(task_files(Path::new(task)));
     waiting.extend(kernels.iter().flat_map(KernelText::files));
     waiting.extend(device.map(PathBuf::from));
+    digests_of(waiting)
+}
+
+/// Digests of these files, and of the sources beside them that they mention.
+pub fn digests_of(mut waiting: Vec<PathBuf>) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     while let Some(path) = waiting.pop() {
         let name = path.display().to_string();

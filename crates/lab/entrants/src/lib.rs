@@ -19,7 +19,7 @@ mod source;
 mod task;
 
 pub use error::EntrantError;
-pub use files::{digest_of_program, digests, task_files};
+pub use files::{digest_of_program, digests, digests_of, task_files};
 pub use kernel::{candidate, existing, no_task, notes_of_solutions, read};
 pub use parameters::{changed_parameters, read_parameters};
 pub use source::{FileError, Source};

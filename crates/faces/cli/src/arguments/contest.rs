@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use gauntlet_judge::{Regime, Scope};
 use jiff::SignedDuration;
 
-use super::{JsonFile, Measured, ReportFiles, positive_time};
+use super::{JsonFile, Measured, Recording, ReportFiles, positive_time};
 
 /// `compare`.
 #[derive(Debug, Args)]
@@ -133,6 +133,9 @@ pub struct Contest {
     /// Where results go besides the terminal.
     #[command(flatten)]
     pub files: ReportFiles,
+    /// Where the result is recorded.
+    #[command(flatten)]
+    pub recording: Recording,
 }
 
 /// What two kernels are measured with, and how.

@@ -1,22 +1,44 @@
 //! Arguments for the places where data is kept, shared by several commands.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+
+/// The usual place of the ledger.
+const USUAL: &str = ".gauntlet/ledger.sqlite";
 
 /// Where everything that happens is kept.
 #[derive(Debug, Args)]
 pub struct LedgerFile {
-    /// The ledger, in which `run` keeps everything that happens; calibrations are kept beside it.
+    /// The ledger, in which `run` keeps everything that happens, and commands that judge what they find; calibrations are kept
+    /// beside it.
     #[arg(
         id = "ledger",
         long,
         global = true,
         env = "GAUNTLET_LEDGER",
-        default_value = ".gauntlet/ledger.sqlite",
+        default_value = USUAL,
         value_name = "FILE"
     )]
     pub path: PathBuf,
+}
+
+impl LedgerFile {
+    /// Whether it is where it is unless somebody names another place.
+    pub fn is_usual(&self) -> bool {
+        self.path == Path::new(USUAL)
+    }
+}
+
+/// Where the result is recorded.
+#[derive(Debug, Args)]
+pub struct Recording {
+    /// The ledger.
+    #[command(flatten)]
+    pub ledger: LedgerFile,
+    /// Leave no record of the result in the ledger.
+    #[arg(long)]
+    pub no_ledger: bool,
 }
 
 /// Where a result goes as JSON.

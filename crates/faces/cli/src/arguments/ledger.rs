@@ -1,5 +1,7 @@
 //! The arguments of `ledger`.
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
 use super::{JsonFile, LedgerFile};
@@ -20,6 +22,9 @@ pub struct LedgerArguments {
 pub enum LedgerCommand {
     /// The runs, newest first.
     List {
+        /// How many.
+        #[command(flatten)]
+        newest: Newest,
         /// Where the result goes as JSON.
         #[command(flatten)]
         json: JsonFile,
@@ -52,6 +57,60 @@ pub enum LedgerCommand {
         #[command(flatten)]
         json: JsonFile,
     },
-    /// Walk the chain of digests and say whether every record is as it was written.
+    /// The verdicts of commands and of rounds, newest first.
+    Verdicts(WantedVerdicts),
+    /// Write the sources of a verdict into a folder, and print the command that gave it.
+    Repeat {
+        /// The run, by its name, the beginning of its name, or `latest`.
+        run: String,
+        /// The folder, which is made if it does not exist, and must be empty otherwise.
+        #[arg(long, value_name = "FOLDER")]
+        into: PathBuf,
+    },
+    /// Add the records of another machine's ledger, with its chain of digests and the sources beside it. What is here is not
+    /// added again.
+    Import {
+        /// The other ledger.
+        other: PathBuf,
+    },
+    /// Walk the chain of digests, and those of imported ledgers, and say whether every record is as it was written.
     Verify,
+}
+
+/// How many are listed.
+#[derive(Debug, Args)]
+pub struct Newest {
+    /// Only so many of the newest.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    newest: usize,
+    /// All of them.
+    #[arg(long, conflicts_with = "newest")]
+    all: bool,
+}
+
+impl Newest {
+    /// At most so many.
+    pub fn most(&self) -> usize {
+        if self.all { usize::MAX } else { self.newest }
+    }
+}
+
+/// `ledger verdicts`.
+#[derive(Debug, Args)]
+pub struct WantedVerdicts {
+    /// Only those on this task or suite.
+    #[arg(long)]
+    pub task: Option<String>,
+    /// Only those on this kernel: its digest, or the beginning of it.
+    #[arg(long, value_name = "DIGEST")]
+    pub kernel: Option<String>,
+    /// Only those for this client, as GAUNTLET_CLIENT said.
+    #[arg(long)]
+    pub client: Option<String>,
+    /// How many.
+    #[command(flatten)]
+    pub newest: Newest,
+    /// Where the result goes as JSON.
+    #[command(flatten)]
+    pub json: JsonFile,
 }

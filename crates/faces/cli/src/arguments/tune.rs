@@ -54,6 +54,9 @@ pub struct Tune {
     /// Write all that was found as JSON (`-`: to standard output, in place of the report).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Leave no record of the result in the ledger.
+    #[arg(long)]
+    pub no_ledger: bool,
     /// This machine's figures, for the model.
     #[command(flatten)]
     pub calibration: CalibrationFile,

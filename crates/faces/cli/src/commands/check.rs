@@ -1,7 +1,7 @@
 //! `gauntlet check`.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gauntlet_audit::AuditReport;
 use gauntlet_device::Device;
@@ -26,6 +26,7 @@ use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
 use crate::listing;
 use crate::progress::Progress;
+use crate::recording::{Found, Recorder, tell_record};
 use crate::requirement::{Conclusion, Standing, soundness, unsound_baseline};
 use crate::sink;
 
@@ -55,6 +56,11 @@ impl Document for Checked {
 pub fn check(arguments: &Check) -> Result<Exit, CliError> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
     let calibrations = Calibrations::of(&arguments.calibration);
+    let recorder = Recorder::open(
+        &arguments.calibration.ledger,
+        arguments.no_ledger,
+        sources(arguments),
+    )?;
     let mut checked = Checked {
         environment: environment(),
         tournaments: Vec::new(),
@@ -105,10 +111,65 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
             checked.tournaments.push(check_rounds(path, &calibrations)?);
         }
     }
-    sink::deliver(arguments.json.as_deref(), &Versioned::of(&checked), || {
-        tell(&checked)
-    })?;
-    Ok(Conclusion::worst(standings(&checked)).exit("the check"))
+    let standings = standings(&checked);
+    let recorded = recorder.record(found(&checked, &standings, &recorder), &checked);
+    let delivered = sink::deliver(arguments.json.as_deref(), &Versioned::of(&checked), || {
+        tell(&checked)?;
+        tell_record(&recorded)
+    });
+    sink::both(delivered, recorded.map(drop))?;
+    Ok(Conclusion::worst(standings).exit("the check"))
+}
+
+/// The files that are named, and what they mention.
+fn sources(arguments: &Check) -> BTreeMap<String, String> {
+    let mut named: Vec<PathBuf> = Vec::new();
+    for target in &arguments.targets {
+        match target.parse::<KernelText>() {
+            Ok(kernel) if kernel.is_users() => named.extend(kernel.files()),
+            _ => named.push(target.into()),
+        }
+    }
+    let task = arguments.task.as_ref().map(Path::new);
+    named.extend(task.into_iter().flat_map(gauntlet_entrants::task_files));
+    named.extend(arguments.device.iter().map(PathBuf::from));
+    gauntlet_entrants::digests_of(named)
+}
+
+/// What the record says of a check: the worst of all that was examined.
+fn found(checked: &Checked, standings: &[(Standing, String)], recorder: &Recorder) -> Found {
+    let suites = checked.suites.iter().map(|report| report.suite.clone());
+    let rounds = checked.tournaments.iter().flat_map(|report| &report.rounds);
+    let audits = checked.audit.iter().map(|report| report.task.clone());
+    let tasks: Vec<String> = suites
+        .chain(rounds.map(|round| round.name.clone()))
+        .chain(audits)
+        .collect();
+    let worst = standings.iter().map(|(standing, _)| *standing).max();
+    let because = standings.iter().filter(|(standing, _)| Some(*standing) == worst);
+    Found {
+        task: tasks.join(", "),
+        kernels: checked
+            .kernels
+            .iter()
+            .flatten()
+            .map(|text| recorder.kernel(text))
+            .collect(),
+        verdict: worst.map(|worst| {
+            match worst {
+                Standing::Met => "right",
+                Standing::Undecided => "blocked",
+                Standing::Failed => "not-right",
+            }
+            .to_owned()
+        }),
+        reason: because
+            .map(|(_, why)| why.as_str())
+            .collect::<Vec<_>>()
+            .join("; "),
+        speedup: None,
+        interrupted: false,
+    }
 }
 
 /// A TOML file with cases is a suite; any other is a round or a tournament. A round's `correctness` is a single table.

@@ -25,9 +25,10 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         return several::compare(arguments, texts);
     }
     let contest = Contest::of(&arguments.contest.setup, texts)?;
+    let recorder = contest.recorder(&arguments.contest.recording)?;
     let _hold = contest.hold()?;
     let progress = Progress::new();
     let report = contest.compared(&progress)?;
     drop(progress);
-    deliver(&report, &arguments.contest, None)
+    deliver(&report, &arguments.contest, None, &recorder)
 }

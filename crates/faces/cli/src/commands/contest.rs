@@ -18,14 +18,16 @@ use gauntlet_task::Suite;
 use gauntlet_tournament::digest_of;
 use gauntlet_worker::protocol::Description;
 
-use crate::arguments::{self, MeasuredExecutor, Requirement, Setup};
+use crate::arguments::{self, MeasuredExecutor, Recording, Requirement, Setup};
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::more;
 use crate::commands::run::version;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::machine::Hold;
+use crate::recording::{Recorder, tell_record};
 use crate::requirement::{Conclusion, soundness};
+use crate::sink;
 
 /// Two kernels, and everything that they share.
 pub struct Contest<'a> {
@@ -114,6 +116,15 @@ impl<'a> Contest<'a> {
     /// What the figures depend on, in addition to files.
     pub fn environment(&self) -> BTreeMap<String, String> {
         environment_with(self.gpu.as_ref())
+    }
+
+    /// Where the outcome is recorded.
+    pub fn recorder(&self, recording: &Recording) -> Result<Recorder, CliError> {
+        Recorder::open(
+            &recording.ledger,
+            recording.no_ledger,
+            self.conditions.files.clone(),
+        )
     }
 
     /// Locks the hardware.
@@ -217,16 +228,20 @@ fn place(setup: &Setup, measured: MeasuredExecutor, arms: &[Candidate; 2]) -> Re
     })
 }
 
-/// Writes and prints the outcome, and says how pairs are added to it; returns the exit code.
+/// Records the outcome, writes and prints it, and says how pairs are added to it; returns the exit code.
 pub fn deliver(
     report: &ComparisonReport,
     arguments: &arguments::Contest,
     kept_in: Option<&Path>,
+    recorder: &Recorder,
 ) -> Result<Exit, CliError> {
     let files = &arguments.files;
-    files.deliver(report, Detail::Outcome, || {
-        more::tell(report, kept_in.or(files.json.as_deref()))
-    })?;
+    let recorded = recorder.record_comparison(report);
+    let delivered = files.deliver(report, Detail::Outcome, || {
+        more::tell(report, kept_in.or(files.json.as_deref()))?;
+        tell_record(&recorded)
+    });
+    sink::both(delivered, recorded.map(drop))?;
     Ok(concluded(report, arguments.require, arguments.require_quick))
 }
 

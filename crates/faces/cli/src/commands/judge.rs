@@ -17,11 +17,12 @@ pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
         &arguments.contest.setup,
     )?;
     let contest = Contest::of(&arguments.contest.setup, texts)?;
+    let recorder = contest.recorder(&arguments.contest.recording)?;
     let _hold = contest.hold()?;
     let progress = Progress::telling_findings_on(&contest.arms[1].name);
     let report = contest.judged(&progress)?;
     drop(progress);
-    deliver(&report, &arguments.contest, None)
+    deliver(&report, &arguments.contest, None, &recorder)
 }
 
 /// The baseline and the candidate, read. A baseline that is not named is the task's own.

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use gauntlet_judge::ledger::{Entry, Ledger, LedgerError, Record, RecordKind, RunSummary, Verification};
+use gauntlet_judge::ledger::{
+    Entry, Index, Judged, Ledger, LedgerError, Record, RecordKind, RunSummary, Sources, Verification, Wanted,
+};
 use gauntlet_tournament::Message;
 use gauntlet_tournament::forecast::{Answer, Forecasts, prospects};
 use schemars::JsonSchema;
@@ -10,8 +12,9 @@ use serde::Deserialize;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::arguments::{JsonFile, LedgerArguments, LedgerCommand};
-use crate::commands::report::{LATEST, run_of};
+use crate::arguments::{JsonFile, LedgerArguments, LedgerCommand, WantedVerdicts};
+use crate::commands::repeat;
+use crate::commands::report::{LATEST, run_of, tournament_of};
 use crate::documents::{Document, Versioned};
 use crate::error::{CliError, terminal_width};
 use crate::exit::Exit;
@@ -20,12 +23,17 @@ use crate::sink::{self, write_json};
 
 /// Reads the ledger.
 pub fn ledger(arguments: &LedgerArguments) -> Result<Exit, CliError> {
+    if let LedgerCommand::Import { other } = &arguments.command {
+        return import(&arguments.file.path, other);
+    }
     let ledger = Ledger::open_read_only(&arguments.file.path)?;
     match &arguments.command {
-        LedgerCommand::List { json } => {
-            let runs = ledger.runs()?;
+        LedgerCommand::List { newest, json } => {
+            let runs = ledger.newest_runs(newest.most())?;
             json.deliver_list(&runs, || list(&runs))?;
         }
+        LedgerCommand::Verdicts(wanted) => verdicts(&ledger, wanted)?,
+        LedgerCommand::Repeat { run, into } => return repeat::repeat(&ledger, run, into),
         LedgerCommand::Show { what, json } => show(&ledger, what, json)?,
         LedgerCommand::Export { run } => {
             let run = run.as_deref().map(|run| run_of(&ledger, run)).transpose()?;
@@ -37,6 +45,7 @@ pub fn ledger(arguments: &LedgerArguments) -> Result<Exit, CliError> {
         LedgerCommand::Forecasters { json } => forecasters(&ledger, json)?,
         LedgerCommand::Next { run, json } => next(&ledger, run.as_deref(), json)?,
         LedgerCommand::Verify => return verify(&ledger),
+        LedgerCommand::Import { .. } => {}
     }
     Ok(Exit::Done)
 }
@@ -170,6 +179,22 @@ fn said(record: &Record) -> String {
                 .collect::<Vec<_>>()
                 .join(", ")
         }
+        RecordKind::Judgement => {
+            let mark = if body["interrupted"] == true {
+                "interrupted: "
+            } else {
+                ""
+            };
+            let verdict =
+                text("verdict").map_or_else(String::new, |verdict| verdict.replace('-', " ") + ": ");
+            format!("{mark}{verdict}{}", text("reason").unwrap_or_default())
+        }
+        RecordKind::Imported => format!(
+            "records {} to {} of the ledger {}",
+            body["from"],
+            body["to"],
+            text("origin").unwrap_or_default()
+        ),
         RecordKind::RunStarted => text("file").unwrap_or_default().to_owned(),
         RecordKind::RunEnded => body["rounds"]
             .as_u64()
@@ -190,7 +215,7 @@ fn forecasters(ledger: &Ledger, json: &JsonFile) -> Result<(), CliError> {
 }
 
 fn next(ledger: &Ledger, run: Option<&str>, json: &JsonFile) -> Result<(), CliError> {
-    let run = &run_of(ledger, run.unwrap_or(LATEST))?.id;
+    let run = &tournament_of(ledger, run.unwrap_or(LATEST))?.id;
     let verdicts = ledger.verdicts()?;
     let answers: Vec<_> = verdicts.iter().filter_map(Answer::of_entry).collect();
     let open = prospects(&answers, run, &Forecasts::of_entries(&verdicts));
@@ -201,16 +226,95 @@ fn next(ledger: &Ledger, run: Option<&str>, json: &JsonFile) -> Result<(), CliEr
 }
 
 fn verify(ledger: &Ledger) -> Result<Exit, CliError> {
-    Ok(match ledger.verify()? {
-        Verification::Intact { records, head } => {
-            sink::line(format_args!(
-                "{records} records, all as they were written; the chain ends in {head}"
-            ))?;
-            Exit::Done
+    let own = [(None, ledger.verify()?)];
+    let imported = ledger.verify_imported()?;
+    let imported = imported.into_iter().map(|(origin, found)| (Some(origin), found));
+    let mut exit = Exit::Done;
+    for (origin, found) in own.into_iter().chain(imported) {
+        let of = origin.map_or_else(String::new, |origin| {
+            format!("imported from {}: ", &origin[..8.min(origin.len())])
+        });
+        match found {
+            Verification::Intact { records, head } => sink::line(format_args!(
+                "{of}{records} records, all as they were written; the chain ends in {head}"
+            ))?,
+            Verification::Broken { sequence, breach } => {
+                sink::line(format_args!("{of}broken at record {sequence}: {breach}"))?;
+                exit = Exit::NotReached;
+            }
         }
-        Verification::Broken { sequence, breach } => {
-            sink::line(format_args!("broken at record {sequence}: {breach}"))?;
-            Exit::NotReached
-        }
+    }
+    Ok(exit)
+}
+
+fn verdicts(ledger: &Ledger, wanted: &WantedVerdicts) -> Result<(), CliError> {
+    let found = Index::of(ledger)?.verdicts(&Wanted {
+        task: wanted.task.clone(),
+        kernel: wanted.kernel.clone(),
+        client: wanted.client.clone(),
+        newest: Some(wanted.newest.most()),
+    })?;
+    wanted.json.deliver_list(&found, || {
+        let columns = ["run", "at", "task", "kernel", "digest", "verdict", "speed-up"];
+        Ok(listing::print(&columns, found.iter().map(told))?)
     })
+}
+
+fn told(one: &Judged) -> Vec<String> {
+    let or_nothing = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
+    let mark = match (one.interrupted, one.predicted) {
+        (true, _) => "interrupted: ",
+        (false, true) => "predicted: ",
+        (false, false) => "",
+    };
+    vec![
+        one.run.to_string(),
+        one.at.strftime("%F %H:%M").to_string(),
+        or_nothing(&one.task),
+        or_nothing(&one.kernel),
+        one.kernel_digest
+            .as_deref()
+            .map_or("–", |digest| &digest[..8.min(digest.len())])
+            .to_owned(),
+        format!("{mark}{}", or_nothing(&one.verdict).replace('-', " ")),
+        one.speedup.map_or_else(
+            || "–".to_owned(),
+            |speedup| {
+                let [estimate, lower, upper] =
+                    [speedup.estimate, speedup.lower, speedup.upper].map(|one| 100.0 * one);
+                format!("{estimate:+.1} % [{lower:+.1} … {upper:+.1}]")
+            },
+        ),
+    ]
+}
+
+fn import(ledger: &Path, other: &Path) -> Result<Exit, CliError> {
+    let other = Ledger::open_read_only(other)?;
+    let ledger = Ledger::open(ledger)?;
+    let imported = ledger.import(&other)?;
+    Sources::beside(ledger.path())
+        .add(&Sources::beside(other.path()))
+        .map_err(|error| {
+            CliError::broken(format!(
+                "the sources beside {} were not all copied: {error}",
+                other.path().display()
+            ))
+            .with_remedy("see that both folders can be read and written, and import it again")
+        })?;
+    for one in &imported {
+        sink::line(format_args!(
+            "{} records of the ledger that begins with {}; its chain goes on apart, and ends in {}",
+            one.to - one.from + 1,
+            one.origin,
+            one.head
+        ))?;
+    }
+    if imported.is_empty() {
+        sink::line(format_args!(
+            "{} holds nothing that {} does not hold.",
+            other.path().display(),
+            ledger.path().display()
+        ))?;
+    }
+    Ok(Exit::Done)
 }

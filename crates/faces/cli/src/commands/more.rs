@@ -22,6 +22,7 @@ use crate::in_process::undisturbed;
 use crate::interrupt;
 use crate::machine::Hold;
 use crate::progress::Progress;
+use crate::recording::Recorder;
 use crate::sink;
 
 /// Adds pairs to the comparison in a file.
@@ -29,10 +30,17 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
     arguments.contest.files.check()?;
     let file = Path::new(&arguments.baseline);
     interrupt::keeps(format!("{} is as it was", file.display()));
+    let sources = report::comparison(file)?.kept.map(|kept| kept.conditions.files);
+    let recording = &arguments.contest.recording;
+    let recorder = Recorder::open(
+        &recording.ledger,
+        recording.no_ledger,
+        sources.unwrap_or_default(),
+    )?;
     let progress = Progress::new();
     let report = added(file, pairs, &progress)?;
     drop(progress);
-    deliver(&report, &arguments.contest, Some(file))
+    deliver(&report, &arguments.contest, Some(file), &recorder)
 }
 
 /// The same without telling anybody. If a kernel failed meanwhile, there is nothing to add, and the file stays as it was.

@@ -48,10 +48,30 @@ fn found(arguments: &Report) -> Result<Found, CliError> {
     }
     let ledger = Ledger::open_read_only(&arguments.ledger.path)?;
     let run = run_of(&ledger, &arguments.run)?;
+    if let Some(judgement) = ledger.judgement(&run.id)? {
+        return of_judgement(&run, judgement.document);
+    }
     let report = TournamentReport::of_run(&run, &ledger.records(&run.id)?, &ledger.verdicts()?);
     report
         .map(|report| Found::Run(Box::new(report)))
         .map_err(CliError::of_input)
+}
+
+/// What a command that judges found.
+fn of_judgement(run: &RunSummary, document: Value) -> Result<Found, CliError> {
+    let kind = Kind::of::<ComparisonReport>();
+    if document["schema"].as_str().and_then(Kind::read) != Some(kind) {
+        return Err(CliError::bad_input(
+            format!(
+                "run {} is `gauntlet {}`, of which there is no report",
+                run.id, run.start.file
+            ),
+            format!("`gauntlet ledger show {} --json` prints what it found", run.id),
+        ));
+    }
+    serde_json::from_value(document)
+        .map(|report| Found::Comparison(Box::new(report)))
+        .map_err(|error| CliError::broken(format!("run {} is not a whole {kind}: {error}", run.id)))
 }
 
 /// The result of `compare` or `judge` in a file.
@@ -67,32 +87,35 @@ pub fn comparison(path: &Path) -> Result<ComparisonReport, CliError> {
 
 /// The run of a ledger that a text names: its id, the beginning of its id, or `latest`.
 pub fn run_of(ledger: &Ledger, text: &str) -> Result<RunSummary, CliError> {
-    let runs = ledger.runs()?;
-    let remedy = "`gauntlet ledger list` lists the runs; a file of `--json` can be named too";
-    let named = |run: &&RunSummary| {
-        run.id.as_str() == text || text == LATEST || (!text.is_empty() && run.id.as_str().starts_with(text))
-    };
-    let mut matching = runs.iter().filter(named);
     let place = ledger.path().display();
-    match (matching.next(), matching.next()) {
-        (None, _) if runs.is_empty() => Err(CliError::bad_input(
+    let named = match text {
+        LATEST => ledger.newest_runs(1)?.into_iter().map(|run| run.id).collect(),
+        "" => Vec::new(),
+        _ => ledger.runs_named(text)?,
+    };
+    match &named[..] {
+        [run] => Ok(ledger.run(run)?),
+        [run, ..] if run.as_str() == text => Ok(ledger.run(run)?),
+        [] if ledger.newest_runs(1)?.is_empty() => Err(CliError::bad_input(
             format!("the ledger {place} holds no run yet"),
-            "`gauntlet run ROUND` plays one and keeps it there",
+            "`gauntlet run ROUND` plays one and keeps it there, and `gauntlet compare` what it finds",
         )),
-        (None, _) => Err(CliError::bad_input(
+        [] => Err(CliError::bad_input(
             format!("the ledger {place} has no run `{text}`, and there is no such file"),
-            remedy,
+            "`gauntlet ledger list` lists the runs; a file of `--json` can be named too",
         )),
-        // The newest comes first.
-        (Some(run), _) if text == LATEST => Ok(run.clone()),
-        (Some(run), None) => Ok(run.clone()),
-        (Some(run), Some(other)) => Err(CliError::bad_input(
-            format!(
-                "`{text}` begins the names of several runs, among them {} and {}",
-                run.id, other.id
-            ),
+        [run, other, ..] => Err(CliError::bad_input(
+            format!("`{text}` begins the names of several runs, among them {run} and {other}"),
             "give more of the name",
         )),
+    }
+}
+
+/// The same of a round or a tournament, for which `latest` means the last one of these.
+pub fn tournament_of(ledger: &Ledger, text: &str) -> Result<RunSummary, CliError> {
+    match ledger.newest_tournament()?.filter(|_| text == LATEST) {
+        Some(run) => Ok(ledger.run(&run)?),
+        None => run_of(ledger, text),
     }
 }
 

@@ -78,7 +78,7 @@ fn replay(
     ledger: &Ledger,
     name: &str,
 ) -> Result<Exit, CliError> {
-    let recorded = report::run_of(ledger, name)?;
+    let recorded = report::tournament_of(ledger, name)?;
     let start = RunStart {
         version: settings.version.clone(),
         file: arguments.path.display().to_string(),

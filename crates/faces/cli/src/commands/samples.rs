@@ -5,14 +5,14 @@ use std::path::Path;
 
 use gauntlet_foreign_measurements::{Measurements, read, read_both};
 use gauntlet_judge::{ComparisonReport, KernelReport, Verdict};
-use gauntlet_report::Detail;
 use gauntlet_stats::{Arm, Criteria};
 
 use crate::arguments::Compare;
-use crate::commands::contest::concluded;
+use crate::commands::contest::deliver;
 use crate::commands::run::version;
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::recording::Recorder;
 
 /// Judges the files that take the place of two kernels.
 pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
@@ -24,6 +24,10 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         _ => read_both(Path::new(&arguments.baseline))?,
     };
     let criteria = Criteria::default();
+    let named = texts.into_iter().flatten().flat_map(|text| text.split(','));
+    let sources = gauntlet_entrants::digests_of(named.map(|file| file.trim().into()).collect());
+    let recording = &arguments.contest.recording;
+    let recorder = Recorder::open(&recording.ledger, recording.no_ledger, sources)?;
     let between = arguments.between_processes.map(|percent| percent / 100.0);
     let compared = gauntlet_foreign_measurements::compare(&baseline, &candidate, &criteria, between)?;
     let names = names(&baseline, &candidate);
@@ -49,8 +53,7 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         comparison: Some(comparison),
         kept: None,
     };
-    files.deliver(&report, Detail::Outcome, || Ok(()))?;
-    Ok(concluded(&report, arguments.contest.require, false))
+    deliver(&report, &arguments.contest, None, &recorder)
 }
 
 /// The files of one side, separated by commas: each adds its processes.

@@ -53,10 +53,13 @@ pub fn compare(arguments: &Compare, [baseline, candidate]: [KernelText; 2]) -> R
         let criteria = &mut contest.setting.criteria;
         criteria.confidence = 1.0 - (1.0 - criteria.confidence) / count as f64;
         contest.setting.measurement.budget = left / i32::try_from(count - index).unwrap_or(i32::MAX);
+        let recorder = contest.recorder(&arguments.contest.recording)?;
         let _hold = contest.hold()?;
         let progress = Progress::new();
         let began = Instant::now();
-        comparisons.push(contest.compared(&progress)?);
+        let report = contest.compared(&progress)?;
+        recorder.record_comparison(&report)?;
+        comparisons.push(report);
         let took = SignedDuration::try_from(began.elapsed()).unwrap_or(left);
         left = left.saturating_sub(took).max(SignedDuration::from_secs(1));
     }

@@ -30,6 +30,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine::Hold;
 use crate::progress::Progress;
+use crate::recording::{Found, Recorder, tell_record};
 use crate::sink;
 
 /// The result of `gauntlet tune`.
@@ -122,6 +123,18 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         },
         budget: arguments.budget.unsigned_abs(),
     };
+    let texts = arguments
+        .kernel
+        .as_deref()
+        .map(gauntlet_entrants::read)
+        .transpose()?;
+    let sources = gauntlet_entrants::digests(
+        &arguments.suite,
+        &suite,
+        texts.as_slice(),
+        arguments.device.as_deref(),
+    );
+    let recorder = Recorder::open(&arguments.calibration.ledger, arguments.no_ledger, sources)?;
     let mut so_far: Vec<TunedCase> = Vec::new();
     let output = &arguments.output;
     let mut unwritten = Ok(None);
@@ -153,16 +166,31 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
             environment: environment_with(gpu.as_ref()),
             cases,
         };
-        sink::deliver(arguments.json.as_deref(), &Versioned::of(&result), || {
+        let recorded = recorder.record(found(&result, arguments, &recorder), &result);
+        let delivered = sink::deliver(arguments.json.as_deref(), &Versioned::of(&result), || {
             sink::print(gauntlet_report::tuning(&result.cases, terminal_width()))?;
             if is_written {
                 sink::line(format_args!("Written to {}.", output.display()))?;
             }
-            Ok(())
-        })
+            tell_record(&recorded)
+        });
+        sink::both(delivered, recorded.map(drop))
     });
     sink::both(written, delivered)?;
     Ok(Exit::Done)
+}
+
+/// What the record says of a tuning.
+fn found(result: &Tuned, arguments: &Tune, recorder: &Recorder) -> Found {
+    let text = arguments.kernel.as_ref().unwrap_or(&arguments.baseline);
+    Found {
+        task: result.suite.clone(),
+        kernels: vec![recorder.kernel(text)],
+        verdict: None,
+        reason: format!("cases tuned: {}", result.cases.len()),
+        speedup: None,
+        interrupted: false,
+    }
 }
 
 /// A CUDA kernel and its table.

@@ -64,9 +64,7 @@ impl<'a> Journal<'a> {
     pub fn verdicts_before(&self) -> Result<Vec<Entry>, LedgerError> {
         let start = self.replayed.as_ref().unwrap_or(&self.known).first();
         let start = start.map_or(0, |entry| entry.sequence);
-        let mut verdicts = self.ledger.verdicts()?;
-        verdicts.retain(|entry| entry.sequence < start);
-        Ok(verdicts)
+        self.ledger.verdicts_before(start)
     }
 
     /// The earlier finding, if this gate has already examined this candidate.

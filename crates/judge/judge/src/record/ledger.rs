@@ -7,20 +7,28 @@
 mod chain;
 mod error;
 mod file;
+mod import;
+mod index;
+mod judgement;
 mod read;
 mod record;
+mod sources;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use self::chain::Link;
 pub use self::chain::{Breach, Verification};
 pub use self::error::LedgerError;
+pub use self::import::Imported;
+pub use self::index::{Index, Judged, Wanted};
+pub use self::judgement::{JudgedKernel, JudgementRecord, Speedup};
 pub use self::record::{Entry, Record, RecordKind, RunId, RunStart, RunSummary};
+pub use self::sources::Sources;
 
 /// How long to wait for another program: an append takes milliseconds, so a program that holds the lock longer than
 /// this is not appending.
@@ -31,6 +39,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Ledger {
     connection: Connection,
     path: PathBuf,
+    /// The state of a file that is read as if nobody changed it.
+    unchanged: Option<file::State>,
 }
 
 impl Ledger {
@@ -45,16 +55,22 @@ impl Ledger {
 
     /// Opens the ledger at `path` for reading; creates and changes no file.
     ///
-    /// While another program is appending, its records become visible; a ledger that no program is writing is read into
-    /// memory completely and shows its content at this moment.
+    /// While another program is appending, its records become visible.
     ///
     /// # Errors
     /// If the file does not exist, cannot be read, is not a ledger, or has a newer schema.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, LedgerError> {
         let path = path.as_ref();
+        let (connection, unchanged) = file::connect_read_only(path, PATIENCE)?;
+        Self::of(connection, path, unchanged)
+    }
+
+    fn of(connection: Connection, path: &Path, unchanged: Option<file::State>) -> Result<Self, LedgerError> {
+        read::make_views(&connection).map_err(|error| LedgerError::of_sqlite(path, error))?;
         Ok(Self {
-            connection: file::connect_read_only(path, PATIENCE)?,
+            connection,
             path: path.to_owned(),
+            unchanged,
         })
     }
 
@@ -71,31 +87,36 @@ impl Ledger {
     /// # Errors
     /// If the ledger cannot be written: read-only, locked, or the disk is full.
     pub fn start_run(&self, start: &RunStart) -> Result<RunId, LedgerError> {
+        self.transact(|transaction| begin(transaction, start))
+    }
+
+    /// Records what a command found, and returns the run that holds it: a new one, or the one that was interrupted. The run ends
+    /// with it unless it was interrupted.
+    ///
+    /// # Errors
+    /// If the run to go on with is unknown or has ended, or if the ledger cannot be written.
+    pub fn record_judgement(
+        &self,
+        start: &RunStart,
+        judgement: &JudgementRecord,
+        resumed: Option<&RunId>,
+    ) -> Result<RunId, LedgerError> {
         self.transact(|transaction| {
-            let at = Timestamp::now();
-            let run = unused_name(transaction, at, start)?;
-            transaction.execute(
-                "INSERT INTO run (id, started_at, version, file, digest, environment) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![
-                    run,
-                    at.to_string(),
-                    start.version,
-                    start.file,
-                    start.digest,
-                    start.environment.to_string()
-                ],
-            )?;
-            let record = Record {
-                run,
-                kind: RecordKind::RunStarted,
-                round: None,
-                pitch: None,
-                gate: None,
-                body: json!(start),
+            let refusal = resumed.map(|run| self.refusal(transaction, run)).transpose()?;
+            if let Some(refusal) = refusal.flatten() {
+                return Ok(Err(refusal));
+            }
+            let run = match resumed {
+                Some(run) => run.clone(),
+                None => begin(transaction, start)?,
             };
-            insert(transaction, at, &record)?;
-            Ok(record.run)
-        })
+            let now = Timestamp::now();
+            note(transaction, now, &run, RecordKind::Judgement, json!(judgement))?;
+            if !judgement.interrupted {
+                note(transaction, now, &run, RecordKind::RunEnded, json!({}))?;
+            }
+            Ok(Ok(run))
+        })?
     }
 
     /// Appends a record and returns its sequence number. When this returns, the record is on the disk and survives a
@@ -105,24 +126,27 @@ impl Ledger {
     /// If the run is unknown or has ended, if the record would start it again, or if the ledger cannot be written:
     /// read-only, locked, or the disk is full. Nothing is recorded then.
     pub fn append(&self, record: &Record) -> Result<u64, LedgerError> {
-        let (path, run) = (|| self.path.clone(), || record.run.clone());
         self.transact(|transaction| {
-            Ok(match ended(transaction, &record.run)? {
-                None => Err(LedgerError::UnknownRun {
-                    path: path(),
-                    run: run(),
+            let refusal = self.refusal(transaction, &record.run)?;
+            Ok(match refusal {
+                Some(refusal) => Err(refusal),
+                None if record.kind == RecordKind::RunStarted => Err(LedgerError::Started {
+                    path: self.path.clone(),
+                    run: record.run.clone(),
                 }),
-                Some(true) => Err(LedgerError::Ended {
-                    path: path(),
-                    run: run(),
-                }),
-                Some(false) if record.kind == RecordKind::RunStarted => Err(LedgerError::Started {
-                    path: path(),
-                    run: run(),
-                }),
-                Some(false) => Ok(insert(transaction, Timestamp::now(), record)?),
+                None => Ok(insert(transaction, Timestamp::now(), record)?),
             })
         })?
+    }
+
+    /// Why a run takes no record; none if it does.
+    fn refusal(&self, connection: &Connection, run: &RunId) -> rusqlite::Result<Option<LedgerError>> {
+        let (path, of) = (self.path.clone(), run.clone());
+        Ok(match ended(connection, run)? {
+            None => Some(LedgerError::UnknownRun { path, run: of }),
+            Some(true) => Some(LedgerError::Ended { path, run: of }),
+            Some(false) => None,
+        })
     }
 
     /// Walks the whole hash chain and reports whether every record is unchanged, or else the first that is not.
@@ -130,15 +154,20 @@ impl Ledger {
     /// # Errors
     /// If the file cannot be read.
     pub fn verify(&self) -> Result<Verification, LedgerError> {
-        chain::verify(&self.connection).map_err(|error| self.failure(error))
+        self.read(chain::verify)
+    }
+
+    /// The same for the chain of each ledger that was imported, by its origin.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn verify_imported(&self) -> Result<Vec<(String, Verification)>, LedgerError> {
+        self.read(chain::verify_imported)
     }
 
     fn open_with_timeouts(path: &Path, timeouts: Duration) -> Result<Self, LedgerError> {
         file::create_if_missing(path)?;
-        Ok(Self {
-            connection: file::connect(path, timeouts)?,
-            path: path.to_owned(),
-        })
+        Self::of(file::connect(path, timeouts)?, path, None)
     }
 
     /// Runs `work` in its own transaction, which locks the ledger from the start: the digest that a record follows must
@@ -158,9 +187,62 @@ impl Ledger {
         transact().map_err(|error| self.failure(error))
     }
 
+    /// Reads the file; again if it is changed meanwhile by a program that began to append since it was opened.
+    fn read<T>(&self, work: impl Fn(&Connection) -> rusqlite::Result<T>) -> Result<T, LedgerError> {
+        let mut read = work(&self.connection);
+        let mut unchanged = self.unchanged.clone();
+        while let Some(state) = unchanged {
+            if file::State::of(&self.path)? == state {
+                break;
+            }
+            let now = Self::open_read_only(&self.path)?;
+            read = work(&now.connection);
+            unchanged = now.unchanged;
+        }
+        read.map_err(|error| self.failure(error))
+    }
+
     fn failure(&self, error: rusqlite::Error) -> LedgerError {
         LedgerError::of_sqlite(&self.path, error)
     }
+}
+
+/// Begins a run under a name that is not taken.
+fn begin(transaction: &Transaction<'_>, start: &RunStart) -> rusqlite::Result<RunId> {
+    let at = Timestamp::now();
+    let run = unused_name(transaction, at, start)?;
+    transaction.execute(
+        "INSERT INTO run (id, started_at, version, file, digest, environment) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            run,
+            at.to_string(),
+            start.version,
+            start.file,
+            start.digest,
+            start.environment.to_string()
+        ],
+    )?;
+    note(transaction, at, &run, RecordKind::RunStarted, json!(start))?;
+    Ok(run)
+}
+
+/// Appends a record of a whole run.
+fn note(
+    transaction: &Transaction<'_>,
+    at: Timestamp,
+    run: &RunId,
+    kind: RecordKind,
+    body: Value,
+) -> rusqlite::Result<u64> {
+    let record = Record {
+        run: run.clone(),
+        kind,
+        round: None,
+        pitch: None,
+        gate: None,
+        body,
+    };
+    insert(transaction, at, &record)
 }
 
 /// Appends a record to the chain.
@@ -218,7 +300,10 @@ fn unused_name(connection: &Connection, at: Timestamp, start: &RunStart) -> rusq
             start.digest.as_bytes(),
         ];
         let run = RunId::for_start(at, &salt);
-        if ended(connection, &run)?.is_none() {
+        let is_taken: bool = connection
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM every_run WHERE id = ?1)")?
+            .query_row([&run], |row| row.get(0))?;
+        if !is_taken {
             return Ok(run);
         }
         attempt += 1;

@@ -102,16 +102,71 @@ pub(super) fn head(connection: &Connection) -> rusqlite::Result<(u64, String)> {
         .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-/// Walks the chain from the first record to the highest number ever given.
+/// Walks the own chain from the first record to the highest number ever given.
 pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verification> {
     // One transaction, so that a record appended meanwhile is seen by all of the queries or by none.
     let snapshot = connection.unchecked_transaction()?;
+    let walked = walk(&snapshot, "")?;
+    let numbered: Option<u64> = snapshot
+        .query_row(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'record'",
+            [],
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(match walked {
+        Verification::Intact { records, .. } if numbered.is_some_and(|numbered| numbered > records) => {
+            Verification::Broken {
+                sequence: records + 1,
+                breach: Breach::Missing,
+            }
+        }
+        walked => walked,
+    })
+}
+
+/// Walks each chain of another ledger, to the record that the last import brought.
+pub(super) fn verify_imported(connection: &Connection) -> rusqlite::Result<Vec<(String, Verification)>> {
+    let snapshot = connection.unchecked_transaction()?;
     let mut statement = snapshot.prepare(
-        "SELECT sequence, run, at, kind, round, pitch, gate, body, record.digest,
-                started_at, version, file, run.digest, environment
-         FROM record LEFT JOIN run ON run.id = record.run ORDER BY sequence",
+        "SELECT json_extract(body, '$.origin'), json_extract(body, '$.to'), json_extract(body, '$.head'), max(sequence)
+         FROM record WHERE kind = 'imported' GROUP BY 1 ORDER BY 1",
     )?;
-    let mut rows = statement.query([])?;
+    let links = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+    let mut verified = Vec::new();
+    for link in links {
+        let (origin, to, told): (String, u64, String) = link?;
+        let found = match walk(&snapshot, &origin)? {
+            Verification::Intact { records, .. } if records < to => Verification::Broken {
+                sequence: records + 1,
+                breach: Breach::Missing,
+            },
+            Verification::Intact { records, head } if records > to || head != told => Verification::Broken {
+                sequence: records,
+                breach: Breach::Altered,
+            },
+            walked => walked,
+        };
+        verified.push((origin, found));
+    }
+    Ok(verified)
+}
+
+/// Walks a chain from its first record to its last.
+fn walk(connection: &Connection, origin: &str) -> rusqlite::Result<Verification> {
+    let mut statement = connection.prepare(&format!(
+        "SELECT sequence, run, at, kind, round, pitch, gate, body, each.digest,
+                started_at, version, file, of.digest, environment
+         FROM {record} AS each LEFT JOIN {run} AS of ON of.id = each.run
+         WHERE each.origin = ?1 ORDER BY sequence",
+        record = if origin.is_empty() {
+            "(SELECT *, '' AS origin FROM record)"
+        } else {
+            "imported_record"
+        },
+        run = if origin.is_empty() { "run" } else { "imported_run" },
+    ))?;
+    let mut rows = statement.query([origin])?;
     let (mut records, mut head) = (0, String::new());
     while let Some(row) = rows.next()? {
         let sequence = records + 1;
@@ -120,20 +175,7 @@ pub(super) fn verify(connection: &Connection) -> rusqlite::Result<Verification> 
         }
         (records, head) = (sequence, row.get(8)?);
     }
-    let numbered: Option<u64> = snapshot
-        .query_row(
-            "SELECT seq FROM sqlite_sequence WHERE name = 'record'",
-            [],
-            |row| row.get(0),
-        )
-        .optional()?;
-    Ok(match numbered {
-        Some(numbered) if numbered > records => Verification::Broken {
-            sequence: records + 1,
-            breach: Breach::Missing,
-        },
-        _ => Verification::Intact { records, head },
-    })
+    Ok(Verification::Intact { records, head })
 }
 
 /// The fault of a row that should have number `sequence` and follow `previous`.

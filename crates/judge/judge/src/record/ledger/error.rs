@@ -138,6 +138,21 @@ pub enum LedgerError {
         run: RunId,
     },
 
+    /// A ledger was to be imported, and it and this one went on apart from a common beginning.
+    #[error(
+        "{} and the ledger {} have a common beginning, and differ from record {sequence} on: one began as a copy of the \
+         other, so that their records cannot be told apart; begin each machine's ledger anew",
+        other.display(), path.display()
+    )]
+    Forked {
+        /// The ledger's path as given.
+        path: PathBuf,
+        /// The other ledger's path as given.
+        other: PathBuf,
+        /// The first record that differs.
+        sequence: u64,
+    },
+
     /// The export could not be written to its destination.
     #[error("cannot write the export of the ledger: {source}; give it a place that can be written")]
     Export {

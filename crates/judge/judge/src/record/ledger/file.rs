@@ -3,28 +3,29 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
-use std::time::Duration;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::error::LedgerError;
 
-/// Version of the schema in `schema.sql`, kept as SQLite's `user_version`.
-pub(super) const SCHEMA: i32 = 2;
+/// Version of the schema in `schema.sql` and `imports.sql`, kept as SQLite's `user_version`.
+pub(super) const SCHEMA: i32 = 3;
 
-/// The schema before records of the kind `message`, which differs in nothing but the list of kinds.
-const WITHOUT_MESSAGES: i32 = 1;
+/// The first schema. The second has one more kind of record, the third two more and records of other ledgers.
+const FIRST: i32 = 1;
+
+/// What the third schema adds.
+const IMPORTS: &str = include_str!("imports.sql");
 
 /// "GNTL", kept as SQLite's `application_id`: distinguishes a ledger from other SQLite files.
 const APPLICATION: i32 = i32::from_be_bytes(*b"GNTL");
 
 /// Length of the header of an SQLite file; offsets below: <https://www.sqlite.org/fileformat.html#the_database_header>.
 const HEADER: usize = 100;
-
-/// Header bytes for the write and read version: with a write-ahead log (2) or without (1), at offsets 18 and 19.
-const JOURNAL_VERSIONS: std::ops::Range<usize> = 18..20;
 
 /// Creates an empty ledger at `path`, with its folder. An existing ledger, or one that another program creates
 /// meanwhile, is left unchanged.
@@ -71,24 +72,65 @@ pub(super) fn connect(path: &Path, timeouts: Duration) -> Result<Connection, Led
         });
     }
     prepare(&connection).map_err(failed)?;
-    admit_messages(&connection).map_err(failed)?;
+    bring_up_to_date(&connection).map_err(failed)?;
     Ok(connection)
 }
 
 /// Opens the ledger at `path` for reading, without creating any file.
 ///
 /// Records in a log beside the ledger mean that another program is writing to it or was killed: the ledger is then read
-/// live, through the log. Otherwise reading through SQLite would create a log, so the file is copied into memory and
-/// read from there.
-pub(super) fn connect_read_only(path: &Path, timeouts: Duration) -> Result<Connection, LedgerError> {
-    loop {
-        recognise(path)?;
-        if has_log(path)? {
-            return open(path, OpenFlags::SQLITE_OPEN_READ_ONLY, timeouts);
+/// live, through the log. Otherwise reading through SQLite would create a log, so the file is read as one that nobody
+/// changes; what is read then counts only if the file's [state](State) is still the same afterwards.
+pub(super) fn connect_read_only(
+    path: &Path,
+    timeouts: Duration,
+) -> Result<(Connection, Option<State>), LedgerError> {
+    recognise(path)?;
+    let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let state = State::of(path)?;
+    if state.has_log {
+        return Ok((open(path, read_only, timeouts)?, None));
+    }
+    let uri = PathBuf::from(unchanging(path));
+    let connection = open_as(path, &uri, read_only | OpenFlags::SQLITE_OPEN_URI, timeouts)?;
+    Ok((connection, Some(state)))
+}
+
+/// The address of a file that nobody changes meanwhile, and that needs no log to be read:
+/// <https://www.sqlite.org/uri.html#uriimmutable>.
+fn unchanging(path: &Path) -> OsString {
+    let mut uri = b"file:".to_vec();
+    // A relative path that begins with two slashes would name a host.
+    if path.is_absolute() {
+        uri.extend_from_slice(b"//");
+    }
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'?' | b'#' | b'%' => uri.extend_from_slice(format!("%{byte:02x}").as_bytes()),
+            _ => uri.push(*byte),
         }
-        if let Some(connection) = open_copy(path)? {
-            return Ok(connection);
-        }
+    }
+    uri.extend_from_slice(b"?immutable=1");
+    OsString::from_vec(uri)
+}
+
+/// By what a change of the file is seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct State {
+    length: u64,
+    modified: SystemTime,
+    has_log: bool,
+}
+
+impl State {
+    pub(super) fn of(path: &Path) -> Result<Self, LedgerError> {
+        let unreadable = |source| refusal_to_read(path, source);
+        let metadata = fs::metadata(path).map_err(unreadable)?;
+        Ok(Self {
+            length: metadata.len(),
+            modified: metadata.modified().map_err(unreadable)?,
+            has_log: has_log(path)?,
+        })
     }
 }
 
@@ -102,9 +144,9 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Brings a ledger of schema 1 up to date: its list of kinds gets one more. No stored row changes, so only the text of the
-/// schema does, in the way of <https://www.sqlite.org/lang_altertable.html#otheralter>.
-fn admit_messages(connection: &Connection) -> rusqlite::Result<()> {
+/// Brings a ledger of an earlier schema up to date: its list of kinds grows, and tables are added. No stored row changes, so of
+/// the existing tables only the text does, in the way of <https://www.sqlite.org/lang_altertable.html#otheralter>.
+fn bring_up_to_date(connection: &Connection) -> rusqlite::Result<()> {
     let number = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     if number("user_version")? >= SCHEMA {
         return Ok(());
@@ -112,11 +154,16 @@ fn admit_messages(connection: &Connection) -> rusqlite::Result<()> {
     let transaction = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     // Another program may have done it meanwhile.
     if number("user_version")? < SCHEMA {
+        transaction.execute_batch(IMPORTS)?;
         let version = number("schema_version")?;
         transaction.pragma_update(None, "writable_schema", true)?;
         let changed = transaction.execute(
-            "UPDATE sqlite_schema SET sql = replace(sql, ?1, ?2) WHERE type = 'table' AND name = 'record'",
-            ["'run-ended', 'notice'", "'run-ended', 'notice', 'message'"],
+            "UPDATE sqlite_schema SET sql = replace(replace(sql, ?1, ''), ?2, ?3) WHERE type = 'table' AND name = 'record'",
+            [
+                ", 'message'",
+                "'run-ended', 'notice'",
+                "'run-ended', 'notice', 'message', 'judgement', 'imported'",
+            ],
         );
         transaction.pragma_update(None, "schema_version", version + 1)?;
         transaction.pragma_update(None, "user_version", SCHEMA)?;
@@ -134,6 +181,7 @@ fn write_empty(path: &Path) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION)?;
     transaction.pragma_update(None, "user_version", SCHEMA)?;
     transaction.execute_batch(include_str!("schema.sql"))?;
+    transaction.execute_batch(IMPORTS)?;
     transaction.commit()?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.close().map_err(|(_, error)| error)
@@ -161,9 +209,19 @@ fn recognise(path: &Path) -> Result<(), LedgerError> {
 
 /// Opens through SQLite and checks again: a log may hold a newer header than the file.
 fn open(path: &Path, access: OpenFlags, timeouts: Duration) -> Result<Connection, LedgerError> {
+    open_as(path, path, access, timeouts)
+}
+
+/// The same, by another address of the file at `path`.
+fn open_as(
+    path: &Path,
+    address: &Path,
+    access: OpenFlags,
+    timeouts: Duration,
+) -> Result<Connection, LedgerError> {
     let failed = |error| LedgerError::of_sqlite(path, error);
     let connection =
-        Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failed)?;
+        Connection::open_with_flags(address, access | OpenFlags::SQLITE_OPEN_NO_MUTEX).map_err(failed)?;
     connection.busy_timeout(timeouts).map_err(failed)?;
     // Until the file is known to be a ledger, closing must not write the log back into it.
     connection
@@ -186,8 +244,8 @@ fn admit(path: &Path, application: i32, schema: i32) -> Result<(), LedgerError> 
             path,
             found: "it is an SQLite file of another program".to_owned(),
         }),
-        WITHOUT_MESSAGES | SCHEMA => Ok(()),
-        ..SCHEMA => Err(LedgerError::NotALedger {
+        FIRST..=SCHEMA => Ok(()),
+        ..FIRST => Err(LedgerError::NotALedger {
             path,
             found: format!("there is no schema {schema}"),
         }),
@@ -197,29 +255,6 @@ fn admit(path: &Path, application: i32, schema: i32) -> Result<(), LedgerError> 
             known: SCHEMA,
         }),
     }
-}
-
-/// A connection to a copy in memory; none if another program opened the file for writing meanwhile.
-fn open_copy(path: &Path) -> Result<Option<Connection>, LedgerError> {
-    let unreadable = |source| refusal_to_read(path, source);
-    let state = || fs::metadata(path).and_then(|metadata| Ok((metadata.len(), metadata.modified()?)));
-    let before = state().map_err(unreadable)?;
-    let mut bytes = fs::read(path).map_err(unreadable)?;
-    if has_log(path)? || state().map_err(unreadable)? != before {
-        return Ok(None);
-    }
-    // A database in memory cannot have a log: <https://www.sqlite.org/c3ref/deserialize.html>.
-    if let Some(versions) = bytes.get_mut(JOURNAL_VERSIONS) {
-        versions.fill(1);
-    }
-    let copy = |bytes: &[u8]| {
-        let mut connection = Connection::open_in_memory()?;
-        connection.deserialize_read_exact(rusqlite::MAIN_DB, bytes, bytes.len(), true)?;
-        Ok(connection)
-    };
-    copy(&bytes)
-        .map(Some)
-        .map_err(|error| LedgerError::of_sqlite(path, error))
 }
 
 /// Whether SQLite has a non-empty log of the ledger at `path`, next to the target of a symbolic link. An empty log

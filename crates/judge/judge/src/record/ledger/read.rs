@@ -4,14 +4,45 @@ use std::io::Write;
 
 use jiff::Timestamp;
 use rusqlite::types::Type;
-use rusqlite::{OptionalExtension, Params, Row, params};
+use rusqlite::{Connection, Row, ToSql};
 use serde::de::DeserializeOwned;
 
+use super::judgement::JudgementRecord;
 use super::record::{Entry, Record, RecordKind, RunId, RunStart, RunSummary};
-use super::{Ledger, LedgerError, ended};
+use super::{Ledger, LedgerError};
 
 /// The columns that [`entry`] reads.
-const ENTRY: &str = "SELECT sequence, at, run, kind, round, pitch, gate, body, digest FROM record";
+const ENTRY: &str =
+    "SELECT sequence, at, run, kind, round, pitch, gate, body, digest, nullif(origin, '') FROM every_record";
+
+/// Records that are read at a time for an export.
+const AT_ONCE: u64 = 256;
+
+/// Makes the views of the own runs and records and the imported ones together. The own ones have the empty origin; the place of
+/// a record in the order of all is its number, or the number of the record that brought it.
+pub(super) fn make_views(connection: &Connection) -> rusqlite::Result<()> {
+    let has_imports: bool = connection.query_row(
+        "SELECT EXISTS (SELECT 1 FROM main.sqlite_schema WHERE name = 'imported_record')",
+        [],
+        |row| row.get(0),
+    )?;
+    let (runs, records) = if has_imports {
+        (
+            "UNION ALL SELECT id, started_at, version, file, digest, environment, origin FROM main.imported_run",
+            "UNION ALL SELECT sequence, at, run, kind, round, pitch, gate, body, digest, origin, link FROM main.imported_record",
+        )
+    } else {
+        ("", "")
+    };
+    connection.pragma_update(None, "temp_store", "memory")?;
+    connection.execute_batch(&format!(
+        "CREATE TEMP VIEW every_run AS
+             SELECT id, started_at, version, file, digest, environment, '' AS origin FROM main.run {runs};
+         CREATE TEMP VIEW every_record AS
+             SELECT sequence, at, run, kind, round, pitch, gate, body, digest, '' AS origin, sequence AS place
+             FROM main.record {records};"
+    ))
+}
 
 impl Ledger {
     /// Every run, the newest first (by their order in the ledger: clocks may be set back).
@@ -19,16 +50,76 @@ impl Ledger {
     /// # Errors
     /// If the file cannot be read or is inconsistent.
     pub fn runs(&self) -> Result<Vec<RunSummary>, LedgerError> {
+        self.newest_runs(usize::MAX)
+    }
+
+    /// The newest runs, at most this many, the newest first.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is inconsistent.
+    pub fn newest_runs(&self, most: usize) -> Result<Vec<RunSummary>, LedgerError> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.read(|connection| {
+            let newest: Vec<RunId> = connection
+                .prepare_cached(
+                    "SELECT run, place, sequence FROM every_record WHERE kind = 'run-started'
+                     ORDER BY place DESC, sequence DESC LIMIT ?1",
+                )?
+                .query_map([most], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?;
+            newest.iter().map(|run| summary(connection, run)).collect()
+        })
+    }
+
+    /// The names of runs that begin with a text, at most two of them.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is inconsistent.
+    pub fn runs_named(&self, beginning: &str) -> Result<Vec<RunId>, LedgerError> {
+        let end = format!("{beginning}{}", char::MAX);
         self.query(
-            "SELECT id, started_at, version, file, run.digest, environment, count(*),
-                    count(*) FILTER (WHERE kind = 'finding'), count(*) FILTER (WHERE kind = 'verdict'),
-                    max(at) FILTER (WHERE kind = 'run-ended'),
-                    count(*) FILTER (WHERE kind = 'verdict' AND json_extract(body, '$.predicted'))
-             FROM run JOIN record ON record.run = run.id
-             GROUP BY id ORDER BY min(sequence) DESC",
-            [],
-            summary,
+            "SELECT id FROM every_run WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT 2",
+            &[&beginning, &end],
+            |row| row.get(0),
         )
+    }
+
+    /// The newest run of a round or a tournament, which no command that judges has made.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is inconsistent.
+    pub fn newest_tournament(&self) -> Result<Option<RunId>, LedgerError> {
+        let found = self.query(
+            "SELECT run, place, sequence FROM every_record AS start WHERE kind = 'run-started' AND NOT EXISTS (
+                 SELECT 1 FROM every_record AS other WHERE other.run = start.run AND other.kind IN ('judgement', 'imported'))
+             ORDER BY place DESC, sequence DESC LIMIT 1",
+            &[],
+            |row| row.get(0),
+        )?;
+        Ok(found.into_iter().next())
+    }
+
+    /// A run in short.
+    ///
+    /// # Errors
+    /// If there is no such run, or the file cannot be read or is inconsistent.
+    pub fn run(&self, run: &RunId) -> Result<RunSummary, LedgerError> {
+        self.require(run)?;
+        self.read(|connection| summary(connection, run))
+    }
+
+    /// What a command found, as the last record of its run says; none if the run is of a round, or nothing was found yet.
+    ///
+    /// # Errors
+    /// If there is no such run, or the file cannot be read or is inconsistent.
+    pub fn judgement(&self, run: &RunId) -> Result<Option<JudgementRecord>, LedgerError> {
+        self.require(run)?;
+        let found = self.query(
+            "SELECT body FROM every_record WHERE run = ?1 AND kind = 'judgement' ORDER BY sequence DESC LIMIT 1",
+            &[run],
+            |row| json(0, row.get(0)?),
+        )?;
+        Ok(found.into_iter().next())
     }
 
     /// Every record of a run, in order.
@@ -37,11 +128,8 @@ impl Ledger {
     /// If there is no such run, or the file cannot be read or is inconsistent.
     pub fn records(&self, run: &RunId) -> Result<Vec<Entry>, LedgerError> {
         self.require(run)?;
-        self.query(
-            &format!("{ENTRY} WHERE run = ?1 ORDER BY sequence"),
-            params![run],
-            entry,
-        )
+        let statement = format!("{ENTRY} WHERE run = ?1 ORDER BY sequence");
+        self.query(&statement, &[run], entry)
     }
 
     /// The findings of a run, in order, which a resumed run does not repeat.
@@ -51,16 +139,25 @@ impl Ledger {
     pub fn findings(&self, run: &RunId) -> Result<Vec<Entry>, LedgerError> {
         self.require(run)?;
         let statement = format!("{ENTRY} WHERE run = ?1 AND kind = ?2 ORDER BY sequence");
-        self.query(&statement, params![run, RecordKind::Finding], entry)
+        self.query(&statement, &[run, &RecordKind::Finding], entry)
     }
 
-    /// The verdicts of all runs, in order, by which forecasts are scored.
+    /// The verdicts of all rounds, in order, by which forecasts are scored.
     ///
     /// # Errors
     /// If the file cannot be read or is inconsistent.
     pub fn verdicts(&self) -> Result<Vec<Entry>, LedgerError> {
-        let statement = format!("{ENTRY} WHERE kind = ?1 ORDER BY sequence");
-        self.query(&statement, [RecordKind::Verdict], entry)
+        self.verdicts_before(u64::MAX)
+    }
+
+    /// Those that were in the ledger before its record with this number.
+    ///
+    /// # Errors
+    /// If the file cannot be read or is inconsistent.
+    pub fn verdicts_before(&self, sequence: u64) -> Result<Vec<Entry>, LedgerError> {
+        let before = i64::try_from(sequence).unwrap_or(i64::MAX);
+        let statement = format!("{ENTRY} WHERE kind = ?1 AND place < ?2 ORDER BY place, sequence");
+        self.query(&statement, &[&RecordKind::Verdict, &before], entry)
     }
 
     /// The record with this sequence number, if there is one.
@@ -72,7 +169,8 @@ impl Ledger {
         let Ok(sequence) = i64::try_from(sequence) else {
             return Ok(None);
         };
-        let found = self.query(&format!("{ENTRY} WHERE sequence = ?1"), [sequence], entry)?;
+        let statement = format!("{ENTRY} WHERE sequence = ?1 AND origin = ''");
+        let found = self.query(&statement, &[&sequence], entry)?;
         Ok(found.into_iter().next())
     }
 
@@ -81,20 +179,18 @@ impl Ledger {
     /// # Errors
     /// If the file cannot be read.
     pub fn last_unfinished_run(&self, digest: &str) -> Result<Option<RunId>, LedgerError> {
-        self.connection
-            .query_row(
-                "SELECT run.id FROM run JOIN record AS start ON start.run = run.id AND start.kind = ?2
-                 WHERE run.digest = ?1
-                   AND NOT EXISTS (SELECT 1 FROM record WHERE record.run = run.id AND record.kind = ?3)
-                 ORDER BY start.sequence DESC LIMIT 1",
-                params![digest, RecordKind::RunStarted, RecordKind::RunEnded],
-                |row| row.get(0),
-            )
-            .optional()
-            .map_err(|error| self.failure(error))
+        let found = self.query(
+            "SELECT run.id FROM run JOIN record AS start ON start.run = run.id AND start.kind = ?2
+             WHERE run.digest = ?1
+               AND NOT EXISTS (SELECT 1 FROM record WHERE record.run = run.id AND record.kind = ?3)
+             ORDER BY start.sequence DESC LIMIT 1",
+            &[&digest, &RecordKind::RunStarted, &RecordKind::RunEnded],
+            |row| row.get(0),
+        )?;
+        Ok(found.into_iter().next())
     }
 
-    /// Writes the records of a run, or of all runs, as JSON lines: one [`Entry`] on each line, in order.
+    /// Writes the records of a run, or of all runs of this ledger, as JSON lines: one [`Entry`] on each line, in order.
     ///
     /// # Errors
     /// If there is no such run, the file cannot be read or is inconsistent, or `writer` fails.
@@ -102,47 +198,55 @@ impl Ledger {
         if let Some(run) = run {
             self.require(run)?;
         }
-        let failed = |error| self.failure(error);
-        let mut statement = self
-            .connection
-            .prepare(&format!("{ENTRY} WHERE ?1 IS NULL OR run = ?1 ORDER BY sequence"))
-            .map_err(failed)?;
-        for entry in statement.query_map([run], entry).map_err(failed)? {
-            serde_json::to_writer(&mut writer, &entry.map_err(failed)?)
-                .map_err(std::io::Error::from)
-                .and_then(|()| writer.write_all(b"\n"))
-                .map_err(|source| LedgerError::Export { source })?;
+        let of = match run {
+            Some(_) => "run = ?3",
+            None => "origin = '' AND ?3 IS NULL",
+        };
+        let statement = format!("{ENTRY} WHERE sequence > ?1 AND {of} ORDER BY sequence LIMIT ?2");
+        let mut last = 0;
+        loop {
+            let entries = self.query(&statement, &[&last, &AT_ONCE, &run], entry)?;
+            for entry in &entries {
+                serde_json::to_writer(&mut writer, entry)
+                    .map_err(std::io::Error::from)
+                    .and_then(|()| writer.write_all(b"\n"))
+                    .map_err(|source| LedgerError::Export { source })?;
+            }
+            match entries.last() {
+                Some(entry) => last = entry.sequence,
+                None => break,
+            }
         }
         writer.flush().map_err(|source| LedgerError::Export { source })
     }
 
     fn require(&self, run: &RunId) -> Result<(), LedgerError> {
-        match ended(&self.connection, run).map_err(|error| self.failure(error))? {
-            Some(_) => Ok(()),
-            None => Err(LedgerError::UnknownRun {
+        let found = self.query("SELECT 1 FROM every_run WHERE id = ?1", &[run], |_| Ok(()))?;
+        match found.is_empty() {
+            false => Ok(()),
+            true => Err(LedgerError::UnknownRun {
                 path: self.path.clone(),
                 run: run.clone(),
             }),
         }
     }
 
-    fn query<T>(
+    pub(super) fn query<T>(
         &self,
         statement: &str,
-        parameters: impl Params,
-        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+        parameters: &[&dyn ToSql],
+        read: impl Fn(&Row<'_>) -> rusqlite::Result<T>,
     ) -> Result<Vec<T>, LedgerError> {
-        let query = || -> rusqlite::Result<_> {
-            self.connection
+        self.read(|connection| {
+            connection
                 .prepare_cached(statement)?
-                .query_map(parameters, read)?
+                .query_map(parameters, |row| read(row))?
                 .collect()
-        };
-        query().map_err(|error| self.failure(error))
+        })
     }
 }
 
-fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+pub(super) fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
     Ok(Entry {
         sequence: row.get(0)?,
         at: timestamp(1, row.get(1)?)?,
@@ -155,31 +259,50 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
             body: json(7, row.get(7)?)?,
         },
         digest: row.get(8)?,
+        origin: row.get(9)?,
     })
 }
 
-fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
-    Ok(RunSummary {
-        id: row.get(0)?,
-        started: timestamp(1, row.get(1)?)?,
-        start: RunStart {
-            version: row.get(2)?,
-            file: row.get(3)?,
-            digest: row.get(4)?,
-            environment: json(5, row.get(5)?)?,
-        },
-        records: row.get(6)?,
-        findings: row.get(7)?,
-        verdicts: row.get(8)?,
-        predicted: row.get(10)?,
-        ended: row
-            .get::<_, Option<String>>(9)?
-            .map(|text| timestamp(9, text))
-            .transpose()?,
-    })
+fn summary(connection: &Connection, run: &RunId) -> rusqlite::Result<RunSummary> {
+    let (started, start, origin) = connection
+        .prepare_cached(
+            "SELECT started_at, version, file, digest, environment, nullif(origin, '') FROM every_run WHERE id = ?1",
+        )?
+        .query_row([run], |row| {
+            let start = RunStart {
+                version: row.get(1)?,
+                file: row.get(2)?,
+                digest: row.get(3)?,
+                environment: json(4, row.get(4)?)?,
+            };
+            Ok((timestamp(0, row.get(0)?)?, start, row.get(5)?))
+        })?;
+    connection
+        .prepare_cached(
+            "SELECT count(*), count(*) FILTER (WHERE kind = 'finding'), count(*) FILTER (WHERE kind IN ('verdict', 'judgement')),
+                    count(*) FILTER (WHERE kind = 'verdict' AND json_extract(body, '$.predicted')),
+                    max(at) FILTER (WHERE kind = 'run-ended')
+             FROM every_record WHERE run = ?1",
+        )?
+        .query_row([run], |row| {
+            Ok(RunSummary {
+                id: run.clone(),
+                started,
+                start: start.clone(),
+                records: row.get(0)?,
+                findings: row.get(1)?,
+                verdicts: row.get(2)?,
+                predicted: row.get(3)?,
+                ended: row
+                    .get::<_, Option<String>>(4)?
+                    .map(|text| timestamp(4, text))
+                    .transpose()?,
+                origin,
+            })
+        })
 }
 
-fn timestamp(column: usize, text: String) -> rusqlite::Result<Timestamp> {
+pub(super) fn timestamp(column: usize, text: String) -> rusqlite::Result<Timestamp> {
     text.parse()
         .map_err(|error| rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error)))
 }

@@ -49,7 +49,7 @@ impl fmt::Display for RunId {
 pub struct RunStart {
     /// Version of the program, with its commit if known.
     pub version: String,
-    /// The round or tournament file, as given.
+    /// The round or tournament file, as given; the command, if it is one that judges kernels.
     pub file: String,
     /// Digest of all fixed inputs (criteria, pitches, suite, seeds, device); a run may be resumed if this is unchanged.
     pub digest: String,
@@ -73,10 +73,13 @@ pub struct RunSummary {
     pub records: u64,
     /// Number of findings among them.
     pub findings: u64,
-    /// Number of verdicts among them.
+    /// Number of verdicts among them, of rounds and of commands that judge.
     pub verdicts: u64,
     /// Number of those verdicts that the model gave without a measurement.
     pub predicted: u64,
+    /// The ledger that it was imported from, by the digest of that ledger's first record; none for a run of this ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 /// The kind of a record.
@@ -101,11 +104,15 @@ pub enum RecordKind {
     Notice,
     /// A contestant or a panellist was asked.
     Message,
+    /// A command that judges kernels found this: `compare`, `judge`, `check` or `tune`.
+    Judgement,
+    /// Records of another ledger were added.
+    Imported,
 }
 
 impl RecordKind {
     /// Every kind, in the order in which they occur in a run.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::RunStarted,
         Self::RoundStarted,
         Self::Ranking,
@@ -115,6 +122,8 @@ impl RecordKind {
         Self::RunEnded,
         Self::Notice,
         Self::Message,
+        Self::Judgement,
+        Self::Imported,
     ];
 
     /// The kind as it is stored and exported.
@@ -129,6 +138,8 @@ impl RecordKind {
             Self::RunEnded => "run-ended",
             Self::Notice => "notice",
             Self::Message => "message",
+            Self::Judgement => "judgement",
+            Self::Imported => "imported",
         }
     }
 }
@@ -162,6 +173,10 @@ pub struct Entry {
     pub record: Record,
     /// Its link of the hash chain, 64 hexadecimal digits.
     pub digest: String,
+    /// The ledger that it was imported from, and in which it has its number: the digest of that ledger's first record. None for
+    /// a record of this ledger.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
 }
 
 impl ToSql for RunId {

@@ -1,4 +1,4 @@
--- Schema 2 of the ledger. Rows are added and never changed: triggers refuse everything else, so that neither a bug in
+-- Schema 3 of the ledger, with `imports.sql`. Rows are added and never changed: triggers refuse everything else, so that neither a bug in
 -- this program nor a mistake at the sqlite3 shell rewrites a finding.
 
 CREATE TABLE run (
@@ -16,7 +16,8 @@ CREATE TABLE record (
     run      TEXT NOT NULL REFERENCES run (id),
     at       TEXT NOT NULL,
     kind     TEXT NOT NULL CHECK (kind IN (
-        'run-started', 'round-started', 'ranking', 'finding', 'verdict', 'round-ended', 'run-ended', 'notice', 'message'
+        'run-started', 'round-started', 'ranking', 'finding', 'verdict', 'round-ended', 'run-ended', 'notice', 'message',
+        'judgement', 'imported'
     )),
     round    TEXT,
     pitch    TEXT,

@@ -94,30 +94,50 @@ fn intact(ledger: &Ledger, records: u64) -> Verification {
     }
 }
 
-#[test]
-fn a_ledger_of_the_first_schema_takes_messages_and_keeps_its_records() {
+/// A ledger as a program of an earlier schema made it.
+fn of_schema(schema: i32) -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.sqlite");
-    let earlier = include_str!("schema.sql").replace(", 'message'", "");
+    let mut earlier = include_str!("schema.sql").replace(",\n        'judgement', 'imported'", "");
+    if schema == 1 {
+        earlier = earlier.replace(", 'message'", "");
+    }
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch(&earlier).unwrap();
     connection
         .pragma_update(None, "application_id", i32::from_be_bytes(*b"GNTL"))
         .unwrap();
-    connection.pragma_update(None, "user_version", 1).unwrap();
-    drop(connection);
-    let before = Ledger::open_read_only(&path).unwrap();
-    assert_eq!(before.runs().unwrap().len(), 0, "it can be read as it is");
-    drop(before);
-    let ledger = Ledger::open(&path).unwrap();
-    let run = ledger.start_run(&start()).unwrap();
-    let message = Record {
-        kind: RecordKind::Message,
-        ..notice(&run, json!({}))
-    };
-    ledger.append(&message).unwrap();
-    drop(ledger);
-    let again = Ledger::open(&path).unwrap();
-    assert_eq!(again.records(&run).unwrap()[1].record.kind, RecordKind::Message);
-    assert_eq!(again.verify().unwrap(), intact(&again, 2));
+    connection.pragma_update(None, "user_version", schema).unwrap();
+    let refused = connection.execute(
+        "INSERT INTO record (run, at, kind, body, digest) VALUES ('', '', 'judgement', '{}', '')",
+        [],
+    );
+    assert!(refused.unwrap_err().to_string().contains("CHECK"));
+    (folder, path)
+}
+
+#[test]
+fn a_ledger_of_an_earlier_schema_takes_new_kinds_and_keeps_its_records() {
+    for schema in [1, 2] {
+        let (_folder, path) = of_schema(schema);
+        let before = Ledger::open_read_only(&path).unwrap();
+        assert_eq!(before.runs().unwrap().len(), 0, "it can be read as it is");
+        assert_eq!(Index::of(&before).unwrap().count().unwrap(), 0);
+        drop(before);
+        let ledger = Ledger::open(&path).unwrap();
+        let run = ledger.start_run(&start()).unwrap();
+        let message = Record {
+            kind: RecordKind::Message,
+            ..notice(&run, json!({}))
+        };
+        ledger.append(&message).unwrap();
+        ledger
+            .record_judgement(&start(), &JudgementRecord::default(), None)
+            .unwrap();
+        drop(ledger);
+        let again = Ledger::open(&path).unwrap();
+        assert_eq!(again.records(&run).unwrap()[1].record.kind, RecordKind::Message);
+        assert_eq!(again.verify().unwrap(), intact(&again, 5));
+        assert_eq!(again.verify_imported().unwrap(), []);
+    }
 }
