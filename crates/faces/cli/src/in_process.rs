@@ -64,7 +64,7 @@ impl Terms {
         say("scope", Some(&self.scope));
         self.task.iter().for_each(|task| say("task", Some(task)));
         self.cases.iter().for_each(|case| say("case", Some(case)));
-        for device in &self.device {
+        if let Some(device) = &self.device {
             say("executor", Some("cuda"));
             say("device", Some(device));
         }

@@ -270,3 +270,30 @@ fn a_reader_sees_what_is_appended_meanwhile_and_changes_nothing() {
         Verification::Intact { records: 3, .. }
     ));
 }
+
+#[test]
+fn a_reader_of_a_file_at_rest_sees_what_is_appended_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.sqlite");
+    let run = Ledger::open(&path).unwrap().start_run(&start()).unwrap();
+    let reader = Ledger::open_read_only(&path).unwrap();
+    assert_eq!(reader.records(&run).unwrap().len(), 1);
+    let notice = Record {
+        run: run.clone(),
+        kind: RecordKind::Notice,
+        round: None,
+        pitch: None,
+        gate: None,
+        body: json!("x".repeat(100_000)),
+    };
+    let writer = Ledger::open(&path).unwrap();
+    writer.append(&notice).unwrap();
+    assert_eq!(reader.records(&run).unwrap().len(), 2, "through the log");
+    writer.append(&notice).unwrap();
+    drop(writer);
+    assert_eq!(reader.records(&run).unwrap().len(), 3, "from the file");
+    assert!(matches!(
+        reader.verify().unwrap(),
+        Verification::Intact { records: 3, .. }
+    ));
+}

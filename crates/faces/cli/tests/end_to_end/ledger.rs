@@ -7,7 +7,7 @@ use std::process::Stdio;
 use gauntlet_judge::ledger::{Index, Judged, Ledger, Wanted};
 use serde_json::Value;
 
-use crate::common::{NORM_SUITE, Place, Ran, has_numpy, names};
+use crate::common::{NORM_SUITE, Place, Ran, TINY_SUITE, has_numpy, names};
 
 const TASK: &str = r#"
 import numpy as np
@@ -72,15 +72,8 @@ fn each_command_that_judges_leaves_a_record_unless_it_is_told_not_to() {
     place
         .run(&["check", "suite.toml", "--simd", "portable"])
         .expect(0);
-    let tune = [
-        "tune",
-        "--suite",
-        "suite.toml",
-        "--executor",
-        "model",
-        "--device",
-        "h200",
-    ];
+    place.write("products.toml", TINY_SUITE);
+    let tune = ["tune", "--suite", "products.toml", "--executor", "model", "--device", "h200"];
     place.run(&tune).expect(0);
 
     let found = verdicts(&place);
@@ -88,10 +81,8 @@ fn each_command_that_judges_leaves_a_record_unless_it_is_told_not_to() {
         .iter()
         .map(|one| (one.command.as_str(), one.task.as_deref().unwrap()))
         .collect();
-    assert_eq!(
-        told,
-        ["tune", "check", "judge", "compare"].map(|command| (command, "suite"))
-    );
+    let on_norms = ["check", "judge", "compare"].map(|command| (command, "suite"));
+    assert_eq!(told, [&[("tune", "products")][..], &on_norms].concat());
     assert_eq!(found[1].verdict.as_deref(), Some("right"));
     assert_eq!(found[3].client.as_deref(), Some("agent 7"));
 
