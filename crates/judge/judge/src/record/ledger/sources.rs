@@ -25,14 +25,16 @@ impl Sources {
         }
     }
 
-    /// Keeps the contents of these files, unless they are there. A file that is too large, or no longer what its digest says, is
-    /// left out.
+    /// Keeps the contents of these files, unless they are there. A file that is too large, gone, or no longer what its digest says,
+    /// is left out.
     ///
     /// # Errors
     /// If a file cannot be read, or the folder cannot be written.
     pub fn keep(&self, files: &BTreeMap<String, String>) -> io::Result<()> {
         for (path, digest) in files {
-            if !self.place(digest).exists() && fs::metadata(path)?.len() <= MAX_BYTES {
+            // What has gone meanwhile is no longer what its digest says either.
+            let is_small = fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_BYTES);
+            if is_small && !self.place(digest).exists() {
                 self.put(digest, &fs::read(path)?)?;
             }
         }
@@ -114,7 +116,8 @@ mod tests {
         );
         one.keep(&BTreeMap::from([(name.clone(), digest.clone())]))
             .unwrap();
-        one.keep(&BTreeMap::from([(name, stale.clone())])).unwrap();
+        one.keep(&BTreeMap::from([(name, stale.clone()), ("gone.py".to_owned(), stale.clone())]))
+            .unwrap();
         assert_eq!(one.read(&digest).unwrap().unwrap(), b"def f(): pass");
         assert_eq!(one.read(&stale).unwrap(), None, "the file had changed");
         other.add(&one).unwrap();
