@@ -288,7 +288,7 @@ fn a_load_of_no_time_or_of_minutes() {
 fn options_of_other_commands() {
     let place = Place::new();
     for arguments in [
-        &["bench", "baseline", "baseline", "--ledger", "l.sqlite"][..],
+        &["suites", "--ledger", "l.sqlite"][..],
         &["devices", "--calibration", "c.toml"],
         &["ledger", "list", "--calibration", "c.toml"],
         &["--ledger", "l.sqlite", "doctor"],
