@@ -91,7 +91,9 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
     };
     bool few = FEW && job.sequence.queries < 64;
     Scales first = scales_of_run(0, 0);
+    me.await_turn();
     begin_scores(0, 0);
+    me.give_turn();
     products_wait<0>();
     finish_scores(0, 0, 0, of_rows(first));
     softmax.weigh_first(weights, scores, of_rows(first).score, table, few);
@@ -100,8 +102,10 @@ DEVICE void compute(const Parameter& parameter, u32 round, Consumer& me, float t
         u32 stage = place / RUNS % STAGES, run = place % RUNS;
         u32 last = (place + STAGES * RUNS - 1) / RUNS % STAGES, last_run = (place + RUNS - 1) % RUNS;
         Scales of_run = scales_of_run(run, number);
+        me.await_turn();
         begin_scores(stage, run);
         begin_values(last, last_run);
+        me.give_turn();
         // Waits for both products: instructions that take weights from registers are issued only when the matrix unit
         // reaches them, so little waiting remains, and afterwards weights can be overwritten.
         products_wait<0>();
@@ -154,6 +158,7 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1)
     } else {
         registers_increase<CONSUMER_REGISTERS>();
         Consumer me(base);
+        me.begin_turns();
         float table = power_table();
         for (u32 round = 0; tile_of_round(round) < tile_count(parameter); round++) compute(parameter, round, me, table);
     }

@@ -23,6 +23,19 @@ struct Consumer {
     // The lane's first row in the tile.
     DEVICE u32 row() const { return threadIdx.x / 32 % (4 * QUERY_GROUPS) * 16 + lane() / 4; }
 
+    // Two groups take turns in starting products: while those of one are under way, the other weighs. Three are 2 to 6
+    // % slower so (docs/notebook/cuda-tried.md).
+    static constexpr bool TURNS = CONSUMERS == 2 && PARTS == 1 && UNIFORM && !PACKED && !EIGHT_BITS;
+    DEVICE void begin_turns() const {
+        if (TURNS && group() == QUERY_GROUPS - 1) named_barrier_arrive(1, 256);
+    }
+    DEVICE void await_turn() const {
+        if constexpr (TURNS) named_barrier_sync(1 + group(), 256);
+    }
+    DEVICE void give_turn() const {
+        if constexpr (TURNS) named_barrier_arrive(1 + (group() + 1) % QUERY_GROUPS, 256);
+    }
+
     DEVICE void await_queries() {
         barrier_wait(base + QUERY_FULL, uses.full_parity(TILES));
         uses.count(TILES);
