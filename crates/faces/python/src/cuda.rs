@@ -12,7 +12,7 @@ use gauntlet_kernels_cuda::packing;
 use gauntlet_kernels_cuda::{
     ArrangeBuffers, AttentionBuffers, AttentionPlan, AttentionScales, AttentionShape, Buffers, CallPlan,
     CombineBuffers, Ends, Epilogue, ExpertMap, IndexWidth, KeyPlaces, Layer, Library, MixtureShape, Queue,
-    RaggedAttentionPlan, RaggedPlaces, RaggedShape, RepackBuffers, RepackShape, ServeError, Strides,
+    RaggedAttentionPlan, RaggedPlaces, RaggedShape, RepackBuffers, RepackShape, Routing, ServeError, Strides,
 };
 use lru::LruCache;
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
@@ -171,11 +171,16 @@ impl CudaLibrary {
         self.call(
             (stream, is_capturing),
             key,
-            |layer| layer.plan_routed_with(routing.0, epilogue),
+            |layer| layer.plan_routed_with(Routing::bound(routing.0), epilogue),
             // SAFETY: as in `enqueue`; the ends are a contiguous tensor of an `i32` for each group on this GPU.
             |queue, plan| unsafe {
-                let (_, address, are_ready) = routing;
-                queue.enqueue_routed(plan, &operands(buffers), Ends { address, are_ready })
+                let (rows, address, are_ready) = routing;
+                let ends = Ends {
+                    address,
+                    rows,
+                    are_ready,
+                };
+                queue.enqueue_routed(plan, &operands(buffers), ends)
             },
         )
     }

@@ -239,6 +239,7 @@ pub unsafe extern "C" fn gauntlet_cuda_enqueue_routed(
         };
         let ends = Ends {
             address: ends,
+            rows: plan.0.shape().routing().rows(),
             are_ready: false,
         };
         // SAFETY: the caller promises memory of the plan's sizes that lives until the stream's work is done.

@@ -79,13 +79,16 @@ extern "C" __global__ void __launch_bounds__(CONSUMER_THREADS + 128, 1)
     }
 #if ROUTED
     Planner planner(parameter, memory);
-    planner.load_costs();
-    if (!parameter.ends_are_ready) {
+    __syncthreads();
+    // Where another launch lies between this one and that which wrote the ends, they are what they will be.
+#pragma unroll 1
+    for (bool sure = parameter.ends_are_ready;; sure = true) {
+        planner.plan(control);
+        if (sure) break;
         grid_wait();
         grid_launch_dependents();
+        if (!planner.changed()) break;
     }
-    __syncthreads();
-    planner.plan(control);
 #else
     __syncthreads();
     grid_launch_dependents();

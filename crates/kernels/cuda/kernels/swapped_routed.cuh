@@ -7,7 +7,8 @@
 // cut into spans of equal work, so that a span begins and ends within the depth of a tile. The quickest of these plans
 // by the host's costs is taken.
 //
-// Ends that decrease count as those before them, and ends beyond the rows as their number, so whatever they are,
+// A plan is made before the launch before is waited for, with the ends as they are then, and again if they have changed
+// since. Ends that decrease count as those before them, and ends beyond the rows as their number, so whatever they are,
 // nothing outside of the call's memory is read or written.
 #pragma once
 #include "swapped_ring.cuh"
@@ -15,8 +16,8 @@
 
 constexpr u32 PLANNERS = CONSUMER_THREADS + 128, PLANNER_WARPS = PLANNERS / 32, ALL = ~0u;
 constexpr u32 EIGHTHS = WIDTH / 8;  // widths of tiles, in steps of eight tokens
-// Ways to leave tiles for spans, each with two ways to round spans.
-constexpr u32 REMAINDERS = 2, SPLITS = 2 * REMAINDERS;
+// Ways to leave tiles for spans, each with two ways to round spans; half of the threads plan each of the former.
+constexpr u32 REMAINDERS = 2, SPLITS = 2 * REMAINDERS, TEAM = PLANNERS / 2, TEAM_WARPS = PLANNER_WARPS / 2;
 static_assert(EIGHTHS <= 32, "a width has no lane");
 
 // What a tile costs, in the host's units: whole; a part besides its chunks; two chunks; a part for each part beyond
@@ -56,21 +57,12 @@ struct Bound {
     DEVICE bool is_within(u32 other) const { return tile == other && pair > 0; }
 };
 
-struct Gaps {
-    u32 total, work, place;  // of all workers; the work that fills them, and where it begins
-    u32 span;                // the work of a worker
-    u32 rounds;              // of whole tiles before
-    u32 further;             // parts beyond two that a tile has
-};
-
 // What planning keeps in the memory of the ring, before anything is copied there. The other half is
 // src/plan/swapped/routed.rs.
 struct Scratch {
     Cost* costs;         // [EIGHTHS + 1], by the eighths of a tile
     u32* of_warps;       // [PLANNER_WARPS]
     u32* makespans;      // [1 + SPLITS]
-    Gaps* remainders;    // [REMAINDERS]
-    u32* loads;          // [REMAINDERS][workers + 1]: of whole tiles; then the gaps before each worker's
     Bound* bounds;       // [SPLITS][workers + 1]
     GroupPlace* groups;  // [groups]
     u32* counts;         // [groups / 32][32], of tiles of each width; then the first of them
@@ -80,17 +72,15 @@ struct Scratch {
         costs = (Cost*)memory;
         of_warps = (u32*)(costs + 33);
         makespans = of_warps + 16;
-        remainders = (Gaps*)(makespans + 8);
-        loads = (u32*)(remainders + REMAINDERS);
-        bounds = (Bound*)(loads + REMAINDERS * (workers + 1));
+        bounds = (Bound*)(makespans + 8);
         groups = (GroupPlace*)(((u64)(bounds + SPLITS * (workers + 1)) + 15) / 16 * 16);
         counts = (u32*)(groups + groups_there);
         tiles = (TokenTile*)(counts + (groups_there + 31) / 32 * 32);
     }
 };
 
-// The sum or the largest over the threads before this one and this one, for the whole block.
-template <bool LARGEST>
+// The sum or the largest over the threads before this one and this one, of as many warps as plan together.
+template <bool LARGEST, u32 WARPS>
 DEVICE u32 scanned(u32 value, u32* of_warps, u32& all) {
     u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
@@ -100,12 +90,12 @@ DEVICE u32 scanned(u32 value, u32* of_warps, u32& all) {
     }
     if (lane == 31) of_warps[warp] = value;
     __syncthreads();
-    u32 before = 0;
+    u32 before = 0, first = warp / WARPS * WARPS;
     all = 0;
 #pragma unroll
-    for (u32 other = 0; other < PLANNER_WARPS; other++) {
-        u32 own = of_warps[other];
-        if (other < warp) before = LARGEST ? max(before, own) : before + own;
+    for (u32 other = 0; other < WARPS; other++) {
+        u32 own = of_warps[first + other];
+        if (first + other < warp) before = LARGEST ? max(before, own) : before + own;
         all = LARGEST ? max(all, own) : all + own;
     }
     __syncthreads();
@@ -114,17 +104,18 @@ DEVICE u32 scanned(u32 value, u32* of_warps, u32& all) {
 
 // Of the lanes of a warp that have the same key below 32 as this one: the sum of the counts before it, and of all.
 DEVICE void sum_by_key(u32 key, u32 count, u32& before, u32& all) {
-    u32 lane = threadIdx.x % 32, lanes = __ballot_sync(ALL, count > 0);
+    u32 lane = threadIdx.x % 32, there = __ballot_sync(ALL, count > 0), lanes = there;
     before = all = 0;
-    if (lanes == 0) return;
+    if (there == 0) return;
 #pragma unroll
     for (u32 bit = 0; bit < 5; bit++) {
         u32 set = __ballot_sync(ALL, key >> bit & 1);
         lanes &= key >> bit & 1 ? set : ~set;
     }
     if (__any_sync(ALL, count > 1)) {
-        for (u32 other = 0; other < 32; other++) {
-            u32 own = __shfl_sync(ALL, count, other);
+#pragma unroll 1
+        for (u32 rest = there; rest != 0; rest &= rest - 1) {
+            u32 other = __popc(~rest & (rest - 1)), own = __shfl_sync(ALL, count, other);
             if (lanes >> other & 1) {
                 all += own;
                 if (other < lane) before += own;
@@ -136,23 +127,26 @@ DEVICE void sum_by_key(u32 key, u32 count, u32& before, u32& all) {
     before = __popc(lanes & ((1u << lane) - 1));
 }
 
+// Most loops are not unrolled: a block reads this code once a call, and with 72 KB of it a plan took 7.5 us
+// (docs/notebook/cuda-tried.md).
 struct Planner {
     const Parameter& parameter;
     const Scratch scratch;
-    u32 workers, blocks, pairs;
-    u32 token_tiles, tiles;
+    u32 workers, blocks, pairs, reciprocal;
+    u32 token_tiles, tiles, full, all_work;  // full: rounds in which every worker has a whole tile
 
     DEVICE Planner(const Parameter& parameter, u8* memory)
         : parameter(parameter),
           scratch(memory, parameter.group_count, gridDim.x),
           workers(gridDim.x),
           blocks(parameter.weight_blocks),
-          pairs(parameter.shapes[0].k / CHUNK / 2) {}
+          pairs(parameter.shapes[0].k / CHUNK / 2),
+          reciprocal(ALL / parameter.weight_blocks) {}
 
-    // Before any launch is waited for: the host wrote it.
-    DEVICE void load_costs() const {
-        if (threadIdx.x <= EIGHTHS) scratch.costs[threadIdx.x] = ((const Cost*)parameter.costs)[threadIdx.x];
-        if (threadIdx.x <= SPLITS) scratch.makespans[threadIdx.x] = 0;
+    // A tile's token tile: a division by the blocks takes three times as long. There are fewer than 2^31 tiles.
+    DEVICE u32 token_tile_of(u32 tile) const {
+        u32 found = __umulhi(tile, reciprocal);
+        return found + (tile - found * blocks >= blocks);
     }
 
     DEVICE const Cost& cost_of(u32 token_tile) const {
@@ -160,7 +154,7 @@ struct Planner {
     }
 
     DEVICE u32 work_before(u32 tile) const {
-        u32 of_tokens = tile / blocks, rest = tile - of_tokens * blocks;
+        u32 of_tokens = token_tile_of(tile), rest = tile - of_tokens * blocks;
         return scratch.tiles[of_tokens].before + (rest == 0 ? 0 : rest * cost_of(of_tokens).whole);
     }
 
@@ -172,11 +166,13 @@ struct Planner {
     // Cuts the groups and sorts their token tiles.
     DEVICE void sort_tiles() {
         u32 lane = threadIdx.x % 32, warp = threadIdx.x / 32, group_count = parameter.group_count, before = 0;
+#pragma unroll 1
         for (u32 first = 0; first < group_count; first += PLANNERS) {
             u32 group = first + threadIdx.x, all;
             int given = group < group_count ? __ldcg(parameter.ends + group) : 0;
-            u32 end =
-                max(before, scanned<true>(given < 0 ? 0 : min((u32)given, parameter.rows), scratch.of_warps, all));
+            if (group <= EIGHTHS) scratch.costs[group] = ((const Cost*)parameter.costs)[group];
+            u32 end = given < 0 ? 0 : min((u32)given, parameter.rows);
+            end = max(before, scanned<true, PLANNER_WARPS>(end, scratch.of_warps, all));
             // The end before it; the lane before has it, but for the first.
             u32 begin = __shfl_up_sync(ALL, end, 1);
             if (lane == 31) scratch.of_warps[warp] = end;
@@ -185,28 +181,30 @@ struct Planner {
             before = max(before, all);
             u32 m = group < group_count ? end - begin : 0;
             Cut cut(m);
-            u32 narrow_before, narrow_all, wider_before, wider_all;
-            u32 narrow_key = cut.narrow - 1 & 31, wider_key = cut.narrow & 31;
             if (first + warp * 32 < group_count) {
-                u32* counts = scratch.counts + (first + warp * 32);
+                u32 *counts = scratch.counts + (first + warp * 32), key = cut.narrow - 1, count = cut.parts - cut.wider;
+                u32 places[2];
                 counts[lane] = 0;
-                sum_by_key(narrow_key, cut.parts - cut.wider, narrow_before, narrow_all);
-                sum_by_key(wider_key, cut.wider, wider_before, wider_all);
-                __syncwarp();
-                // Of the lanes with one key the first adds for all.
-                if (cut.parts > cut.wider && narrow_before == 0) counts[narrow_key] = narrow_all;
-                __syncwarp();
-                if (cut.wider > 0 && wider_before == 0) counts[wider_key] += wider_all;
                 // Of one width, those of groups that are cut into narrower tiles too come behind those of other groups.
-                __syncwarp();
-                u32 of_key = 0;
-                if (cut.wider > 0) of_key = counts[wider_key] - wider_all;
-                if (group < group_count) scratch.groups[group] = {begin, m, narrow_before, wider_before + of_key};
+#pragma unroll
+                for (u32 which = 0; which < 2; which++) {
+                    u32 own, all_own, earlier = 0;
+                    sum_by_key(key & 31, count, own, all_own);
+                    __syncwarp();
+                    if (count > 0) earlier = counts[key & 31];
+                    __syncwarp();
+                    // Of the lanes with one key the first adds for all.
+                    if (count > 0 && own == 0) counts[key & 31] = earlier + all_own;
+                    places[which] = earlier + own;
+                    key = cut.narrow, count = cut.wider;
+                }
+                if (group < group_count) scratch.groups[group] = {begin, m, places[0], places[1]};
             }
             __syncthreads();
         }
         if (warp == 0) {
             u32 total = 0, groups = (group_count + 31) / 32;
+#pragma unroll 1
             for (u32 i = 0; i < groups; i++) total += scratch.counts[i * 32 + lane];
             // Wider ones come before.
             u32 first = total;
@@ -217,20 +215,25 @@ struct Planner {
             }
             if (lane == 0) scratch.of_warps[0] = first;
             first -= total;
+#pragma unroll 1
             for (u32 i = 0; i < groups; i++) {
                 u32 own = scratch.counts[i * 32 + lane];
                 scratch.counts[i * 32 + lane] = first;
                 first += own;
             }
         }
+        if (threadIdx.x <= SPLITS) scratch.makespans[threadIdx.x] = 0;
         __syncthreads();
         token_tiles = scratch.of_warps[0];
         tiles = token_tiles * blocks;
+        full = tiles / workers;
+#pragma unroll 1
         for (u32 group = threadIdx.x; group < group_count; group += PLANNERS) {
             GroupPlace place = scratch.groups[group];
             Cut cut(place.m);
             const u32* firsts = scratch.counts + group / 32 * 32;
             u32 token = 0;
+#pragma unroll 1
             for (u32 part = 0; part < cut.parts; part++) {
                 bool is_wider = part < cut.wider;
                 u32 width = 8 * (cut.narrow + is_wider);
@@ -242,80 +245,23 @@ struct Planner {
         }
         __syncthreads();
         u32 sum = 0;
+#pragma unroll 1
         for (u32 first = 0; first < token_tiles; first += PLANNERS) {
             u32 index = first + threadIdx.x, all, own = index < token_tiles ? blocks * cost_of(index).whole : 0;
-            u32 end = scanned<false>(own, scratch.of_warps, all);
+            u32 end = scanned<false, PLANNER_WARPS>(own, scratch.of_warps, all);
             if (index < token_tiles) scratch.tiles[index].before = sum + end - own;
             sum += all;
         }
+        all_work = sum;
         if (threadIdx.x == 0) scratch.tiles[token_tiles] = {0, 0, 0, sum};
         __syncthreads();
     }
 
-    // What each worker has to do in all full rounds, and in all but the last of them.
-    DEVICE void find_loads() const {
-        u32 rounds = tiles / workers;
-        for (u32 worker = threadIdx.x; worker < workers; worker += PLANNERS) {
-            u32 load = 0, before = 0;
-            for (u32 round = 0; round < rounds; round++) {
-                before = load;
-                load += cost_of(in_round(round, worker) / blocks).whole;
-            }
-            scratch.loads[worker] = load;
-            scratch.loads[workers + 1 + worker] = before;
-            u32 last = in_round(rounds, worker);
-            if (last < tiles) load += cost_of(last / blocks).whole;
-            atomicMax(scratch.makespans, load);
-        }
-        __syncthreads();
-    }
-
-    // The gaps that whole tiles leave up to the same time, by one warp for each way.
-    DEVICE void find_gaps() const {
-        u32 way = threadIdx.x / 32, lane = threadIdx.x % 32;
-        if (way < REMAINDERS) {
-            u32 rounds = tiles / workers, *loads = scratch.loads + way * (workers + 1);
-            rounds = rounds < way ? 0 : rounds - way;
-            u32 rest = tiles - rounds * workers, place = work_before(rounds * workers);
-            u32 work = scratch.tiles[token_tiles].before - place;
-            u32 sharing = (u32)min((u64)workers, (u64)rest * parameter.most_parts);
-            u32 each = (workers + 31) / 32, begin = min(lane * each, workers), end = min(begin + each, workers),
-                sum = 0;
-            for (u32 worker = begin; worker < end; worker++) sum += worker < sharing ? loads[worker] : 0;
-#pragma unroll
-            for (u32 distance = 1; distance < 32; distance *= 2) sum += __shfl_xor_sync(ALL, sum, distance);
-            u32 level = sharing == 0 ? 0 : (sum + work + sharing - 1) / sharing, own = 0;
-            for (u32 worker = begin; worker < end; worker++)
-                own += worker < sharing && loads[worker] < level ? level - loads[worker] : 0;
-            u32 before = own;
-#pragma unroll
-            for (u32 distance = 1; distance < 32; distance *= 2) {
-                u32 other = __shfl_up_sync(ALL, before, distance);
-                if (lane >= distance) before += other;
-            }
-            u32 total = __shfl_sync(ALL, before, 31);
-            before -= own;
-            // The makespans need the loads too: they are what is left of the level.
-            for (u32 worker = begin; worker < end; worker++) {
-                u32 gap = worker < sharing && loads[worker] < level ? level - loads[worker] : 0;
-                loads[worker] = before;
-                before += gap;
-            }
-            if (lane == 0) {
-                loads[workers] = total;
-                scratch.remainders[way] = {total,  work,
-                                           place,  sharing == 0 ? 0 : work / sharing,
-                                           rounds, rest == 0 ? 0 : max((sharing + rest - 1) / rest, 2u) - 2};
-            }
-        }
-        __syncthreads();
-    }
-
-    // Where a worker's span begins. Spans are rounded to whole tiles where a part would cost more than it saves, or, if
-    // `coarse`, wherever that moves a worker by less than half a span.
-    DEVICE Bound bound(const Gaps& gaps, u32 gap, bool coarse) const {
-        if (gap == gaps.total) return {tiles, 0};
-        u32 at = gaps.place + (u32)((u64)gap * gaps.work / gaps.total), low = 0, high = token_tiles;
+    // Where spans begin after so much work. They are rounded to whole tiles where a part would cost more than it saves,
+    // or, if `coarse`, wherever that moves a worker by less than half a span.
+    DEVICE void bound(Bound* bounds, u32 at, u32 span) const {
+        u32 low = 0, high = token_tiles;
+#pragma unroll 1
         while (high - low > 1) {
             u32 middle = (low + high) / 2;
             if (scratch.tiles[middle].before <= at) low = middle;
@@ -325,15 +271,18 @@ struct Planner {
         u32 within = at - scratch.tiles[low].before, tile = within / cost.whole;
         within -= tile * cost.whole;
         tile += low * blocks;
-        u32 rounding = min(coarse ? gaps.span : 2 * cost.part, cost.whole) / 2;
-        if (within <= rounding) return {tile, 0};
-        if (cost.whole - within <= rounding) return {tile + 1, 0};
-        u32 pair = (u32)((u64)within * pairs / cost.whole);
-        return pair == 0 ? Bound{tile, 0} : Bound{tile, pair};
+        u32 pair = min((u32)((float)within * (float)pairs / (float)cost.whole), pairs - 1);
+#pragma unroll
+        for (u32 coarse = 0; coarse < 2; coarse++) {
+            u32 rounding = min(coarse ? span : 2 * cost.part, cost.whole) / 2;
+            Bound found{tile, within <= rounding ? 0 : pair};
+            if (within > rounding && cost.whole - within <= rounding) found = {tile + 1, 0};
+            bounds[coarse * (workers + 1)] = found;
+        }
     }
 
     DEVICE u32 part_cost(u32 tile, u32 from, u32 to, u32 further) const {
-        Cost cost = cost_of(tile / blocks);
+        Cost cost = cost_of(token_tile_of(tile));
         return from == 0 && to == pairs ? cost.whole : cost.part + (to - from) * cost.pair + further * cost.further;
     }
 
@@ -341,40 +290,67 @@ struct Planner {
 
     DEVICE u32 span_cost(Bound from, Bound to, u32 further) const {
         if (from == to) return 0;
-        if (from.tile == to.tile) return part_cost(from.tile, from.pair, to.pair, further);
-        u32 cost = part_cost(from.tile, from.pair, pairs, further) + work_before(to.tile) - work_before(from.tile + 1);
+        bool in_one = from.tile == to.tile;
+        u32 cost = part_cost(from.tile, from.pair, in_one ? to.pair : pairs, further);
+        if (in_one) return cost;
+        cost += work_before(to.tile) - work_before(from.tile + 1);
         return to.pair == 0 ? cost : cost + part_cost(to.tile, 0, to.pair, further);
     }
 
-    // The quickest plan: 0 without spans, else the number of the spans' way and 1.
+    DEVICE void add_makespan(u32 way, u32 load) const {
+        load = __reduce_max_sync(ALL, load);
+        if (threadIdx.x % 32 == 0) atomicMax(scratch.makespans + way, load);
+    }
+
+    // The quickest plan: 0 without spans, else the number of the spans' way and 1. Spans fill the gaps that whole tiles
+    // leave up to the same time.
     DEVICE u32 chosen() const {
-        if (parameter.most_parts <= 1 || tiles == 0) return 0;
-        u32 places = workers + 1;
-        for (u32 index = threadIdx.x; index < SPLITS * places; index += PLANNERS) {
-            u32 way = index / places, worker = index - way * places;
-            const Gaps& gaps = scratch.remainders[way / 2];
-            scratch.bounds[index] = bound(gaps, scratch.loads[way / 2 * places + worker], way % 2);
+        u32 remainder = threadIdx.x / TEAM, worker = threadIdx.x % TEAM, load = 0, last = 0;
+        bool works = worker < workers;
+        if (works) {
+            for (u32 round = 0; round < full; round++) {
+                last = cost_of(token_tile_of(in_round(round, worker))).whole;
+                load += last;
+            }
+        }
+        u32 beyond = in_round(full, worker);
+        add_makespan(0, load + (works && beyond < tiles ? cost_of(token_tile_of(beyond)).whole : 0));
+        if (remainder > 0) load -= last;
+        u32 rounds = full < remainder ? 0 : full - remainder, rest = tiles - rounds * workers;
+        u32 place = work_before(rounds * workers), work = all_work - place;
+        u32 sharing = (u32)min((u64)workers, (u64)rest * parameter.most_parts);
+        u32 span = sharing == 0 ? 0 : work / sharing, total, *of_warps = scratch.of_warps;
+        // The loads of whole tiles are nearly equal, so those who share the rest have their part of the sum.
+        u32 level = place / workers + span + 1;
+        u32 gap = worker < min(sharing, workers) && load < level ? level - load : 0;
+        u32 before = scanned<false, TEAM_WARPS>(gap, of_warps, total) - gap;
+        Bound* bounds = scratch.bounds + remainder * 2 * (workers + 1) + worker;
+        if (worker <= workers) {
+            if (before == total) bounds[0] = bounds[workers + 1] = {tiles, 0};
+            else bound(bounds, place + min(work, (u32)((float)before * ((float)work / (float)total))), span);
         }
         __syncthreads();
-        for (u32 index = threadIdx.x; index < SPLITS * workers; index += PLANNERS) {
-            u32 way = index / workers, worker = index - way * workers;
-            const Gaps& gaps = scratch.remainders[way / 2];
-            const Bound* bounds = scratch.bounds + way * places + worker;
-            u32 load = 0;
-            for (u32 round = 0; round < gaps.rounds; round++) load += cost_of(in_round(round, worker) / blocks).whole;
-            load += span_cost(bounds[0], bounds[1], gaps.further);
-            bool fits = gaps.rounds + span_pieces(bounds[0], bounds[1]) <= parameter.tiles_a_worker;
-            atomicMax(scratch.makespans + 1 + way, fits ? load : ALL);
+        u32 further = rest == 0 ? 0 : max((sharing + rest - 1) / rest, 2u) - 2;
+#pragma unroll
+        for (u32 coarse = 0; coarse < 2; coarse++, bounds += workers + 1) {
+            u32 own = 0;
+            if (works) {
+                Bound from = bounds[0], to = bounds[1];
+                own = rounds + span_pieces(from, to) > parameter.tiles_a_worker ? ALL
+                                                                                : load + span_cost(from, to, further);
+            }
+            add_makespan(1 + 2 * remainder + coarse, own);
         }
         __syncthreads();
         u32 best = 0, least = scratch.makespans[0];
-        for (u32 way = 1; way <= SPLITS; way++)
+#pragma unroll 1
+        for (u32 way = 1; way <= SPLITS && parameter.most_parts > 1; way++)
             if (scratch.makespans[way] < least - least / 64) best = way, least = scratch.makespans[way];
         return best;
     }
 
     DEVICE Tile tile_of(u32 tile, u32 from, u32 to, u32 slot, u32 part, u32 parts, bool is_last) const {
-        u32 of_tokens = tile / blocks;
+        u32 of_tokens = token_tile_of(tile);
         TokenTile tokens = scratch.tiles[of_tokens];
         u32 rows = DUAL ? WEIGHT_ROWS / 2 : WEIGHT_ROWS;
         return {
@@ -382,45 +358,66 @@ struct Planner {
             slot,         part | parts << 16 | (u32)is_last << 31};
     }
 
-    // A piece of this worker's span. Workers whose spans are empty have no part of a tile.
-    DEVICE Tile piece(const Bound* bounds, u32 worker, u32 number, bool is_last) const {
-        Bound from = bounds[worker], to = bounds[worker + 1];
-        u32 tile = from.tile + number, begin = number == 0 ? from.pair : 0, end = tile == to.tile ? to.pair : pairs;
-        if (begin == 0 && end == pairs) return tile_of(tile, 0, pairs, ALL, 0, 1, is_last);
-        u32 part = 0, more = 0, first = worker, last = worker + 1;
-        // Where the tile's parts begin, downwards and upwards from this one.
-        if (begin > 0)
-            for (; bounds[first].is_within(tile); first--) part += !(bounds[first] == bounds[first - 1]);
-        for (; last < workers && bounds[last].is_within(tile); last++) more += !(bounds[last] == bounds[last + 1]);
-        return tile_of(tile, begin, end, 2 * first, part, part + more + 1, is_last);
+    // A piece of this worker's span, or a whole tile. Workers whose spans are empty have no part of a tile.
+    DEVICE Tile piece(const Bound* bounds, u32 worker, u32 tile, Bound from, Bound to, bool is_last) const {
+        u32 begin = tile == from.tile ? from.pair : 0, end = tile == to.tile ? to.pair : pairs;
+        u32 part = 0, parts = 1, slot = ALL;
+        if (begin > 0 || end < pairs) {
+            // Where the tile's parts begin, downwards and upwards from this one.
+            u32 first = worker, last = worker + 1;
+            if (begin > 0)
+#pragma unroll 1
+                for (; bounds[first].is_within(tile); first--) part += !(bounds[first] == bounds[first - 1]);
+            parts += part, slot = 2 * first;
+#pragma unroll 1
+            for (; last < workers && bounds[last].is_within(tile); last++) parts += !(bounds[last] == bounds[last + 1]);
+        }
+        return tile_of(tile, begin, end, slot, part, parts, is_last);
     }
 
     // Plans the call and keeps this block's tiles.
     DEVICE void plan(Control* control) {
         sort_tiles();
-        find_loads();
-        find_gaps();
-        u32 way = chosen(), worker = blockIdx.x, rounds = tiles / workers, pieces = 0;
+        u32 way = chosen(), worker = blockIdx.x, rounds = full, pieces = 0;
         const Bound* bounds = scratch.bounds + (way == 0 ? 0 : (way - 1) * (workers + 1));
+        Bound from{ALL, 0}, to{ALL, 0};
         if (way == 0) {
             rounds += in_round(rounds, worker) < tiles;
         } else {
-            rounds = scratch.remainders[(way - 1) / 2].rounds;
-            pieces = span_pieces(bounds[worker], bounds[worker + 1]);
+            u32 remainder = (way - 1) / 2;
+            rounds = rounds < remainder ? 0 : rounds - remainder;
+            from = bounds[worker], to = bounds[worker + 1];
+            pieces = span_pieces(from, to);
         }
         u32 count = rounds + pieces;
         // An earlier launch may still read what it keeps in the same memory.
-        if (count > OWN_TILES && parameter.ends_are_ready) grid_wait();
+        if (count > OWN_TILES) grid_wait();
+#pragma unroll 1
         for (u32 number = threadIdx.x; number < max(count, 1u); number += PLANNERS) {
             Tile tile{};
-            bool is_last = number + 1 == count;
-            if (number < rounds) tile = tile_of(in_round(number, worker), 0, pairs, ALL, 0, 1, is_last);
-            else if (number < count) tile = piece(bounds, worker, number - rounds, is_last);
+            bool whole = number < rounds;
+            if (number < count)
+                tile = piece(bounds, worker, whole ? in_round(number, worker) : from.tile + number - rounds,
+                             whole ? Bound{ALL, 0} : from, whole ? Bound{ALL, 0} : to, number + 1 == count);
             if (number < OWN_TILES) control->own[number] = tile;
             else ((Tile*)first_tile(parameter))[number] = tile;
         }
         fence_async();  // copies take the place of what was kept here
         __syncthreads();
+    }
+
+    // Whether the ends are others than those of the plan, or decrease.
+    DEVICE bool changed() const {
+        u32 own = 0, all;
+#pragma unroll 1
+        for (u32 group = threadIdx.x; group < parameter.group_count; group += PLANNERS) {
+            GroupPlace place = scratch.groups[group];
+            if ((u32)__ldcg(parameter.ends + group) != place.begin + place.m) own = 1;
+        }
+        scanned<true, PLANNER_WARPS>(own, scratch.of_warps, all);
+        fence_async();
+        __syncthreads();
+        return all > 0;
     }
 };
 

@@ -158,6 +158,8 @@ pub struct Addresses {
     pub workspace: u64,
     /// The plan's counters.
     pub counters: u64,
+    /// Rows of tokens of a call that is planned on the device, at most the plan's; other plans know theirs.
+    pub rows: usize,
 }
 
 /// One of the kernels of a plan.

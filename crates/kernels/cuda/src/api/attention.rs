@@ -212,6 +212,7 @@ pub(super) fn addresses(
         maps: 0,
         workspace: 0,
         counters: 0,
+        rows: 0,
     })
 }
 

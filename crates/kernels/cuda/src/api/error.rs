@@ -95,6 +95,14 @@ pub enum ServeError {
         /// The address.
         address: u64,
     },
+    /// A routed call of more rows than its plan is for.
+    #[error("ends: the call has {rows} rows of tokens, and its plan is for {most} at most; plan for as many")]
+    EndsRows {
+        /// The rows of the call.
+        rows: usize,
+        /// Those of the plan.
+        most: usize,
+    },
     /// Attention's scales are not of the kind that was planned for.
     #[error("scales: {given}, and the plan is for {format} with {needed}; {remedy}")]
     Scales {

@@ -80,8 +80,8 @@ impl Layer {
         self.upload(self.planner.plan(tokens)?)
     }
 
-    /// The call with this many rows of tokens, of which the device knows how many each product has; see
-    /// [`Queue::enqueue_routed`](super::Queue::enqueue_routed). One plan serves every routing of as many rows, or of fewer.
+    /// Calls with at most this many rows of tokens, of which the device knows how many each product has; see
+    /// [`Queue::enqueue_routed`](super::Queue::enqueue_routed).
     ///
     /// # Errors
     /// If the products have several sizes, no kernel supports the call, a kernel does not compile, or there is no memory for

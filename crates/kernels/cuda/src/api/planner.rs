@@ -45,11 +45,30 @@ pub enum Routing {
     Host(Vec<usize>),
     /// On the device, which reads at which row each product's tokens end. The host knows the rows of all products together.
     Device {
-        /// The rows.
+        /// The most rows.
         rows: usize,
         /// What follows the sums.
         epilogue: Option<Epilogue>,
     },
+}
+
+impl Routing {
+    /// A number of rows for which a plan is made that serves `rows`, at most an eighth more: so few plans serve all numbers.
+    pub fn bound(rows: usize) -> usize {
+        const MOST: usize = 1 << 20;
+        if rows > MOST {
+            return rows;
+        }
+        rows.next_multiple_of((rows.next_power_of_two() / 16).max(1))
+    }
+
+    /// Rows of tokens of all products together.
+    pub fn rows(&self) -> usize {
+        match self {
+            Self::Host(tokens) => tokens.iter().sum(),
+            Self::Device { rows, .. } => *rows,
+        }
+    }
 }
 
 /// A planned call of a layer, not yet on a device.
@@ -98,7 +117,7 @@ impl Planner {
         })
     }
 
-    /// Plans a call with this many rows of tokens, of which the device knows how many each product has. The swapped kernel
+    /// Plans calls with at most this many rows of tokens, of which the device knows how many each product has. The swapped kernel
     /// computes it: its blocks deal out the tiles by themselves.
     ///
     /// # Errors
@@ -225,6 +244,22 @@ mod tests {
         };
         let error = planner(Choice::Fixed(schedule)).plan(&[1, 1]).unwrap_err();
         assert!(error.to_string().starts_with("setup = per-call: "), "{error}");
+    }
+
+    #[test]
+    fn few_plans_serve_all_numbers_of_rows() {
+        let found: Vec<usize> = (1..=4096).map(Routing::bound).collect();
+        let mut bounds = found.clone();
+        bounds.dedup();
+        assert_eq!(bounds.len(), 80);
+        assert_eq!(
+            (bounds[..17].to_vec(), Routing::bound(0)),
+            ((1..=16).chain([18]).collect(), 0)
+        );
+        for (bound, rows) in found.into_iter().zip(1..) {
+            assert!((rows..=rows + rows / 8).contains(&bound), "{bound} for {rows}");
+        }
+        assert_eq!(Routing::bound((1 << 20) + 1), (1 << 20) + 1);
     }
 
     #[test]

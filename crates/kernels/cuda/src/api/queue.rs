@@ -32,6 +32,8 @@ pub struct Buffers {
 pub struct Ends {
     /// The address of an `i32` for each product.
     pub address: u64,
+    /// Rows of tokens of all products, at most those that the plan is for.
+    pub rows: usize,
     /// Whether the last launch of the stream is that of a routed call or of [`Queue::arrange`], and the ends were written before it: then this
     /// call plans while that one still computes.
     pub are_ready: bool,
@@ -146,7 +148,7 @@ impl Queue {
     /// As [`enqueue`](Self::enqueue).
     ///
     /// # Safety
-    /// As [`enqueue`](Self::enqueue), with buffers for the plan's rows; `ends` is device memory that is written by earlier
+    /// As [`enqueue`](Self::enqueue), with buffers for the rows of the call; `ends` is device memory that is written by earlier
     /// work on the stream.
     pub unsafe fn enqueue_routed(
         &self,
@@ -154,13 +156,16 @@ impl Queue {
         buffers: &Buffers,
         ends: Ends,
     ) -> Result<(), ServeError> {
-        if let Routing::Host(_) = plan.shape().routing() {
+        let Routing::Device { rows: most, .. } = *plan.shape().routing() else {
             return Err(ServeError::Ends {
                 plan: "was made for the token counts of each product",
                 call: "enqueue",
             });
+        };
+        let Ends { address, rows, .. } = ends;
+        if rows > most {
+            return Err(ServeError::EndsRows { rows, most });
         }
-        let Ends { address, .. } = ends;
         if address == 0 || !address.is_multiple_of(size_of::<i32>() as u64) {
             return Err(ServeError::EndsAddress { address });
         }
@@ -189,6 +194,7 @@ impl Queue {
             maps: plan.maps(),
             workspace: 0,
             counters: 0,
+            rows: ends.map_or(0, |ends| ends.rows),
         };
         let check = || {
             check_address(|| "tokens".to_owned(), buffers.tokens)?;

@@ -148,6 +148,7 @@ impl Kernels {
             maps: memory.allocate(maps),
             workspace,
             counters,
+            rows: 0,
         }
     }
 

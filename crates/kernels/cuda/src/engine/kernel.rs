@@ -305,6 +305,7 @@ const NOWHERE: Addresses = Addresses {
     maps: 0,
     workspace: 0,
     counters: 0,
+    rows: 0,
 };
 
 /// The most noteworthy origin of several kernels: one that could not be kept, then one compiled now, then the cache.

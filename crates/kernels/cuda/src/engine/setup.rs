@@ -74,6 +74,7 @@ impl<'a> OfCall<'a> {
             maps: self.maps.address(),
             workspace: self.workspace.address(),
             counters: self.counters.address(),
+            rows: 0,
         }
     }
 }
@@ -94,6 +95,7 @@ pub(super) fn kept_addresses(
         maps: tables.maps.address(),
         workspace: scratch.workspace.address(),
         counters: scratch.counters.address(),
+        rows: 0,
     }
 }
 

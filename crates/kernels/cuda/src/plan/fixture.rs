@@ -24,6 +24,7 @@ pub const ADDRESSES: Addresses = Addresses {
     maps: 5 << 32,
     workspace: 6 << 32,
     counters: 7 << 32,
+    rows: 0,
 };
 
 /// Groups of these M, N and K.

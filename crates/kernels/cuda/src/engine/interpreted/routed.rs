@@ -12,6 +12,8 @@ use crate::plan::swapped::{Epilogue, RoutedPlan};
 /// More than a warp of the planning kernel places at a time.
 const EXPERTS: usize = 37;
 const ROWS: usize = 40;
+/// A plan serves calls of fewer rows than it is for.
+const PLANNED_ROWS: usize = ROWS + 3;
 /// Two blocks of weight rows, and a depth that is no multiple of a chunk.
 const SIZES: (usize, usize) = (136, 144);
 
@@ -103,7 +105,7 @@ impl Prepared {
         ends_are_ready: bool,
         (mut memory, epilogue): (Memory, Option<Epilogue>),
     ) -> Self {
-        let plan = RoutedPlan::new(layer, ROWS, schedule, target(Arch::Sm90a), epilogue).unwrap();
+        let plan = RoutedPlan::new(layer, PLANNED_ROWS, schedule, target(Arch::Sm90a), epilogue).unwrap();
         let operands = of_gemm(&mut memory, layer, schedule.packing, ScaleLayout::Rows, inputs);
         let needed = plan.memory(&operands.weights);
         let maps = needed.maps.iter();
@@ -121,6 +123,7 @@ impl Prepared {
             maps: memory.allocate(maps),
             workspace: memory.allocate_unwritten(needed.workspace_bytes),
             counters: memory.allocate(vec![0; needed.counter_bytes]),
+            rows: ROWS,
         };
         Self {
             kernels: read(compiler, &plan, Arch::Sm90a),

@@ -22,6 +22,8 @@ use crate::plan::{
 
 /// Most groups: those that a block of `kernels/tokens.cu` has room for.
 const MAX_GROUPS: usize = 4096;
+/// Half of a block's threads plan, each for a worker, and one for the end.
+const MAX_WORKERS: usize = (256 + 128) / 2 - 1;
 /// Tiles that a worker may have beyond an equal share of them: a span of equal work may have more tiles if they are narrow, and is
 /// not taken if it has more than this.
 const MORE_TILES: usize = 16;
@@ -37,8 +39,6 @@ pub struct RoutedPlan {
     /// The groups, each without tokens.
     layer: GroupedGemm,
     geometry: Geometry,
-    /// Rows of tokens of all groups.
-    rows: usize,
     workers: usize,
     tiles_a_worker: usize,
     /// Blocks of weight rows of a group.
@@ -46,7 +46,6 @@ pub struct RoutedPlan {
     /// Most items of conversion, and room for eights of converted tokens.
     items: usize,
     eighths: usize,
-    token_tiles: usize,
     costs: Vec<Cost>,
     epilogue: Option<Epilogue>,
     most_parts: usize,
@@ -88,7 +87,7 @@ struct Places {
 }
 
 impl RoutedPlan {
-    /// Plans the products of `layer` for `rows` tokens of all groups together. The token counts in `layer` are ignored: the
+    /// Plans the products of `layer` for at most `rows` tokens of all groups together. The token counts in `layer` are ignored: the
     /// routing decides them on the device.
     ///
     /// # Errors
@@ -155,7 +154,8 @@ impl RoutedPlan {
         let weight_blocks = first.n.div_ceil(geometry.block_rows);
         let most_tiles = token_tiles.saturating_mul(weight_blocks);
         check_tiles(most_tiles)?;
-        let workers = (target.processors.max(1) as usize).min(most_tiles.saturating_mul(schedule.split_k));
+        let workers = (target.processors as usize).clamp(1, MAX_WORKERS);
+        let workers = workers.min(most_tiles.saturating_mul(schedule.split_k));
         within(
             "the bytes in which a block plans the call",
             scratch_bytes(layer.groups.len(), token_tiles, workers),
@@ -198,19 +198,12 @@ impl RoutedPlan {
             ),
             layer,
             geometry,
-            rows,
             workers,
             weight_blocks,
             items,
             eighths,
-            token_tiles,
             tiles_a_worker,
         })
-    }
-
-    /// Rows of tokens of all groups.
-    pub fn rows(&self) -> usize {
-        self.rows
     }
 }
 
@@ -219,8 +212,8 @@ const PARTS_A_WORKER: usize = 2;
 
 /// Bytes of shared memory in which a block plans a call; the other half is `Scratch` in `kernels/swapped_routed.cuh`.
 fn scratch_bytes(groups: usize, token_tiles: usize, workers: usize) -> usize {
-    const FIXED: usize = 33 * size_of::<Cost>() + 16 * 4 + 8 * 4 + 2 * 24;
-    let of_workers = (workers + 1) * (2 * 4 + 4 * 8);
+    const FIXED: usize = 33 * size_of::<Cost>() + 16 * 4 + 8 * 4;
+    let of_workers = (workers + 1) * 4 * 8;
     (FIXED + of_workers).next_multiple_of(16)
         + groups * 16
         + groups.div_ceil(32) * 32 * 4
@@ -288,7 +281,7 @@ impl Plan for RoutedPlan {
     }
 
     fn launches(&self, addresses: &Addresses) -> Vec<Launch> {
-        if self.token_tiles == 0 || self.weight_blocks == 0 {
+        if addresses.rows == 0 || self.weight_blocks == 0 {
             return Vec::new();
         }
         let place = |offset: usize| addresses.workspace + offset as u64;
@@ -301,7 +294,7 @@ impl Plan for RoutedPlan {
             columns: token_columns(&self.layer, &self.layer.groups[0]) as u32,
             ..Shape::zeroed()
         };
-        let tokens = direct_tokens(&self.layer, &self.geometry, self.rows, addresses);
+        let tokens = direct_tokens(&self.layer, &self.geometry, addresses.rows, addresses);
         let parameter = |ends_are_ready: bool| Parameter {
             tokens: addresses.operands[0],
             token_scales: addresses.scales[0],
@@ -321,7 +314,7 @@ impl Plan for RoutedPlan {
             routed: Routed {
                 ends: addresses.operands[1],
                 costs: addresses.tables + self.places.costs as u64,
-                rows: self.rows as u32,
+                rows: addresses.rows as u32,
                 most_parts: self.most_parts as u32,
                 ends_are_ready: u32::from(ends_are_ready),
                 bias_format: self.epilogue.map_or(0, |own| output_define(own.bias_format)) as u32,
