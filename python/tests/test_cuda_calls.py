@@ -26,6 +26,7 @@ def tokens(rows=7, dtype=torch.bfloat16):
 @pytest.fixture
 def gpu(monkeypatch, recorder):  # noqa: F811
     monkeypatch.setattr(torch.Tensor, "is_cuda", True)
+    monkeypatch.setattr(_cuda, "is_hopper", lambda device: False)
     return recorder
 
 
@@ -54,6 +55,21 @@ def test_it_is_asked_for_the_same_by_few_comparisons_and_by_many(gpu, dtype, rou
         assert addresses == (*(part.data_ptr() for part in parts), *(0 for _ in range(4 - len(parts))))
         assert counts == (7, routing.data_ptr(), False) if is_routed else list(counts) == routing
         assert buffers == (x.data_ptr(), 0, result.data_ptr())
+
+
+def test_the_device_plans_while_a_list_of_sizes_is_new(gpu, monkeypatch):
+    monkeypatch.setattr(_cuda, "is_hopper", lambda device: True)
+    kept = []
+    monkeypatch.setattr(_cuda, "enqueue", lambda *call: kept.append(call[5]))
+    for _ in range(_cuda._NEW_CALLS + 2):
+        _cuda.quick(tokens(), stack(), None, [2, 0, 5], None, None)
+    ends, sizes = kept[: _cuda._NEW_CALLS], kept[_cuda._NEW_CALLS :]
+    assert [one.tolist() for one in ends] == [[2, 2, 7]] * _cuda._NEW_CALLS and ends[0].dtype == torch.int32
+    assert sizes == [(2, 0, 5)] * 2
+    # A graph replays the call, and pageable memory cannot be copied into one.
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+    _cuda.quick(tokens(), stack(), None, [5, 0, 2], None, None)
+    assert kept[-1] == (5, 0, 2)
 
 
 def test_a_layer_of_more_dimensions_is_a_product_of_its_rows(gpu):
@@ -95,7 +111,7 @@ def mixture(between=32, dtype=torch.bfloat16):
 
 
 def test_the_kernels_of_a_mixture_are_loaded_together_before_its_first_product(gpu, monkeypatch):
-    monkeypatch.setattr(_cuda_mixture, "_is_hopper", lambda device: True)
+    monkeypatch.setattr(_cuda_mixture, "is_hopper", lambda device: True)
     layer = mixture()
     for _ in range(2):
         _routed.moe(*layer, None, "bfloat16")

@@ -115,7 +115,7 @@ def test_a_gpu_is_asked_for_products_of_repacked_weights(gpu, monkeypatch):
     for call in gpu.calls:
         assert (call[4], call[6][:2]) == (stack(q, "steps"), (q.weight.data_ptr(), q.weight_scale.data_ptr()))
 
-    monkeypatch.setattr(_cuda_mixture, "_is_hopper", lambda device: True)
+    monkeypatch.setattr(_cuda_mixture, "is_hopper", lambda device: True)
     monkeypatch.setattr(_arrays, "device_name", lambda array: "cuda:0")
     gpu.calls.clear()
     experts = block.mlp.experts

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +27,12 @@ HOPPER = 9
 
 BEFOREHAND = Path(__file__).parent / "kernels"
 """Kernels that were compiled when the package was built; a package that was built without a CUDA compiler has none."""
+
+
+@functools.cache
+def is_hopper(device: torch.device) -> bool:
+    major: int = torch.cuda.get_device_capability(device)[0]
+    return major == HOPPER
 
 
 class _ByDevice(dict[int, _native.CudaLibrary]):
@@ -89,7 +96,7 @@ def packing_of(named: dict[str, Any], tokens: str) -> str:
 def packed(tensor: Tensor, tokens: str) -> Tensor:
     """The weights repacked for tokens of this type: as many bytes in another order, which only the kernels read."""
     *outer, n, k = tensor.shape
-    if torch.cuda.get_device_capability(tensor.values.device)[0] != HOPPER:
+    if not is_hopper(tensor.values.device):
         raise ValueError("tokens: only kernels of Hopper GPUs read weights that were repacked for them; leave it out")
     if n % ROWS:
         raise ValueError(f"tokens: weights of {n} rows are not repacked; rows must be a multiple of {ROWS}, so leave it out")
@@ -219,11 +226,34 @@ def epilogue_of(
     return (first, second), NAMES[types.pop()] if types else "float32", numbers
 
 
+_NEW_CALLS = 8
+"""The host plans a list of sizes when it comes back so often: that takes it a millisecond."""
+
+_MAX_NEW_GROUPS, _MAX_NEW_ROWS = 1024, 1 << 17
+
+
+class _Counts(NamedTuple):
+    """The tokens of each group, and the calls that had them."""
+
+    sizes: tuple[int, ...]
+    calls: Iterator[int]
+
+    def routing(self, device: torch.device) -> Sequence[int] | torch.Tensor:
+        """As `enqueue` takes it: while the list is new, the ends of the groups, by which the device plans. A captured call is
+        replayed, so the host plans it."""
+        if next(self.calls) >= _NEW_CALLS or not is_hopper(device) or torch.cuda.is_current_stream_capturing():
+            return self.sizes
+        ends = list(itertools.accumulate(self.sizes))
+        if not 1 < len(ends) <= _MAX_NEW_GROUPS or ends[-1] > _MAX_NEW_ROWS:
+            return self.sizes
+        return torch.tensor(ends, dtype=torch.int32).to(device, non_blocking=True)
+
+
 @functools.lru_cache(maxsize=1024)
-def _counts(rows: int, groups: int, sizes: tuple[Any, ...]) -> tuple[int, ...] | None:
-    """The tokens of each group, if they are integers that fit: the same for every call with these."""
+def _counts(rows: int, groups: int, sizes: tuple[Any, ...]) -> _Counts | None:
+    """None unless they are integers that fit."""
     is_fit = len(sizes) == groups and set(map(type, sizes)) == {int} and sum(sizes) == rows and min(sizes) >= 0
-    return sizes if is_fit else None
+    return _Counts(sizes, itertools.count()) if is_fit else None
 
 
 def quick(
@@ -269,7 +299,8 @@ def quick(
         rows = shape[0] if ndim == 2 else math.prod(shape[:-1])
         routing = [rows] if first.groups == 1 else None
     elif type(sizes) is list:
-        routing = _counts(shape[0], first.groups, tuple(sizes))
+        counts = _counts(shape[0], first.groups, tuple(sizes))
+        routing = None if counts is None else counts.routing(first.device)
     if routing is None:
         return None
     return enqueue(tokens, None, (), first.matrices, other, routing, wanted, ends_are_ready, epilogue)

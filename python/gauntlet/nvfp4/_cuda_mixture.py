@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 from typing import NamedTuple
 
 import torch
 
-from gauntlet.nvfp4._cuda import NAMES, current_stream, libraries
+from gauntlet.nvfp4._cuda import NAMES, current_stream, is_hopper, libraries
 
 MAX_SLOTS = 1 << 20
 """Most tokens times experts of each."""
@@ -48,12 +47,6 @@ class Arrangement(NamedTuple):
         return output
 
 
-@functools.cache
-def _is_hopper(device: torch.device) -> bool:
-    major: int = torch.cuda.get_device_capability(device)[0]
-    return major == 9
-
-
 def takes(hidden: torch.Tensor, topk_ids: torch.Tensor, experts: int) -> bool:
     """Whether the kernels compute a layer of these tokens; everything fits."""
     return (
@@ -65,7 +58,7 @@ def takes(hidden: torch.Tensor, topk_ids: torch.Tensor, experts: int) -> bool:
         and 0 < topk_ids.numel() <= MAX_SLOTS
         and topk_ids.shape[1] <= MAX_EXPERTS_A_TOKEN
         and experts <= MAX_EXPERTS
-        and _is_hopper(hidden.device)
+        and is_hopper(hidden.device)
     )
 
 
