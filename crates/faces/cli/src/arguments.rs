@@ -147,7 +147,7 @@ pub struct Run {
     /// Time for each round's comparisons, such as 120s or 5m.
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub budget: Option<SignedDuration>,
-    /// Go on with the last run of the same files that was cut short.
+    /// Go on with the last run of the same files that was cut short; begin one if there is none.
     #[arg(long)]
     pub resume: bool,
     /// Play a run of the ledger once more from its records, with the options of then: nothing is measured and nobody is asked. Fails

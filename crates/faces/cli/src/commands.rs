@@ -18,6 +18,7 @@ pub mod more;
 pub mod native;
 pub mod repeat;
 pub mod report;
+pub mod resume;
 pub mod run;
 pub mod samples;
 pub mod schedules;

@@ -4,11 +4,12 @@ use std::io;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigHandler, Signal, signal};
 
-use crate::error::say_line;
+use crate::error::{CliError, say_line};
 use crate::exit::Exit;
 
 /// A description of the results that are kept after an interrupt; none until there are some.
@@ -22,16 +23,61 @@ pub fn handle() {
     let _set = unsafe { signal(Signal::SIGXFSZ, SigHandler::Handler(nothing)) };
     // Workers have process groups of their own, so an interrupt at the terminal does not reach them.
     let handled = ctrlc::set_handler(|| {
-        gauntlet_worker::end_all_workers();
-        gauntlet_scratch::remove_all();
-        tell();
-        std::process::exit(Exit::Interrupted as i32);
+        // A second signal ends it at once.
+        if KEEPS_PAIRS.swap(false, Ordering::Relaxed) {
+            request();
+            std::thread::spawn(wind_down);
+        } else {
+            end();
+        }
     });
     if let Err(error) = handled {
         say_line(format_args!(
             "interrupts cannot be caught ({error}): workers may outlive this program"
         ));
     }
+}
+
+/// Ends the program.
+fn end() -> ! {
+    gauntlet_worker::end_all_workers();
+    gauntlet_scratch::remove_all();
+    tell();
+    std::process::exit(Exit::Interrupted as i32);
+}
+
+/// How long a command may take to write what it keeps.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Ends workers, those too that are just being started, until the command has written what it keeps, or has had its time.
+fn wind_down() {
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE {
+        gauntlet_worker::end_all_workers();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    end();
+}
+
+/// Whether the command itself writes what it has measured when a signal comes.
+static KEEPS_PAIRS: AtomicBool = AtomicBool::new(false);
+
+/// Measures something of which a signal leaves what was measured so far. None if nothing is left of it.
+pub fn keeping<T>(
+    measure: impl FnOnce() -> Result<T, CliError>,
+    is_worth_keeping: impl FnOnce(&T) -> bool,
+) -> Result<Option<T>, CliError> {
+    KEEPS_PAIRS.store(true, Ordering::Relaxed);
+    let measured = measure();
+    KEEPS_PAIRS.store(false, Ordering::Relaxed);
+    if !is_requested() {
+        return measured.map(Some);
+    }
+    let kept = measured.ok().filter(is_worth_keeping);
+    if kept.is_none() {
+        tell();
+    }
+    Ok(kept)
 }
 
 extern "C" fn nothing(_signal: i32) {}

@@ -11,6 +11,7 @@ use gauntlet_tournament::{Judged, Message, Round, RoundObserver, RoundReport};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::error::{say, say_line, terminal_width};
+use crate::interrupt;
 
 /// Prints to standard error, so that standard output holds only the report.
 pub struct Progress {
@@ -71,6 +72,10 @@ impl Drop for Progress {
 }
 
 impl Observer for Progress {
+    fn is_interrupted(&self) -> bool {
+        interrupt::is_requested()
+    }
+
     fn gate_begins(&self, candidate: &str, gate: &str) {
         let what = fitting(&format!("{candidate}: {gate}"));
         self.line.set_message(what.clone());

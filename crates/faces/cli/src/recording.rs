@@ -61,6 +61,8 @@ pub struct Recorder {
     command: Vec<String>,
     /// The files that the result depends on, with their digests.
     sources: BTreeMap<String, String>,
+    /// The run that was interrupted and goes on.
+    resumed: Option<RunId>,
 }
 
 impl Recorder {
@@ -76,6 +78,7 @@ impl Recorder {
             ledger: None,
             command,
             sources,
+            resumed: None,
         };
         if no_ledger {
             return Ok(recorder);
@@ -111,6 +114,24 @@ impl Recorder {
         let files = self.sources.iter().flat_map(|(file, digest)| [file, digest]);
         let words = self.command.iter().chain(files).chain([&program]);
         digest_of(&words.collect::<Vec<_>>())
+    }
+
+    /// The last run of the same command on the same files that was interrupted, with what it found; the record goes on with it.
+    pub fn interrupted(&mut self) -> Result<Option<JudgementRecord>, CliError> {
+        let Some(ledger) = &self.ledger else {
+            return Ok(None);
+        };
+        let Some(run) = ledger.last_unfinished_run(&self.digest())? else {
+            return Ok(None);
+        };
+        let found = ledger.judgement(&run)?;
+        self.resumed = found.is_some().then_some(run);
+        Ok(found)
+    }
+
+    /// Records a run of its own, whatever was interrupted.
+    pub fn begin_anew(&mut self) {
+        self.resumed = None;
     }
 
     /// A kernel in the files that the result depends on.
@@ -153,7 +174,7 @@ impl Recorder {
             digest: self.digest(),
             environment: record.document.get("environment").cloned().unwrap_or(Value::Null),
         };
-        let run = ledger.record_judgement(&start, &record, None)?;
+        let run = ledger.record_judgement(&start, &record, self.resumed.as_ref())?;
         Ok(Some((ledger.path().to_owned(), run)))
     }
 }
@@ -208,7 +229,7 @@ impl Found {
                 estimate: interval.estimate.exp_m1(),
                 upper: interval.upper.exp_m1(),
             }),
-            interrupted: false,
+            interrupted: report.is_interrupted(),
         }
     }
 }

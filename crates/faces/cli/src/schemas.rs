@@ -149,6 +149,7 @@ pub const PUBLISHED: &[Published] = published! {
     List "parameters" 1 "The result of `gauntlet schedules`: the parameters of the kernels of a suite";
     List "violations" 1 "The result of `gauntlet schedules WORDS`: the rules that the parameters break";
     List "runs" 1 "The result of `gauntlet ledger list`: the runs of the ledger";
+    List "verdicts" 1 "The result of `gauntlet ledger verdicts`: verdicts of commands and of rounds";
     List "prospects" 1 "The result of `gauntlet ledger next`: what a run left open";
     File "task-file" 1 "A task.toml, beside the task.py of a task in Python";
     File "suite-file" 1 "A suite: the cases of a built-in task";

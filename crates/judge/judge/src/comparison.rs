@@ -63,20 +63,32 @@ pub fn measure_observed(
 }
 
 /// Adds pairs to a comparison that ended: at least this many, and on to the next look of its plan, unless an earlier look
-/// decides. There is no look in between, since the user chose the number after seeing the figures.
+/// decides. There is no look in between, since the user chose the number after seeing the figures. Without a number it goes on as if
+/// it had never ended, in the time that its budget leaves.
 pub fn measure_more(
     workshop: &Workshop,
     setting: &Setting,
     [baseline, candidate]: [&Candidate; 2],
     so_far: (&Comparison, &Observations),
-    pairs: usize,
+    pairs: Option<usize>,
     observer: &dyn Observer,
 ) -> Result<(Comparison, Observations), ExaminationFailure> {
     let sides = [baseline.clone(), candidate.clone()];
     let mut contest = PairedComparison::resume(workshop, setting, sides, so_far, rand::random())?;
-    let enough = contest.pairs() + pairs;
+    let enough = pairs.map_or(usize::MAX, |pairs| contest.pairs() + pairs);
+    let spent = so_far.0.spent.map_or(0.0, |spent| spent.total());
+    let allowed = match pairs {
+        Some(_) => Duration::MAX,
+        None => {
+            let spent = Duration::try_from_secs_f64(spent).unwrap_or(Duration::MAX);
+            setting.measurement.budget.unsigned_abs().saturating_sub(spent)
+        }
+    };
     while !contest.is_over() && contest.pairs() < enough {
-        contest.advance(Duration::MAX, observer)?;
+        let left = allowed.saturating_sub(contest.spent());
+        if !contest.advance(left, observer)? {
+            break;
+        }
     }
     contest.finish_observed()
 }

@@ -16,6 +16,10 @@ pub trait Observer: Sync {
     fn narrows(&self, _narrowing: &Narrowing) {}
     /// A gate has finished.
     fn gate_ends(&self, _candidate: &str, _finding: &Finding) {}
+    /// Whether the comparison is to end now, with what was measured so far.
+    fn is_interrupted(&self) -> bool {
+        false
+    }
     /// Something worth knowing that is not a finding.
     fn notice(&self, _message: &str) {}
 }

@@ -31,15 +31,15 @@ pub struct Session<'a> {
     earlier: Option<Earlier<'a>>,
 }
 
-/// A comparison that ended undecided, to which pairs are added.
+/// A comparison that ended undecided or was interrupted, to which pairs are added.
 #[derive(Clone, Copy)]
 pub struct Earlier<'a> {
     /// What was found so far.
     pub comparison: &'a Comparison,
     /// What was observed so far.
     pub observations: &'a Observations,
-    /// How many pairs to add, at least.
-    pub pairs: usize,
+    /// How many pairs to add, at least; none to go on as it was planned.
+    pub pairs: Option<usize>,
 }
 
 /// The outcome of a session.
@@ -162,6 +162,11 @@ impl<'a> Session<'a> {
         {
             verdict = Verdict::Inconclusive;
             reason = "no gate compared it with the baseline".to_owned();
+        }
+        let seen: Option<&Observations> = observations.as_ref();
+        if let Some(seen) = seen.filter(|seen| seen.interrupted) {
+            verdict = Verdict::Inconclusive;
+            reason = format!("interrupted after {} pairs of processes", seen.pairs());
         }
         Ok(Judgement {
             side: Arm::Candidate,

@@ -345,3 +345,31 @@ fn a_ledger_that_was_changed_or_went_on_as_a_copy_is_not_imported() {
         "{verification:?}"
     );
 }
+
+/// Leaves the ledger in the place that GAUNTLET_TEST_LEDGER names, where its lists can be timed.
+#[test]
+#[ignore = "long: ten thousand verdicts, each durable before the next"]
+fn ten_thousand_verdicts_are_listed_from_a_few_of_their_records() {
+    let (_folder, usual) = place();
+    let path = std::env::var_os("GAUNTLET_TEST_LEDGER").map_or(usual, PathBuf::from);
+    let ledger = Ledger::open(&path).unwrap();
+    for number in 0..10_000 {
+        let one = JudgementRecord {
+            document: json!({ "schema": "gauntlet/comparison/2", "times": vec![0.000_123_456; 1300] }),
+            ..judgement(
+                &format!("task {}", number % 100),
+                &format!("kernel {number}"),
+                "marginal",
+            )
+        };
+        ledger.record_judgement(&start("compare"), &one, None).unwrap();
+    }
+    drop(ledger);
+    let ledger = Ledger::open_read_only(&path).unwrap();
+    assert_eq!(ledger.newest_runs(50).unwrap().len(), 50);
+    let of_one = Wanted {
+        task: Some("task 7".to_owned()),
+        ..Wanted::default()
+    };
+    assert_eq!(found(&ledger, &of_one).len(), 100);
+}

@@ -25,6 +25,7 @@
 //!     device: &Device::builtin("h200")?,
 //!     workshop: None,
 //!     baseline: table.complete(&Parameters::new()),
+//!     tuned: &[],
 //!     builds: &|_, schedule| schedule.get("tile") == tile.get("tile"),
 //!     kernel: None,
 //!     keep: 3,
@@ -75,6 +76,8 @@ pub struct Tuning<'a> {
     pub workshop: Option<&'a Workshop>,
     /// The baseline.
     pub baseline: Parameters,
+    /// Cases that were tuned before, and are not tuned again.
+    pub tuned: &'a [TunedCase],
     /// Whether the workshop's executor has a kernel for a schedule that the device accepts.
     pub builds: &'a (dyn Fn(&Sizes, &Parameters) -> bool + Sync),
     /// The parameters of the workshop's kernel, if they are its own and not those of its task. No model ranks them.
@@ -128,13 +131,22 @@ pub fn tune(
         .transpose()?;
     let mut cases = Vec::new();
     for (index, (case, baseline)) in suite.iter().zip(baselines).enumerate() {
+        if let Some(known) = tuning.tuned.iter().find(|known| known.case == case.name) {
+            cases.push(known.clone());
+            continue;
+        }
         let time = tuning.workshop.zip(paces.as_ref()).map(|(workshop, paces)| Time {
             workshop,
             begun: Instant::now(),
             allowed: paces.share(index, tuning.budget.saturating_sub(start.elapsed())),
             pace: paces.of(index),
         });
-        let tuned = tune_case(tuning, case, baseline, time, observer)?;
+        let tuned = tune_case(tuning, case, baseline, time, observer);
+        // Its workers were ended, which says nothing of the schedules.
+        if observer.is_interrupted() {
+            break;
+        }
+        let tuned = tuned?;
         decided(&tuned)?;
         cases.push(tuned);
     }

@@ -5,7 +5,9 @@ use gauntlet_stats::{Interval, Origin, speedup_fraction};
 use gauntlet_task::{Case, Sizes};
 use gauntlet_task::{DispatchEntry, DispatchEvidence, DispatchTable, ModelChoice, SpeedupRange};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::ranking::Ranked;
 
@@ -38,7 +40,7 @@ pub struct TunedCase {
 }
 
 /// The numbers of schedules considered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Search {
     /// Schedules in the space.
@@ -54,7 +56,7 @@ pub struct Search {
 }
 
 /// A schedule that was measured.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Contender {
     /// The schedule with the model's prediction.
@@ -71,7 +73,7 @@ pub struct Contender {
 }
 
 /// A schedule measured again, on pairs that took no part in choosing it.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Finalist {
     /// Its rank in the model's order.
@@ -85,7 +87,7 @@ pub struct Finalist {
 }
 
 /// The schedule that won.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Winner {
     /// The schedule.
@@ -100,6 +102,29 @@ pub struct Winner {
 }
 
 impl TunedCase {
+    /// The result for a case as it was written before; none if it is not of this case.
+    pub fn recalled(written: &Value, case: &Case) -> Option<Self> {
+        fn part<T: DeserializeOwned>(written: &Value, name: &str) -> Option<T> {
+            serde_json::from_value(written.get(name)?.clone()).ok()
+        }
+        let is_the_same = written["case"] == case.name.as_str()
+            && serde_json::to_value(&case.sizes).is_ok_and(|sizes| written["problem"] == sizes);
+        is_the_same.then_some(())?;
+        Some(Self {
+            case: case.name.clone(),
+            problem: case.sizes.clone(),
+            baseline: part(written, "baseline")?,
+            search: part(written, "search")?,
+            first: part(written, "first")?,
+            contenders: part(written, "contenders")?,
+            finalists: part(written, "finalists")?,
+            winner: part(written, "winner")?,
+            reason: part(written, "reason")?,
+            measured: part(written, "measured")?,
+            measured_seconds: part(written, "measured-seconds")?,
+        })
+    }
+
     /// A case that keeps its baseline.
     pub(super) fn kept(case: &Case, baseline: Parameters, search: Search, reason: impl Into<String>) -> Self {
         Self {

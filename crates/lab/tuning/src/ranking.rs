@@ -6,12 +6,12 @@ use gauntlet_simulate::{HostTerm, NoEstimate, Subject};
 use gauntlet_task::Sizes;
 use rayon::prelude::*;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::error::TuningError;
 
 /// A schedule with the model's prediction.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Ranked {
     /// Its rank, from 1.
@@ -19,7 +19,7 @@ pub struct Ranked {
     /// The schedule.
     pub schedule: Parameters,
     /// The predicted time in seconds; none if the model does not cover the task.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<f64>,
 }
 

@@ -54,6 +54,9 @@ pub struct Tune {
     /// Write all that was found as JSON (`-`: to standard output, in place of the report).
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Go on with the same tuning that was interrupted, by the ledger; begin if there is none.
+    #[arg(long)]
+    pub resume: bool,
     /// Leave no record of the result in the ledger.
     #[arg(long)]
     pub no_ledger: bool,

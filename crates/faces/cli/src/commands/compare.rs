@@ -1,8 +1,10 @@
 //! `gauntlet compare`.
 
+use gauntlet_judge::Observer;
+
 use crate::arguments::Compare;
-use crate::commands::contest::{Contest, deliver};
-use crate::commands::{more, samples, several};
+use crate::commands::contest::Contest;
+use crate::commands::{more, resume, samples, several};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::Progress;
@@ -25,10 +27,6 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         return several::compare(arguments, texts);
     }
     let contest = Contest::of(&arguments.contest.setup, texts)?;
-    let recorder = contest.recorder(&arguments.contest.recording)?;
-    let _hold = contest.hold()?;
-    let progress = Progress::new();
-    let report = contest.compared(&progress)?;
-    drop(progress);
-    deliver(&report, &arguments.contest, None, &recorder)
+    let progress = || -> Box<dyn Observer> { Box::new(Progress::new()) };
+    resume::measured(&contest, &arguments.contest, progress, Contest::compared)
 }

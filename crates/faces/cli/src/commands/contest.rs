@@ -30,7 +30,7 @@ use crate::requirement::{Conclusion, soundness};
 use crate::sink;
 
 /// Two kernels, and everything that they share.
-pub struct Contest<'a> {
+pub struct Contest {
     pub suite: Suite,
     /// What of the task and of the kernels is special, or not honoured.
     notes: Vec<String>,
@@ -43,11 +43,9 @@ pub struct Contest<'a> {
     gpu: Option<Description>,
     /// What must be the same for pairs that are added later.
     pub conditions: Conditions,
-    /// The comparison that pairs are added to; none if it begins.
-    pub earlier: Option<Earlier<'a>>,
 }
 
-impl<'a> Contest<'a> {
+impl Contest {
     /// Reads the kernels and finds the place where they are measured.
     pub fn of(setup: &Setup, texts: [KernelText; 2]) -> Result<Self, CliError> {
         let task = task_of(setup, &texts.each_ref())?;
@@ -101,7 +99,6 @@ impl<'a> Contest<'a> {
         };
         Ok(Self {
             conditions,
-            earlier: None,
             setting: Setting::new(place.device, &suite, measurement, Criteria::default()),
             notes: [&suite.notes[..], &notes[..]].concat(),
             suite,
@@ -137,7 +134,6 @@ impl<'a> Contest<'a> {
         Session::new(&self.setting, &self.executor, self.arms.each_ref())
             .through(&GATES)
             .seen_by(observer)
-            .adding_to(self.earlier)
     }
 
     /// What a comparison of the two says. The finding of the comparison says no more than the verdict.
@@ -151,6 +147,30 @@ impl<'a> Contest<'a> {
     /// What all gates say of the candidate.
     pub fn judged(&self, observer: &dyn Observer) -> Result<ComparisonReport, CliError> {
         Ok(self.report(self.session(observer).judge()?))
+    }
+
+    /// What a comparison that ended early says after further pairs: at least so many, or as it was planned.
+    pub fn going_on(
+        &self,
+        before: &ComparisonReport,
+        pairs: Option<usize>,
+        observer: &dyn Observer,
+    ) -> Result<ComparisonReport, CliError> {
+        let (Some(comparison), Some(kept)) = (&before.comparison, &before.kept) else {
+            return Err(CliError::broken("there is no comparison to go on with"));
+        };
+        let earlier = Earlier {
+            comparison,
+            observations: &kept.observations,
+            pairs,
+        };
+        let mut found = self.session(observer).adding_to(Some(earlier)).compare()?;
+        // The last finding of `judge` is that of the comparison, which the new one replaces; `compare` keeps no findings.
+        found.findings = match before.findings.split_last() {
+            Some((_, earlier)) => [earlier, &found.findings].concat(),
+            None => Vec::new(),
+        };
+        Ok(self.report(found))
     }
 
     /// The outcome as every face shows it.

@@ -1,9 +1,10 @@
 //! `gauntlet judge`.
 
-use gauntlet_judge::KernelText;
+use gauntlet_judge::{KernelText, Observer};
 
 use crate::arguments::{Judge, Setup};
-use crate::commands::contest::{Contest, deliver, own_baseline, task_of};
+use crate::commands::contest::{Contest, own_baseline, task_of};
+use crate::commands::resume;
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::progress::Progress;
@@ -17,12 +18,8 @@ pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
         &arguments.contest.setup,
     )?;
     let contest = Contest::of(&arguments.contest.setup, texts)?;
-    let recorder = contest.recorder(&arguments.contest.recording)?;
-    let _hold = contest.hold()?;
-    let progress = Progress::telling_findings_on(&contest.arms[1].name);
-    let report = contest.judged(&progress)?;
-    drop(progress);
-    deliver(&report, &arguments.contest, None, &recorder)
+    let progress = || -> Box<dyn Observer> { Box::new(Progress::telling_findings_on(&contest.arms[1].name)) };
+    resume::measured(&contest, &arguments.contest, progress, Contest::judged)
 }
 
 /// The baseline and the candidate, read. A baseline that is not named is the task's own.

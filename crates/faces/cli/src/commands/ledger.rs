@@ -282,7 +282,7 @@ fn told(one: &Judged) -> Vec<String> {
             |speedup| {
                 let [estimate, lower, upper] =
                     [speedup.estimate, speedup.lower, speedup.upper].map(|one| 100.0 * one);
-                format!("{estimate:+.1} % [{lower:+.1} … {upper:+.1}]")
+                format!("{estimate:+.1} % [{lower:+.1} … {upper:+.1}]").replace('-', "−")
             },
         ),
     ]

@@ -6,9 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use gauntlet_judge::{
-    Comparison, ComparisonReport, Conditions, Earlier, Kept, Observations, Observer, Regime, Scope,
-};
+use gauntlet_judge::{ComparisonReport, Conditions, Kept, Observations, Observer, Regime, Scope};
 
 use crate::arguments::{Compare, MAX_PAIRS, Measured, MeasuredExecutor, RegimeName, ScopeName, Setup};
 use crate::commands::contest::{Contest, deliver};
@@ -46,7 +44,7 @@ pub fn more(arguments: &Compare, pairs: usize) -> Result<Exit, CliError> {
 /// The same without telling anybody. If a kernel failed meanwhile, there is nothing to add, and the file stays as it was.
 pub fn added(file: &Path, pairs: usize, observer: &dyn Observer) -> Result<ComparisonReport, CliError> {
     let before = report::comparison(file)?;
-    let (comparison, kept) = undecided(file, &before)?;
+    let kept = undecided(file, &before)?;
     sink::check(file)?;
     // First, since files may change while another program has the machine.
     let _hold = Hold::take(if kept.conditions.on_gpu {
@@ -64,7 +62,7 @@ pub fn added(file: &Path, pairs: usize, observer: &dyn Observer) -> Result<Compa
         gauntlet_entrants::read(&before.baseline.text)?,
         gauntlet_entrants::read(&before.candidate.text)?,
     ];
-    let mut contest = Contest::of(&setup_of(&kept.conditions), texts)?;
+    let contest = Contest::of(&setup_of(&kept.conditions), texts)?;
     let changes = changes(&before, &kept.conditions, &contest);
     if !changes.is_empty() {
         return Err(CliError::bad_input(
@@ -76,28 +74,18 @@ pub fn added(file: &Path, pairs: usize, observer: &dyn Observer) -> Result<Compa
             "restore them, or compare anew",
         ));
     }
-    contest.earlier = Some(Earlier {
-        comparison,
-        observations: &kept.observations,
-        pairs,
-    });
     let requests = interrupt::requests();
-    let mut found = contest.session(observer).compare()?;
+    let report = contest.going_on(&before, Some(pairs), observer);
     undisturbed(requests)?;
-    // The last finding of `judge` is that of the comparison, which the new one replaces; `compare` keeps no findings.
-    found.findings = match before.findings.split_last() {
-        Some((_, earlier)) => [earlier, &found.findings].concat(),
-        None => Vec::new(),
-    };
-    let report = contest.report(found);
+    let report = report?;
     if report.comparison.is_some() {
         sink::write_json(file, &Versioned::of(&report))?;
     }
     Ok(report)
 }
 
-/// The comparison of a result and what was kept of it, if pairs may be added.
-fn undecided<'r>(file: &Path, report: &'r ComparisonReport) -> Result<(&'r Comparison, &'r Kept), CliError> {
+/// What was kept of a result, if pairs may be added.
+fn undecided<'r>(file: &Path, report: &'r ComparisonReport) -> Result<&'r Kept, CliError> {
     let file = file.display();
     let refused = |why: String, remedy: &str| Err(CliError::bad_input(why, remedy));
     let (Some(comparison), Some(kept)) = (&report.comparison, &report.kept) else {
@@ -132,7 +120,7 @@ fn undecided<'r>(file: &Path, report: &'r ComparisonReport) -> Result<(&'r Compa
             "compare anew",
         );
     }
-    Ok((comparison, kept))
+    Ok(kept)
 }
 
 /// A path as a shell takes it.
@@ -187,7 +175,7 @@ fn changed_surroundings(was: &BTreeMap<String, String>, is: &BTreeMap<String, St
 }
 
 /// What differs from the conditions of a result, each in a few words.
-fn changes(before: &ComparisonReport, was: &Conditions, contest: &Contest) -> Vec<String> {
+pub fn changes(before: &ComparisonReport, was: &Conditions, contest: &Contest) -> Vec<String> {
     let is = &contest.conditions;
     let mut changes = Vec::new();
     if before.version != version() {

@@ -13,7 +13,7 @@ use crate::arguments::{MeasuredExecutor, Run};
 use crate::calibrations::Calibrations;
 use crate::commands::{cuda, report};
 use crate::environment::timeouts;
-use crate::error::CliError;
+use crate::error::{CliError, say_line};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine::Hold;
@@ -284,19 +284,17 @@ fn start(
             format!("run {run} is still being played by another program"),
             "wait for it to end, or leave out --resume to begin another",
         )),
-        (true, None) => Err(CliError::bad_input(
-            format!(
-                "{} holds no run of these files that was cut short",
-                ledger.path().display()
-            ),
-            "leave out --resume; a run can only be resumed with the very files, overrides, ledger and version of this \
-             program that it began with",
-        )),
-        (false, leased) => {
+        (resumes, leased) => {
             if let Some((Some(_), run)) = leased {
                 anstream::eprintln!(
                     "Run {run} of the same files was cut short; --resume would go on with it."
                 );
+            } else if resumes {
+                say_line(format_args!(
+                    "note: {} holds no run of these files, overrides and version of this program that was cut short; a new one \
+                     begins",
+                    ledger.path().display()
+                ));
             }
             let run = ledger.start_run(&RunStart {
                 version: settings.version.clone(),

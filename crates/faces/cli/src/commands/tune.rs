@@ -8,7 +8,7 @@ use gauntlet_judge::{FileKernel, FileKind, Measurement, Workshop};
 use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::Schedule;
-use gauntlet_task::Sizes;
+use gauntlet_task::{Sizes, Suite};
 use gauntlet_tuning::{KernelSpace, TunedCase, Tuning, table, tune as tune_suite};
 use gauntlet_worker::Limits;
 use gauntlet_worker::protocol::Description;
@@ -50,6 +50,9 @@ pub struct Tuned {
     environment: BTreeMap<String, String>,
     /// Each case with its fastest schedule.
     cases: Vec<TunedCase>,
+    /// Whether it was interrupted before all cases were tuned (`--resume` tunes the others).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    interrupted: bool,
 }
 
 impl Document for Tuned {
@@ -106,11 +109,28 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     if arguments.quick {
         say_line(format_args!("note: quick pairs are not watched for cheats"));
     }
+    let texts = arguments
+        .kernel
+        .as_deref()
+        .map(gauntlet_entrants::read)
+        .transpose()?;
+    let sources = gauntlet_entrants::digests(
+        &arguments.suite,
+        &suite,
+        texts.as_slice(),
+        arguments.device.as_deref(),
+    );
+    let mut recorder = Recorder::open(&arguments.calibration.ledger, arguments.no_ledger, sources)?;
+    let before = match arguments.resume {
+        true => tuned_before(&mut recorder, &suite)?,
+        false => Vec::new(),
+    };
     let tuning = Tuning {
         suite: &suite,
         device: &device,
         workshop: workshop.as_ref(),
         baseline,
+        tuned: &before,
         builds: &builds(arguments.executor, &device),
         kernel: own.as_ref().map(|table| KernelSpace {
             table,
@@ -123,42 +143,36 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         },
         budget: arguments.budget.unsigned_abs(),
     };
-    let texts = arguments
-        .kernel
-        .as_deref()
-        .map(gauntlet_entrants::read)
-        .transpose()?;
-    let sources = gauntlet_entrants::digests(
-        &arguments.suite,
-        &suite,
-        texts.as_slice(),
-        arguments.device.as_deref(),
-    );
-    let recorder = Recorder::open(&arguments.calibration.ledger, arguments.no_ledger, sources)?;
-    let mut so_far: Vec<TunedCase> = Vec::new();
+    let mut so_far: Vec<TunedCase> = before.clone();
     let output = &arguments.output;
     let mut unwritten = Ok(None);
-    let hold = measured(arguments.executor).map(Hold::take).transpose()?;
-    let progress = Progress::new();
-    let cases = tune_suite(&tuning, &progress, |decided| {
-        so_far.push(decided.clone());
-        // Written after each case, so that an interruption loses only the current case. If writing fails now, it is
-        // tried again after the next case.
-        unwritten = toml(arguments, &so_far, &device)
-            .map(|text| sink::put(output, text.as_bytes()).is_err().then_some(text));
-        if let Ok(None) = unwritten {
-            interrupt::keeps(format!("the cases decided so far are in {}", output.display()));
-        }
-        progress.tell(&gauntlet_report::tuned_case(decided, terminal_width()));
-        Ok(())
-    });
-    drop(progress);
-    drop(hold);
+    let measure = || {
+        let _hold = measured(arguments.executor).map(Hold::take).transpose()?;
+        let progress = Progress::new();
+        let cases = tune_suite(&tuning, &progress, |decided| {
+            so_far.push(decided.clone());
+            // Written after each case, so that a kill loses only the current case. If writing fails now, it is tried again after the
+            // next case.
+            unwritten = toml(arguments, &so_far, &device)
+                .map(|text| sink::put(output, text.as_bytes()).is_err().then_some(text));
+            if let Ok(None) = unwritten {
+                interrupt::keeps(format!("the cases decided so far are in {}", output.display()));
+            }
+            progress.tell(&gauntlet_report::tuned_case(decided, terminal_width()));
+            Ok(())
+        });
+        cases.map_err(CliError::from)
+    };
+    let cases = interrupt::keeping(measure, |cases| !cases.is_empty());
     let written = unwritten.and_then(|text| text.map_or(Ok(()), |text| sink::write(output, text.as_bytes())));
     let is_written = written.is_ok();
-    let delivered = cases.map_err(CliError::from).and_then(|cases| {
+    let delivered = cases.and_then(|cases| {
+        let Some(cases) = cases else {
+            return Ok(Exit::Interrupted);
+        };
         let result = Tuned {
-            suite: suite.name,
+            interrupted: cases.len() < suite.benchmark.len(),
+            suite: suite.name.clone(),
             device: device.name.clone(),
             executor: executor(arguments),
             version: version(),
@@ -174,10 +188,48 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
             }
             tell_record(&recorded)
         });
-        sink::both(delivered, recorded.map(drop))
+        let has_record = matches!(recorded, Ok(Some(_)));
+        sink::both(delivered, recorded.map(drop))?;
+        if !result.interrupted {
+            return Ok(Exit::Done);
+        }
+        say_line(format_args!(
+            "interrupted: {} of {} cases are tuned{}",
+            result.cases.len(),
+            suite.benchmark.len(),
+            if has_record {
+                "; the same with --resume tunes the others"
+            } else {
+                ""
+            }
+        ));
+        Ok(Exit::Interrupted)
     });
-    sink::both(written, delivered)?;
-    Ok(Exit::Done)
+    match delivered {
+        Ok(exit) => written.map(|()| exit),
+        Err(error) => sink::both(written, Err(error)).map(|()| Exit::Broken),
+    }
+}
+
+/// The cases that were tuned before the same command was interrupted.
+fn tuned_before(recorder: &mut Recorder, suite: &Suite) -> Result<Vec<TunedCase>, CliError> {
+    let found = recorder.interrupted()?;
+    let written = found
+        .iter()
+        .flat_map(|found| found.document["cases"].as_array().into_iter().flatten());
+    let recalled = written.filter_map(|one| {
+        let case = suite
+            .benchmark
+            .iter()
+            .find(|case| one["case"] == case.name.as_str())?;
+        TunedCase::recalled(one, case)
+    });
+    let recalled: Vec<TunedCase> = recalled.collect();
+    say_line(match recalled.len() {
+        0 => "note: nothing of this tuning was interrupted; it begins".to_owned(),
+        known => format!("Going on after {known} cases."),
+    });
+    Ok(recalled)
 }
 
 /// What the record says of a tuning.
@@ -189,7 +241,7 @@ fn found(result: &Tuned, arguments: &Tune, recorder: &Recorder) -> Found {
         verdict: None,
         reason: format!("cases tuned: {}", result.cases.len()),
         speedup: None,
-        interrupted: false,
+        interrupted: result.interrupted,
     }
 }
 

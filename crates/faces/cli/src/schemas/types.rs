@@ -8,7 +8,7 @@ use gauntlet_families::TASKS;
 use gauntlet_host_library::FunctionTable;
 use gauntlet_host_nvrtc::KernelTable;
 use gauntlet_judge::ComparisonReport;
-use gauntlet_judge::ledger::{Entry, RunSummary};
+use gauntlet_judge::ledger::{Entry, Judged, RunSummary};
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::TaskToml;
 use gauntlet_task::{DispatchTable, Suite, Violation};
@@ -69,6 +69,7 @@ pub fn types() -> Vec<Type> {
         ("parameters", 1, written::<Vec<Row>>),
         ("violations", 1, written::<Vec<Violation>>),
         ("runs", 1, written::<Vec<RunSummary>>),
+        ("verdicts", 1, written::<Vec<Judged>>),
         ("prospects", 1, written::<Vec<Prospect>>),
         ("task-file", 1, read::<TaskToml>),
         ("suite-file", 1, || Suite::file_schema(TASKS)),

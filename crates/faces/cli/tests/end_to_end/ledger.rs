@@ -73,7 +73,15 @@ fn each_command_that_judges_leaves_a_record_unless_it_is_told_not_to() {
         .run(&["check", "suite.toml", "--simd", "portable"])
         .expect(0);
     place.write("products.toml", TINY_SUITE);
-    let tune = ["tune", "--suite", "products.toml", "--executor", "model", "--device", "h200"];
+    let tune = [
+        "tune",
+        "--suite",
+        "products.toml",
+        "--executor",
+        "model",
+        "--device",
+        "h200",
+    ];
     place.run(&tune).expect(0);
 
     let found = verdicts(&place);

@@ -16,6 +16,7 @@ mod faulty_tasks;
 mod forecasts;
 mod foreign_tasks;
 mod foreign_text;
+mod interrupted;
 mod ledger;
 mod limits;
 mod machine;

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 const MOMENTS: [usize; 2] = [3, 10];
 
 /// The timeout for events that are certain to happen, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+pub const PATIENCE: Duration = Duration::from_secs(240);
 
 fn place() -> Place {
     let place = Place::new();
@@ -29,7 +29,7 @@ fn place() -> Place {
     place
 }
 
-fn start(place: &Place, arguments: &[&str]) -> Child {
+pub fn start(place: &Place, arguments: &[&str]) -> Child {
     place
         .command(arguments)
         .stdout(Stdio::piped())
@@ -105,7 +105,7 @@ fn kill_coordinators(moments: usize) {
 }
 
 /// The worker processes of a coordinator; each is a child of the thread that started it.
-fn workers(coordinator: u32) -> Vec<i32> {
+pub fn workers(coordinator: u32) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{coordinator}/task"));
     threads
         .into_iter()
@@ -207,16 +207,12 @@ fn kill_workers(moments: usize) {
 }
 
 #[test]
-fn what_was_not_cut_short_cannot_be_resumed() {
+fn where_nothing_was_cut_short_a_run_begins() {
     let place = place();
-    let ran = place.run(&["run", "round.toml", "--resume"]).expect(2);
-    assert!(
-        ran.folded().contains("no run of these files that was cut short"),
-        "{}",
-        ran.err
-    );
-    place.run(&["run", "round.toml"]).expect(0);
-    place.run(&["run", "round.toml", "--resume"]).expect(2);
+    for _ in 0..2 {
+        let ran = place.run(&["run", "round.toml", "--resume"]).expect(0);
+        names(&ran, &["that was cut short; a new one begins"]);
+    }
 }
 
 #[test]
@@ -253,7 +249,7 @@ fn an_interrupt_takes_the_workers_along() {
 }
 
 /// The temporary folders in a place: all programs of a test have it for their temporary files.
-fn temporary_folders(place: &Place) -> Vec<PathBuf> {
+pub fn temporary_folders(place: &Place) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(place.folder.path()).unwrap().flatten();
     let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
     let named = folders.filter(|entry| entry.file_name().to_string_lossy().starts_with("gauntlet-"));

@@ -66,6 +66,8 @@ pub struct PairedComparison<'a> {
     looks: Vec<Look>,
     assessment: Assessment,
     suspicion: Option<Suspicion>,
+    /// Whether it was told to end before its time: it takes no look for that, and goes on later as if it had never ended.
+    interrupted: bool,
     /// Pairs whose processes have started already, in order.
     started: VecDeque<Pair<'a>>,
     /// Whether a worker's death has been forgiven once since it began or went on: a single death may be an accident of the
@@ -148,6 +150,7 @@ impl<'a> PairedComparison<'a> {
             looks: Vec::new(),
             assessment: without_interval(&names, &setting.criteria),
             suspicion: None,
+            interrupted: false,
             started: VecDeque::new(),
             forgiven: false,
         })
@@ -189,7 +192,7 @@ impl<'a> PairedComparison<'a> {
     }
 
     /// Measures up to the next look and evaluates it. Returns false if a further pair would take longer than
-    /// the rest of the allowed time. The first pair is always measured.
+    /// the rest of the allowed time, or if it is interrupted. The first pair is always measured.
     pub fn advance(
         &mut self,
         allowed: Duration,
@@ -199,10 +202,15 @@ impl<'a> PairedComparison<'a> {
         let before = self.spent;
         let target = self.setting.measurement.next_look(self.pairs);
         while self.pairs < target {
-            if self.pairs > 0 && self.spent - before + self.pace() > allowed {
+            let is_too_long = self.pairs > 0 && self.spent - before + self.pace() > allowed;
+            if self.is_interrupted_by(observer) || is_too_long {
                 return Ok(false);
             }
-            self.measure_pair(observer)?;
+            match self.measure_pair(observer) {
+                // Its workers were ended with the pair, which says nothing of the kernels.
+                Err(_) if self.is_interrupted_by(observer) => return Ok(false),
+                measured => measured?,
+            }
             if self.pairs == 1 {
                 self.forecast(target, allowed, observer);
             }
@@ -210,6 +218,12 @@ impl<'a> PairedComparison<'a> {
         }
         self.look(false)?;
         Ok(true)
+    }
+
+    /// Whether it is to end now. Without a pair there is nothing that it could keep.
+    fn is_interrupted_by(&mut self, observer: &dyn Observer) -> bool {
+        self.interrupted |= self.pairs > 0 && observer.is_interrupted();
+        self.interrupted
     }
 
     /// Ends the comparison and returns its result.
@@ -221,16 +235,16 @@ impl<'a> PairedComparison<'a> {
     pub fn finish_observed(mut self) -> Result<(Comparison, Observations), ExaminationFailure> {
         // When the time is up, a last look is taken, with its own share of the error. Before the first planned look there are
         // too few pairs to tell how either side behaves.
-        if self.looks.last().is_some_and(|look| self.deserves_closing(look)) {
+        if !self.interrupted && self.looks.last().is_some_and(|look| self.deserves_closing(look)) {
             self.look(self.setting.measurement.open_ended)?;
         }
         let conduct = self.conduct()?;
         let conduct = match conduct {
-            Some(conduct) => Some(Conduct {
+            Some(conduct) if !self.interrupted => Some(Conduct {
                 device_activity: self.traced()?,
                 ..conduct
             }),
-            None => None,
+            conduct => conduct,
         };
         let assessment = self.assessment.clone();
         let comparison = Comparison {
@@ -308,7 +322,7 @@ impl<'a> PairedComparison<'a> {
         let start = Instant::now();
         let started = self.start_ahead().map(|()| self.started.pop_front());
         let measured = match started.and_then(|started| self.try_pair(started, observer)) {
-            Err(failure) if !self.forgiven => self.once_more(failure, observer),
+            Err(failure) if !self.forgiven && !observer.is_interrupted() => self.once_more(failure, observer),
             other => other,
         };
         self.spent += start.elapsed();

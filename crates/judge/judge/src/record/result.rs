@@ -106,6 +106,13 @@ impl ComparisonReport {
             .filter(|_| self.verdict != Verdict::Blocked)
     }
 
+    /// Whether it was interrupted, so that it can go on as it was planned.
+    pub fn is_interrupted(&self) -> bool {
+        self.kept
+            .as_ref()
+            .is_some_and(|kept| kept.observations.interrupted)
+    }
+
     /// The short names of the baseline and the candidate.
     pub fn names(&self) -> [&str; 2] {
         [&self.baseline.name, &self.candidate.name]

@@ -20,6 +20,9 @@ pub struct Observations {
     pub batches: Vec<Batch>,
     /// What the judge saw of both sides: for each case, each pair.
     pub cases: Vec<Vec<CaseConduct>>,
+    /// Whether it was interrupted, and goes on as it was planned (`--resume`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
 }
 
 /// Pairs of processes that were measured in one go.
@@ -115,6 +118,7 @@ impl<'a> PairedComparison<'a> {
         Observations {
             batches: self.earlier.iter().cloned().chain([batch]).collect(),
             cases: self.cases.iter().map(|one| one.conduct.clone()).collect(),
+            interrupted: self.interrupted,
         }
     }
 

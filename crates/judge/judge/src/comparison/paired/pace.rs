@@ -31,6 +31,9 @@ impl PairedComparison<'_> {
     }
 
     pub(super) fn ended_early(&self) -> Option<String> {
+        if self.interrupted {
+            return Some(format!("interrupted after {} pairs of processes", self.pairs));
+        }
         let doubt = self.suspicion.map(|suspicion| suspicion.least_gain().is_some());
         if !doubt.unwrap_or(self.assessment.decision == Decision::Inconclusive) {
             return None;

@@ -26,7 +26,7 @@ pub enum LedgerError {
 
     /// Opened for reading, but there is no such file.
     #[error(
-        "there is no ledger at {}; name an existing one with --ledger, or make it by running a round",
+        "there is no ledger at {}; name an existing one with --ledger, or make it: every command that judges does",
         path.display()
     )]
     Missing {

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -259,6 +260,7 @@ impl Index {
         let write = || -> std::io::Result<()> {
             let mut draft = tempfile::Builder::new()
                 .prefix(".gauntlet-index-")
+                .permissions(fs::Permissions::from_mode(0o666))
                 .tempfile_in(folder)?;
             draft.write_all(&image)?;
             draft.write_all(&digest(&image))?;

@@ -1,5 +1,6 @@
 //! Reading a ledger: lists of runs and records, the state for resuming a run, and the export.
 
+use std::cmp::Reverse;
 use std::io::Write;
 
 use jiff::Timestamp;
@@ -60,14 +61,23 @@ impl Ledger {
     pub fn newest_runs(&self, most: usize) -> Result<Vec<RunSummary>, LedgerError> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         self.read(|connection| {
-            let newest: Vec<RunId> = connection
-                .prepare_cached(
-                    "SELECT run, place, sequence FROM every_record WHERE kind = 'run-started'
-                     ORDER BY place DESC, sequence DESC LIMIT ?1",
-                )?
-                .query_map([most], |row| row.get(0))?
-                .collect::<rusqlite::Result<_>>()?;
-            newest.iter().map(|run| summary(connection, run)).collect()
+            // Apart, since only the own ones are in the order of an index.
+            let mut newest = Vec::new();
+            for source in [
+                "SELECT run, sequence, sequence FROM main.record WHERE kind = 'run-started' ORDER BY sequence DESC LIMIT ?1",
+                "SELECT run, place, sequence FROM every_record WHERE kind = 'run-started' AND origin > ''
+                 ORDER BY place DESC, sequence DESC LIMIT ?1",
+            ] {
+                let mut statement = connection.prepare_cached(source)?;
+                let rows = statement.query_map([most], |row| {
+                    let place: (u64, u64) = (row.get(1)?, row.get(2)?);
+                    Ok((place, row.get::<_, RunId>(0)?))
+                })?;
+                newest.extend(rows.collect::<rusqlite::Result<Vec<_>>>()?);
+            }
+            newest.sort_by_key(|(place, _)| Reverse(*place));
+            let newest = newest.iter().take(usize::try_from(most).unwrap_or(usize::MAX));
+            newest.map(|(_, run)| summary(connection, run)).collect()
         })
     }
 
@@ -240,7 +250,7 @@ impl Ledger {
         self.read(|connection| {
             connection
                 .prepare_cached(statement)?
-                .query_map(parameters, |row| read(row))?
+                .query_map(parameters, &read)?
                 .collect()
         })
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Larger files are known by their digests alone.
@@ -86,6 +87,7 @@ impl Sources {
         fs::create_dir_all(&self.folder)?;
         let mut draft = tempfile::Builder::new()
             .prefix(".draft-")
+            .permissions(fs::Permissions::from_mode(0o666))
             .tempfile_in(&self.folder)?;
         draft.write_all(contents)?;
         draft.as_file().sync_all()?;
@@ -116,8 +118,11 @@ mod tests {
         );
         one.keep(&BTreeMap::from([(name.clone(), digest.clone())]))
             .unwrap();
-        one.keep(&BTreeMap::from([(name, stale.clone()), ("gone.py".to_owned(), stale.clone())]))
-            .unwrap();
+        one.keep(&BTreeMap::from([
+            (name, stale.clone()),
+            ("gone.py".to_owned(), stale.clone()),
+        ]))
+        .unwrap();
         assert_eq!(one.read(&digest).unwrap().unwrap(), b"def f(): pass");
         assert_eq!(one.read(&stale).unwrap(), None, "the file had changed");
         other.add(&one).unwrap();
