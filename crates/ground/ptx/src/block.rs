@@ -6,6 +6,7 @@ mod registers;
 mod shape;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 pub(crate) use barriers::Barrier;
 pub(crate) use lanes::Lanes;
@@ -14,7 +15,7 @@ pub(crate) use shape::Shape;
 
 use crate::fault::Problem;
 use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special};
-use crate::memory::{RANK_SHIFT, Shared, local};
+use crate::memory::{LOCAL, RANK_SHIFT, Shared, UNWRITTEN, local};
 use crate::tensor_core::{Fences, TensorMemory};
 
 pub(crate) const WARP: usize = 32;
@@ -75,6 +76,9 @@ pub(crate) struct Block {
     /// Whole warps: threads beyond those of the launch have ended from the start.
     pub threads: Vec<Thread>,
     pub registers: Registers,
+    /// Each thread's own memory, one thread after another.
+    local: Vec<u8>,
+    local_bytes: usize,
     /// The lanes of each warp.
     lanes: Vec<Lanes>,
     pub shared: Shared,
@@ -89,7 +93,13 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    pub fn new(launch: usize, shape: Shape, registers: usize, shared_bytes: usize) -> Self {
+    /// A block whose threads have as many registers and as many bytes of their own.
+    pub fn new(
+        launch: usize,
+        shape: Shape,
+        (registers, local_bytes): (usize, usize),
+        shared_bytes: usize,
+    ) -> Self {
         let threads = shape.block.iter().product::<u32>() as usize;
         let thread = |number| Thread {
             state: if number < threads {
@@ -116,6 +126,8 @@ impl Block {
             shape,
             threads: all,
             registers: Registers::new(registers, warps),
+            local: vec![UNWRITTEN; warps * WARP * local_bytes],
+            local_bytes,
             lanes,
             shared: Shared::new(shared_bytes),
             barriers: HashMap::new(),
@@ -142,6 +154,42 @@ impl Block {
     /// Whether a thread can run.
     pub fn is_ready(&self, thread: usize) -> bool {
         self.lanes[thread / WARP].ready >> (thread % WARP) & 1 == 1
+    }
+
+    /// Sets the time that its threads read.
+    pub fn set_clock(&mut self, clock: u64) {
+        self.shape.clock = clock;
+    }
+
+    /// The range of a thread's own memory.
+    fn local_range(&self, thread: usize, address: u64, count: usize) -> Result<Range<usize>, Problem> {
+        let begin = address.wrapping_sub(LOCAL) as usize;
+        match begin.checked_add(count) {
+            Some(end) if end <= self.local_bytes => {
+                let own = thread * self.local_bytes;
+                Ok(own + begin..own + end)
+            }
+            _ => Err(format!(
+                "{count} bytes at {begin} of the thread's own memory (.local), which has {} bytes",
+                self.local_bytes
+            )),
+        }
+    }
+
+    /// Bytes of a thread's own memory.
+    pub fn local(&self, thread: usize, address: u64, count: usize) -> Result<&[u8], Problem> {
+        Ok(&self.local[self.local_range(thread, address, count)?])
+    }
+
+    pub fn set_local(&mut self, thread: usize, address: u64, bytes: &[u8]) -> Result<(), Problem> {
+        let range = self.local_range(thread, address, bytes.len())?;
+        self.local[range].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Whether a thread is in a state.
+    pub fn is_in(&self, thread: usize, state: State) -> bool {
+        self.threads[thread].state == state
     }
 
     /// The next instruction of a thread.
@@ -266,27 +314,29 @@ impl Block {
     }
 
     /// One thread arrives at a numbered barrier and may wait there.
-    pub fn meet(&mut self, thread: usize, number: u64, threads: Option<u64>, waits: bool) {
+    /// Returns whether those that wait go on.
+    pub fn meet(&mut self, thread: usize, number: u64, threads: Option<u64>, waits: bool) -> bool {
         if waits {
             self.set_state(thread, State::AtBarrier(number));
         }
         let (arrived, expected) = self.arrived.entry(number).or_default();
         *arrived += 1;
         *expected = threads;
-        self.release(number);
+        self.release(number)
     }
 
-    /// Lets the threads at a numbered barrier go on if all that it waits for have arrived.
-    fn release(&mut self, number: u64) {
+    /// Lets the threads at a numbered barrier go on if all that it waits for have arrived; returns whether they have.
+    fn release(&mut self, number: u64) -> bool {
         let alive: u32 = self.lanes.iter().map(|lanes| lanes.done.count_zeros()).sum();
         let Some((arrived, expected)) = self.arrived.get_mut(&number) else {
-            return;
+            return false;
         };
         if *arrived == 0 || *arrived < expected.unwrap_or(alive.into()) {
-            return;
+            return false;
         }
         *arrived = 0;
         self.release_all(State::AtBarrier(number));
+        true
     }
 
     /// Lets all threads in a state go on.
@@ -298,13 +348,20 @@ impl Block {
         }
     }
 
-    /// Ends a thread. Barriers of all threads no longer wait for it.
-    pub fn end(&mut self, thread: usize) {
+    /// Ends a thread. Barriers of all threads no longer wait for it; returns those whose threads go on.
+    pub fn end(&mut self, thread: usize) -> Vec<u64> {
         self.set_state(thread, State::Done);
         let numbers: Vec<u64> = self.arrived.keys().copied().collect();
-        for number in numbers {
-            self.release(number);
-        }
+        numbers
+            .into_iter()
+            .filter(|number| self.release(*number))
+            .collect()
+    }
+
+    /// Whether a thread of the launch has ended.
+    pub fn thread_has_ended(&self, thread: usize) -> bool {
+        let launched = self.shape.block.iter().product::<u32>() as usize;
+        thread < launched && self.threads[thread].state == State::Done
     }
 }
 
@@ -336,6 +393,7 @@ pub(crate) mod tests {
             index: 0,
             rank: 0,
             cluster: 1,
+            clock: 0,
         }
     }
 
@@ -347,11 +405,12 @@ pub(crate) mod tests {
             index: 5,
             rank: 0,
             cluster: 2,
+            clock: 9,
         };
-        let block = Block::new(0, shape, 1, 0);
+        let block = Block::new(0, shape, (1, 0), 0);
         assert_eq!(
             shape.specials(39),
-            [3, 1, 4, 4, 2, 5, 1, 2, 0, 2, 3, 1, 7, 1, 0, 2, 0, 1]
+            [3, 1, 4, 4, 2, 5, 1, 2, 0, 2, 3, 1, 7, 1, 0, 2, 0, 1, 9]
         );
         let done = block.threads.iter().filter(|thread| thread.state == State::Done);
         assert_eq!(done.count(), 24, "the last warp is not full");
@@ -359,7 +418,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_thread_that_ends_is_not_waited_for() {
-        let mut block = Block::new(0, shape(2), 1, 64);
+        let mut block = Block::new(0, shape(2), (1, 0), 64);
         block.meet(0, 0, None, true);
         assert_eq!(block.threads[0].state, State::AtBarrier(0));
         block.end(1);
@@ -368,7 +427,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_phase_ends_with_its_last_arrival_or_byte() {
-        let mut block = Block::new(0, shape(64), 1, 64);
+        let mut block = Block::new(0, shape(64), (1, 0), 64);
         block.initialise(1024, 2).unwrap();
         assert!(
             block.phase_has_ended(1024, 1).unwrap(),
@@ -392,7 +451,7 @@ pub(crate) mod tests {
 
     #[test]
     fn threads_that_meet_go_on_together() {
-        let mut block = Block::new(0, shape(3), 1, 64);
+        let mut block = Block::new(0, shape(3), (1, 0), 64);
         block.meet(0, 1, Some(2), true);
         assert_eq!(block.threads[0].state, State::AtBarrier(1));
         block.meet(1, 1, Some(2), false);

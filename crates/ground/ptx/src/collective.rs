@@ -51,6 +51,22 @@ impl Warp<'_> {
                     .for_each(|lane| self.set(lane, *to, combined.unwrap_or_default()));
                 Ok(())
             }
+            WarpOperation::Match {
+                all, to, same, from, ..
+            } => {
+                let values = self.values(*from);
+                let lanes: Vec<usize> = self.taking_part().collect();
+                for lane in &lanes {
+                    let equal = lanes.iter().filter(|other| values[**other] == values[*lane]);
+                    let equal = equal.fold(0_u32, |mask, other| mask | 1 << other);
+                    let found = if *all && equal != self.lanes { 0 } else { equal };
+                    self.set(*lane, *to, found.into());
+                    if let Some(same) = same {
+                        self.set(*lane, *same, u64::from(equal == self.lanes));
+                    }
+                }
+                Ok(())
+            }
             WarpOperation::Shuffle {
                 kind,
                 to,
@@ -309,9 +325,9 @@ impl Warp<'_> {
         for flight in ended {
             let now = self.operands(&flight.product, &flight.descriptors)?;
             if now != flight.operands {
-                let (line, _) = self.kernel.place(flight.issued);
+                let spot = self.kernel.spot(flight.issued);
                 return Err(format!(
-                    "an operand of the product in line {line} was overwritten before anyone had waited for it"
+                    "an operand of the product in {spot} was overwritten before anyone had waited for it"
                 ));
             }
         }

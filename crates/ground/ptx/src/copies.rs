@@ -4,6 +4,7 @@ use crate::block::Block;
 use crate::fault::Problem;
 use crate::memory::{Memory, aligned};
 use crate::tensor_map::TensorMap;
+use crate::watch::Asked;
 
 /// The source and destination of a copy.
 #[derive(Debug, Clone)]
@@ -50,6 +51,8 @@ pub(crate) struct Copy {
     /// In a box, so that the list of all copies, which is searched often, is short.
     pub way: Box<Way>,
     pub awaited: Awaited,
+    /// Who asked for it and what it may rely on, if accesses are watched.
+    pub asked: Option<Box<Asked>>,
 }
 
 /// How threads wait for a copy.

@@ -9,8 +9,8 @@ use crate::arithmetic::atomic;
 use crate::fault::Problem;
 use crate::functions::function;
 use crate::instruction::{
-    Address, BarrierOperation, CopyOperation, Operand, Operation, Own, Register, Space, Special,
-    WarpOperation,
+    Address, BarrierOperation, CopyOperation, Operand, Operation, Order, Own, Register, Scope, Space,
+    Special, WarpOperation,
 };
 use crate::module::Names;
 use crate::text::{operands, within};
@@ -64,9 +64,13 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         }
         "tensormap" => operands.of_map(&name),
         "fence" if PROXY_FENCES.contains(&mnemonic) => Ok(Operation::Fence),
+        "membar" => Ok(Operation::OrderMemory(scope(&name))),
+        "fence" if ["acq_rel", "sc", "acquire", "release"].contains(&name.part(1)) => {
+            Ok(Operation::OrderMemory(scope(&name)))
+        }
         "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
         "griddepcontrol" => Ok(Operation::LetNextBegin),
-        "fence" | "membar" | "prefetch" | "setmaxnreg" | "nanosleep" => Ok(Operation::Own(Own::Nothing)),
+        "fence" | "prefetch" | "setmaxnreg" | "nanosleep" => Ok(Operation::Own(Own::Nothing)),
         "cp" if mnemonic.starts_with("cp.async.bulk.prefetch.") => Ok(Operation::Own(Own::Nothing)),
         "atom" | "red" => operands.changed(&name),
         "mapa" => Ok(Operation::MapAddress {
@@ -79,7 +83,9 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             mask: operands.number(0)?,
         })),
         "barrier" if name.part(1) == "cluster" => Ok(match name.part(2) {
-            "arrive" => Operation::ArriveInCluster,
+            "arrive" => Operation::ArriveInCluster {
+                releases: !name.has("relaxed"),
+            },
             _ => Operation::WaitForCluster,
         }),
         "bar" | "barrier" if name.has("sync") || name.has("arrive") => Ok(Operation::Meet {
@@ -88,6 +94,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
                 .then(|| operands.number(1))
                 .transpose()?,
             waits: name.has("sync"),
+            is_aligned: name.part(0) == "bar" || name.has("aligned"),
         }),
         "cp" => operands.copy(mnemonic).map(Operation::Copy),
         "st" => Ok(Operation::Copy(CopyOperation::Remote {
@@ -97,7 +104,7 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         })),
         "tcgen05" => operands.tensor_core(&name),
         "wgmma" => operands.group_product(&name).map(Operation::Warp),
-        "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" | "redux" => {
+        "mma" | "ldmatrix" | "stmatrix" | "elect" | "vote" | "shfl" | "redux" | "match" => {
             operands.of_warp(&name).map(Operation::Warp)
         }
         _ => operands.computed(mnemonic),
@@ -152,6 +159,7 @@ impl Operands<'_> {
             "%cluster_ctarank" | "%cluster_ctaid.x" => Some(Special::RankInCluster),
             "%cluster_nctarank" | "%cluster_nctaid.x" => Some(Special::BlocksInCluster),
             "%clusterid.x" => Some(Special::Cluster),
+            "%clock" | "%clock64" | "%globaltimer" => Some(Special::Clock),
             "%nclusterid.x" => Some(Special::Clusters),
             _ => None,
         };
@@ -244,6 +252,7 @@ impl Operands<'_> {
                     space,
                     bytes,
                     extends: is_signed && to.iter().any(|register| self.names.is_wide(*register)),
+                    order: order(name, false),
                     to,
                     from: self.address(1)?,
                 }
@@ -251,6 +260,7 @@ impl Operands<'_> {
             _ => Operation::Store {
                 space,
                 bytes,
+                order: order(name, false),
                 to: self.address(0)?,
                 from: self.numbers(1)?,
             },
@@ -267,6 +277,7 @@ impl Operands<'_> {
         Ok(Operation::Change {
             space: space(name)?,
             bytes: bytes_of(type_name)?,
+            order: order(name, true),
             function,
             old: if returns { self.register(0)? } else { 0 },
             to: self.address(first)?,
@@ -319,7 +330,7 @@ impl Operands<'_> {
 }
 
 /// A number as PTX writes it: decimal, hexadecimal, or the bits of a float.
-fn constant(text: &str) -> Option<u64> {
+pub(crate) fn constant(text: &str) -> Option<u64> {
     if let Some(digits) = text
         .strip_prefix("0x")
         .or_else(|| text.strip_prefix("0f"))
@@ -332,12 +343,31 @@ fn constant(text: &str) -> Option<u64> {
         .or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
 }
 
+/// The threads that a fence or an atomic access orders; a cluster counts as the device.
+fn scope(name: &Mnemonic<'_>) -> Scope {
+    match name.has("cta") {
+        true => Scope::Block,
+        false => Scope::Device,
+    }
+}
+
+/// How an access is ordered with others.
+fn order(name: &Mnemonic<'_>, is_atomic: bool) -> Order {
+    let both = name.has("acq_rel");
+    let (acquires, releases) = (both || name.has("acquire"), both || name.has("release"));
+    let is_volatile = name.has("volatile");
+    Order {
+        is_atomic: is_atomic || is_volatile || acquires || releases || name.has("relaxed"),
+        is_volatile,
+        acquires,
+        releases,
+        scope: scope(name),
+    }
+}
+
 /// The memory that an access names; without a name it is generic.
 fn space(name: &Mnemonic<'_>) -> Result<Space, Problem> {
     let has = |one: &str| name.has(one);
-    if let Some(other) = ["local", "const"].into_iter().find(|one| has(one)) {
-        return Err(format!("no memory `{other}` here"));
-    }
     if has("shared::cluster") {
         return Err("no ordinary accesses to the shared memory of another block here".to_owned());
     }
@@ -345,6 +375,10 @@ fn space(name: &Mnemonic<'_>) -> Result<Space, Problem> {
         Space::Global
     } else if has("shared") || has("shared::cta") {
         Space::Shared
+    } else if has("local") {
+        Space::Local
+    } else if has("const") {
+        Space::Global
     } else if has("param") {
         Space::Parameter
     } else {

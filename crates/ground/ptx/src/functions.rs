@@ -68,9 +68,8 @@ fn unary(mnemonic: &str) -> Option<Function> {
     Some(match mnemonic {
         "mov.u16" | "mov.b16" | "cvt.u16.u32" | "cvt.u32.u16" | "cvt.u64.u16" => integer!(u16, |a| a),
         "mov.u32" | "mov.s32" | "mov.b32" | "mov.f32" | "cvt.u32.u64" | "cvt.u64.u32" => integer!(u32, |a| a),
-        "mov.u64" | "mov.s64" | "mov.b64" | "cvta.to.global.u64" | "cvta.global.u64" | "cvta.param.u64" => {
-            |[a, ..]| a
-        }
+        "mov.u64" | "mov.s64" | "mov.b64" | "cvta.to.global.u64" | "cvta.global.u64" | "cvta.param.u64"
+        | "cvta.local.u64" | "cvta.to.local.u64" | "cvta.const.u64" | "cvta.to.const.u64" => |[a, ..]| a,
         "cvta.shared.u64" => |[a, ..]| a & mask::<u32>() | SHARED_WINDOW,
         "cvta.to.shared.u64" => integer!(u32, |a| a),
         "cvt.s64.s32" => integer!(i32 => u64, |a| i64::from(a)),
@@ -188,6 +187,10 @@ fn quaternary(mnemonic: &str) -> Option<Function> {
             let ones = shifted_left(1, count & 0xFF, 64).wrapping_sub(1);
             let (place, whole) = (place & 0xFF, mask::<u32>());
             (b & !shifted_left(ones, place, 64) | shifted_left(a & ones, place, 64)) & whole
+        },
+        "bfi.b64" => |[a, b, place, count]| {
+            let (place, ones) = (place & 0xFF, shifted_left(1, count & 0xFF, 64).wrapping_sub(1));
+            b & !shifted_left(ones, place, 64) | shifted_left(a & ones, place, 64)
         },
         // Bit abc of the table is the result where the operands' bits are a, b and c.
         "lop3.b32" => |[a, b, c, table]| {

@@ -41,10 +41,11 @@ pub(crate) enum Special {
     BlocksInCluster,
     Cluster,
     Clusters,
+    Clock,
 }
 
 /// The number of special registers.
-pub(crate) const SPECIALS: usize = 18;
+pub(crate) const SPECIALS: usize = 19;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
@@ -56,9 +57,29 @@ pub(crate) struct Address {
 pub(crate) enum Space {
     Global,
     Shared,
+    /// A thread's own.
+    Local,
     Parameter,
-    /// Global or shared, decided by the address.
+    /// Any of them, decided by the address.
     Generic,
+}
+
+/// Whose accesses a fence or an atomic access orders: those of the block, or of all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    Block,
+    Device,
+}
+
+/// How an access is ordered with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// Whether it may meet others that are atomic too.
+    pub is_atomic: bool,
+    pub is_volatile: bool,
+    pub acquires: bool,
+    pub releases: bool,
+    pub scope: Scope,
 }
 
 /// An instruction and its position in the text.
@@ -80,12 +101,14 @@ pub(crate) enum Operation {
         bytes: usize,
         /// Whether the sign fills the rest of 64 bits.
         extends: bool,
+        order: Order,
         to: Vec<Register>,
         from: Address,
     },
     Store {
         space: Space,
         bytes: usize,
+        order: Order,
         to: Address,
         from: Vec<Operand>,
     },
@@ -93,6 +116,7 @@ pub(crate) enum Operation {
     Change {
         space: Space,
         bytes: usize,
+        order: Order,
         function: Function,
         old: Register,
         to: Address,
@@ -103,6 +127,8 @@ pub(crate) enum Operation {
     Trap,
     /// Makes the thread's stores to shared memory visible to the copy engine and the matrix unit.
     Fence,
+    /// Orders the thread's accesses to memory for others of a scope.
+    OrderMemory(Scope),
     /// Lets the next launch begin, as far as this block is concerned.
     LetNextBegin,
     /// Waits for the previous launch to end.
@@ -113,8 +139,13 @@ pub(crate) enum Operation {
         number: Operand,
         threads: Option<Operand>,
         waits: bool,
+        /// Whether all lanes of a warp have to execute it together.
+        is_aligned: bool,
     },
-    ArriveInCluster,
+    ArriveInCluster {
+        /// Whether it orders memory.
+        releases: bool,
+    },
     WaitForCluster,
     /// Maps a shared-memory address to the block of another rank.
     MapAddress {
@@ -149,7 +180,7 @@ pub(crate) enum Own {
         bits: u32,
     },
     Branch(usize),
-    /// Instructions without effect here: other fences, prefetches, releases of registers.
+    /// Instructions without effect here: fences of other proxies, prefetches, releases of registers.
     Nothing,
 }
 
@@ -301,6 +332,15 @@ pub(crate) enum WarpOperation {
         from: Operand,
         mask: Operand,
     },
+    /// Finds the lanes of a mask that have the same value: of each lane, or whether all have.
+    Match {
+        all: bool,
+        to: Register,
+        /// Set if all have.
+        same: Option<Register>,
+        from: Operand,
+        mask: Operand,
+    },
     LoadMatrices {
         to: Vec<Register>,
         from: Address,
@@ -356,7 +396,8 @@ impl WarpOperation {
             | Self::Elect { mask, .. }
             | Self::Vote { mask, .. }
             | Self::Shuffle { mask, .. }
-            | Self::Reduce { mask, .. } => Some(*mask),
+            | Self::Reduce { mask, .. }
+            | Self::Match { mask, .. } => Some(*mask),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod description;
+mod watched;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,6 +19,7 @@ use crate::memory::Memory;
 use crate::module::Kernel;
 use crate::tensor_core::Queues;
 use crate::thread::{Turn, Who};
+use crate::watch::Watch;
 
 pub use description::Launch;
 
@@ -40,8 +42,45 @@ const QUIET_TURNS: usize = 200;
 /// # Errors
 /// If a launch does not fit its kernel, a thread does something forbidden, or no thread can make progress.
 pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<(), Fault> {
+    started(launches, memory, seed, Adversary::Nothing, None)
+}
+
+/// Runs launches as [`run`] does, and watches their accesses to memory: two accesses of which one writes and that nothing orders, a
+/// read of what nobody has written, and a barrier that some threads go around are faults, whatever comes out. `seed` also decides
+/// whether a warp of each block is starved or all copies come late.
+///
+/// # Errors
+/// As of [`run`], and if something of that kind is found.
+pub fn watch(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<(), Fault> {
+    let adversary = match seed % 3 {
+        0 => Adversary::Nothing,
+        1 => Adversary::StarvesWarps,
+        _ => Adversary::DelaysCopies,
+    };
+    started(launches, memory, seed, adversary, Some(Box::default()))
+}
+
+/// What goes on as late as it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Adversary {
+    Nothing,
+    /// One warp of each block runs only when the others wait.
+    StarvesWarps,
+    DelaysCopies,
+}
+
+fn started(
+    launches: &[Launch<'_>],
+    memory: &mut Memory,
+    seed: u64,
+    adversary: Adversary,
+    watch: Option<Box<Watch>>,
+) -> Result<(), Fault> {
     launches.iter().try_for_each(Launch::check)?;
-    Machine {
+    for global in launches.iter().flat_map(|launch| &launch.kernel.globals) {
+        memory.define(global);
+    }
+    let mut machine = Machine {
         launches,
         begun: Vec::new(),
         blocks: Vec::new(),
@@ -51,11 +90,22 @@ pub fn run(launches: &[Launch<'_>], memory: &mut Memory, seed: u64) -> Result<()
         cluster_phases: HashMap::new(),
         queues: Queues::default(),
         changed_maps: ChangedMaps::default(),
+        watch,
+        adversary,
+        starved: seed,
         random: ChaCha8Rng::seed_from_u64(seed),
         clock: 0,
         quiet: 0,
-    }
-    .run()
+    };
+    // What was read before anyone wrote it is behind other faults than races.
+    let ended = match (machine.run(), machine.unwritten()) {
+        (Ok(()), Some(unwritten)) => Err(unwritten),
+        (Err(fault), Some(unwritten)) if !fault.is_race() => Err(unwritten),
+        (ended, _) => ended,
+    };
+    // What a run has written, the next one may read.
+    memory.end_run();
+    ended
 }
 
 /// The progress of a launch.
@@ -85,6 +135,11 @@ pub(crate) struct Machine<'m> {
     pub queues: Queues,
     /// Tensor maps that threads have changed.
     pub changed_maps: ChangedMaps,
+    /// What is known of accesses to memory, if they are watched.
+    pub watch: Option<Box<Watch>>,
+    adversary: Adversary,
+    /// Decides which warp of a block is starved.
+    starved: u64,
     random: ChaCha8Rng,
     /// Number of draws so far, which serves as the time.
     clock: u64,
@@ -106,9 +161,15 @@ impl Machine<'_> {
             self.clock += 1;
             let all_wait = self.all_wait();
             if drawn < warps {
+                if self.adversary == Adversary::StarvesWarps && !all_wait && self.is_starved(drawn) {
+                    // Turns that nobody takes count too: the warp runs once the others wait.
+                    self.quiet += 1;
+                    continue;
+                }
                 self.turn_of(drawn)?;
             } else if drawn < warps + copies {
-                if self.copies[drawn - warps].due > self.clock && !all_wait {
+                let is_late = self.adversary == Adversary::DelaysCopies;
+                if (is_late || self.copies[drawn - warps].due > self.clock) && !all_wait {
                     continue;
                 }
                 let block = self.blocks[self.copies[drawn - warps].block].index;
@@ -128,6 +189,13 @@ impl Machine<'_> {
                 return Err(Fault::Deadlock(self.waiting()));
             }
         }
+    }
+
+    /// Whether a warp is the one of its block that runs only when the others wait.
+    fn is_starved(&self, place: usize) -> bool {
+        let (block, warp) = self.warps[place];
+        let warps = self.blocks[block].threads.len() / WARP;
+        (self.starved / 3) as usize % warps == warp
     }
 
     /// Whether no warp has done anything for a while that another may wait for.
@@ -158,9 +226,13 @@ impl Machine<'_> {
     fn begin(&mut self) {
         let number = self.begun.len();
         let launch = &self.launches[number];
-        let shared_bytes = (launch.kernel.static_bytes + launch.shared_bytes) as usize;
+        let shared_bytes = match launch.shared_bytes {
+            0 => launch.kernel.variable_bytes,
+            dynamic => launch.kernel.static_bytes + dynamic,
+        } as usize;
         let (running, threads) = (launch.running(), launch.threads());
         let blocks = running.len();
+        let launches = self.ended_before(number);
         for index in running {
             let shape = Shape {
                 grid: launch.grid,
@@ -168,10 +240,14 @@ impl Machine<'_> {
                 index,
                 rank: index % launch.cluster,
                 cluster: launch.cluster,
+                clock: 0,
             };
             let warps = 0..(threads as usize).div_ceil(WARP);
             self.warps.extend(warps.map(|warp| (self.blocks.len(), warp)));
-            let block = Block::new(number, shape, launch.kernel.registers, shared_bytes);
+            let block = Block::new(number, shape, launch.kernel.takes(), shared_bytes);
+            if let Some(watch) = &mut self.watch {
+                watch.begin(number, block.threads.len(), launches);
+            }
             self.blocks.push(block);
         }
         self.begun.push(Begun {
@@ -199,15 +275,20 @@ impl Machine<'_> {
         }
     }
 
-    pub fn end(&mut self, who: Who) {
+    pub fn end(&mut self, who: Who) -> Result<(), Problem> {
+        let released = self.blocks[who.block].end(who.thread);
+        released
+            .into_iter()
+            .try_for_each(|number| self.watch_release(who.block, number))?;
         let block = &mut self.blocks[who.block];
-        block.end(who.thread);
         self.begun[block.launch].threads -= 1;
         if block.has_ended() {
             self.let_next_begin(who.block);
+            self.watch_end(who.block)?;
         }
         self.end_cluster_phase(who.block);
         self.happened();
+        Ok(())
     }
 
     fn turn_of(&mut self, place: usize) -> Result<(), Fault> {
@@ -257,6 +338,7 @@ impl Machine<'_> {
         if self.blocks[block].awaits_phase(warp) && !self.all_wait() {
             return Ok(());
         }
+        self.blocks[block].set_clock(self.clock);
         let (changes, mut await_phase) = (self.blocks[block].barrier_changes, 0);
         for lane in 0..WARP {
             // A lane may release one behind it.
@@ -281,6 +363,7 @@ impl Machine<'_> {
             let Some(lanes) = self.together(block, warp, at, operation) else {
                 continue;
             };
+            self.watch_lanes((block, warp), operation, lanes);
             let executed = match operation {
                 WarpOperation::Tensor(operation) => self.tensor_warp_operation((block, warp), operation),
                 WarpOperation::PublishMap { to, from } => {
@@ -296,6 +379,8 @@ impl Machine<'_> {
                 .execute(operation)
                 .map(|()| true),
             };
+            let watched = self.watch_warp((block, warp), operation, at);
+            let executed = executed.and_then(|executed| watched.map(|()| executed));
             if !executed.map_err(|problem| self.fault(block, warp * WARP, at, problem))? {
                 continue;
             }
@@ -350,7 +435,7 @@ impl Machine<'_> {
     }
 
     /// Requests a copy from or to a block's shared memory, which lands later.
-    pub fn ask(&mut self, block: usize, way: Way, awaited: Awaited) {
+    pub fn ask(&mut self, who: Who, block: usize, way: Way, awaited: Awaited) {
         let delay = 1 << self.random.random_range(0..=DELAY_POWERS);
         let is_late = match awaited {
             Awaited::Group {
@@ -362,8 +447,11 @@ impl Machine<'_> {
             self.blocks[block].threads[thread].pending[kind as usize].push(number);
         }
         let due = if is_late { u64::MAX } else { self.clock + delay };
+        let at = self.blocks[who.block].next(who.thread) - 1;
+        let asked = self.watch.as_mut().map(|watch| Box::new(watch.ask(who, at)));
         self.copies.push(Copy {
             due,
+            asked,
             block,
             way: Box::new(way),
             awaited,
@@ -381,16 +469,17 @@ impl Machine<'_> {
             }
         }
         self.happened();
+        if copy.asked.is_some() {
+            return self.land_watched(&copy);
+        }
         copy.land(self.memory, &mut self.blocks)
     }
 
     pub fn fault(&self, block: usize, thread: usize, at: usize, problem: Problem) -> Fault {
-        let (line, text) = self.kernel(block).place(at);
         Fault::Thread {
             block: self.blocks[block].index,
             thread: thread as u32,
-            line,
-            text,
+            spot: self.kernel(block).spot(at),
             problem,
         }
     }
@@ -404,11 +493,8 @@ impl Machine<'_> {
                 let mut at: Vec<_> = waiting.map(|lane| block.place(index * WARP + lane)).collect();
                 at.dedup();
                 for at in at.into_iter().take(2) {
-                    let (line, text) = self.kernel(place).place(at);
-                    places.push(format!(
-                        "block {} warp {index} at line {line}, `{text}`",
-                        block.index
-                    ));
+                    let spot = self.kernel(place).spot(at);
+                    places.push(format!("block {} warp {index} at {spot}", block.index));
                 }
             }
         }

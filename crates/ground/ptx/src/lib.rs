@@ -4,12 +4,12 @@
 //! How long each warp runs and when a requested copy lands differ from seed to seed. So a kernel that reads before it
 //! has waited, or releases a buffer that is still being read, shows wrong results or an error: an access outside an
 //! allocation or to a misaligned address, a launch in which all threads wait, an operand that changes while the matrix
-//! unit may still read it, a tensor map that is used without its fences or changed under a copy.
+//! unit may still read it, a tensor map that is used without its fences or changed under a copy. [`watch`] also finds accesses to
+//! memory that nothing orders, whatever comes out: races, reads of what nobody has written, barriers that threads go around.
 //!
-//! Not covered: the assembler's translation of the PTX, missing fences between ordinary accesses, and time. The
-//! ordinary instructions of common kernels are supported, and the instructions of sm_80 to sm_100a that Gauntlet's kernels
-//! use; any other is refused by name when a kernel is read. Device functions that are not inlined, local and constant memory,
-//! and variables in global memory are among those refused.
+//! Not covered: the assembler's translation of the PTX, and time. The ordinary instructions of common kernels are supported, and the
+//! instructions of sm_80 to sm_100a that Gauntlet's kernels use; any other is refused by name when a kernel is read, and so are
+//! recursion and calls through pointers.
 //! Their semantics follow NVIDIA's "Parallel Thread Execution ISA".
 //!
 //! ```
@@ -57,9 +57,10 @@ mod tensor_core;
 mod tensor_map;
 mod text;
 mod thread;
+mod watch;
 
-pub use fault::{Fault, ReadError};
-pub use launch::{Launch, run};
+pub use fault::{Fault, ReadError, Spot};
+pub use launch::{Launch, run, watch};
 pub use memory::Memory;
 pub use module::{Kernel, KernelParameter};
 pub use tensor_map::{Swizzle, TensorMap};

@@ -1,9 +1,12 @@
 //! Memory that checks accesses against allocations.
 
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::fault::Problem;
+use crate::module::Global;
+use crate::watch::Place;
 
 /// The value of unwritten bytes: a NaN in all formats.
 pub(crate) const UNWRITTEN: u8 = 0xFF;
@@ -12,10 +15,60 @@ pub(crate) const UNWRITTEN: u8 = 0xFF;
 const FIRST: u64 = 1 << 32;
 const GAP: u64 = 1 << 20;
 
+/// Variables of modules lie here, above all allocations.
+pub(crate) const VARIABLES: u64 = 0x4000_0000_0000_0000;
+
+/// A thread's own memory begins here, for addresses of any kind.
+pub(crate) const LOCAL: u64 = 0x5000_0000_0000_0000;
+
 /// Global memory of the device.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     allocations: Vec<(u64, Vec<u8>)>,
+    /// Allocations that nothing has written since they were made.
+    unwritten: Vec<usize>,
+    /// Names by address.
+    names: HashMap<u64, String>,
+    pub(crate) trace: Trace,
+}
+
+/// What has been accessed while it was listened to.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trace {
+    listens: Cell<bool>,
+    touches: RefCell<Vec<Touch>>,
+}
+
+/// An access to bytes of one memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Touch {
+    pub address: u64,
+    pub count: usize,
+    pub writes: bool,
+}
+
+impl Trace {
+    pub fn listen(&self) {
+        self.listens.set(true);
+    }
+
+    /// What was accessed since `listen`.
+    pub fn take(&self) -> Vec<Touch> {
+        self.listens.set(false);
+        self.touches.take()
+    }
+
+    #[inline]
+    fn note(&self, address: u64, count: usize, writes: bool) {
+        if self.listens.get() {
+            let touch = Touch {
+                address,
+                count,
+                writes,
+            };
+            self.touches.borrow_mut().push(touch);
+        }
+    }
 }
 
 impl Memory {
@@ -26,17 +79,70 @@ impl Memory {
 
     /// Allocates memory with these contents; returns its address, a multiple of 256.
     pub fn allocate(&mut self, bytes: Vec<u8>) -> u64 {
-        let address = match self.allocations.last() {
+        let count = self.allocations.partition_point(|(begin, _)| *begin < VARIABLES);
+        let address = match self.allocations[..count].last() {
             Some((begin, last)) => (begin + last.len() as u64 + GAP).next_multiple_of(256),
             None => FIRST,
         };
-        self.allocations.push((address, bytes));
+        self.allocations.insert(count, (address, bytes));
         address
+    }
+
+    /// Makes a variable of a module with its first value, unless it is there already.
+    pub(crate) fn define(&mut self, Global { name, address, bytes }: &Global) {
+        let address = *address;
+        self.call(address, name);
+        let place = self.allocations.partition_point(|(begin, _)| *begin < address);
+        if self
+            .allocations
+            .get(place)
+            .is_none_or(|(begin, _)| *begin != address)
+        {
+            self.allocations.insert(place, (address, bytes.to_vec()));
+        }
+    }
+
+    /// Names an allocation in messages.
+    pub fn call(&mut self, address: u64, name: &str) {
+        self.names.insert(address, name.to_owned());
     }
 
     /// Allocates memory filled with `UNWRITTEN` bytes.
     pub fn allocate_unwritten(&mut self, bytes: usize) -> u64 {
-        self.allocate(vec![UNWRITTEN; bytes])
+        self.allocate_poisoned(vec![UNWRITTEN; bytes])
+    }
+
+    /// Allocates memory whose contents nobody may use: [`watch`](crate::watch) refuses to read them before they are written.
+    pub fn allocate_poisoned(&mut self, bytes: Vec<u8>) -> u64 {
+        let address = self.allocate(bytes);
+        self.unwritten.extend(self.index(address));
+        address
+    }
+
+    /// Forgets what was unwritten before a run.
+    pub(crate) fn end_run(&mut self) {
+        self.unwritten.clear();
+    }
+
+    /// The place of an address.
+    pub(crate) fn place(&self, address: u64) -> Option<Place> {
+        let index = self.index(address)?;
+        let (begin, bytes) = &self.allocations[index];
+        Some(Place::Global {
+            index,
+            offset: (address - begin) as usize,
+            size: bytes.len(),
+            is_unwritten: self.unwritten.contains(&index),
+        })
+    }
+
+    /// The name of an allocation.
+    pub(crate) fn name(&self, index: usize) -> String {
+        let (address, _) = &self.allocations[index];
+        match self.names.get(address) {
+            Some(name) => format!("`{name}`"),
+            None => format!("the allocation at {address:#x}"),
+        }
     }
 
     /// The bytes of the allocation that begins at `address`, if there is one.
@@ -48,11 +154,13 @@ impl Memory {
     /// The same, to be changed between runs.
     pub fn contents_mut(&mut self, address: u64) -> Option<&mut [u8]> {
         let index = self.index(address)?;
+        self.unwritten.retain(|one| *one != index);
         let (begin, bytes) = &mut self.allocations[index];
         (*begin == address).then_some(bytes)
     }
 
     pub(crate) fn read(&self, address: u64, count: usize) -> Result<&[u8], Problem> {
+        self.trace.note(address, count, false);
         let found = self.index(address).and_then(|index| {
             let (begin, bytes) = &self.allocations[index];
             bytes.get((address - begin) as usize..)?.get(..count)
@@ -61,6 +169,7 @@ impl Memory {
     }
 
     pub(crate) fn write(&mut self, address: u64, from: &[u8]) -> Result<(), Problem> {
+        self.trace.note(address, from.len(), true);
         let found = self.index(address).and_then(|index| {
             let (begin, bytes) = &mut self.allocations[index];
             bytes
@@ -108,6 +217,7 @@ pub(crate) struct Shared {
     stored: Vec<Option<u32>>,
     /// The pieces of each such thread.
     pieces: HashMap<u32, Vec<usize>>,
+    pub trace: Trace,
 }
 
 /// The granularity, in bytes, at which unfenced stores are tracked.
@@ -137,11 +247,18 @@ impl Shared {
             bytes: vec![UNWRITTEN; bytes],
             stored: vec![None; bytes.div_ceil(PIECE)],
             pieces: HashMap::new(),
+            trace: Trace::default(),
         }
+    }
+
+    /// Its bytes.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Reads as a thread.
     pub fn read(&self, address: u32, count: usize) -> Result<&[u8], Problem> {
+        self.trace.note(address.into(), count, false);
         let begin = address.checked_sub(SHARED_BEGIN).map(|begin| begin as usize);
         let found = begin.and_then(|begin| self.bytes.get(begin..begin + count));
         found.ok_or_else(|| self.outside(address, count))
@@ -192,6 +309,7 @@ impl Shared {
     }
 
     fn put(&mut self, address: u32, from: &[u8]) -> Result<(), Problem> {
+        self.trace.note(address.into(), from.len(), true);
         let begin = address.checked_sub(SHARED_BEGIN).map(|begin| begin as usize);
         match begin.and_then(|begin| self.bytes.get_mut(begin..begin + from.len())) {
             Some(to) => {

@@ -1,21 +1,30 @@
 //! Reads a kernel from PTX.
 
+mod calls;
 mod names;
+mod source;
+mod variables;
 
 use crate::decode;
-use crate::fault::{Problem, ReadError};
-use crate::instruction::{Instruction, Operand, Operation, Own, WarpOperation};
+use crate::fault::{Problem, ReadError, Spot};
+use crate::instruction::{Instruction, Operand, Operation, Own, Register, WarpOperation};
 use crate::memory::SHARED_BEGIN;
 use crate::tensor_core;
-use crate::text::{Piece, pieces, within, without_comments};
+use crate::text::{Piece, items, pieces, without_comments};
 
 pub(crate) use names::Names;
+use source::Source;
+pub(crate) use variables::Global;
+use variables::{Variable, declared};
 
 /// Addresses of the launch's parameter begin here, where there is no memory.
 pub(crate) const PARAMETER: u64 = 0x7000_0000_0000_0000;
 
 /// Alignment of dynamic shared memory behind static: the most that kernels ask for.
 const DYNAMIC_ALIGNMENT: u32 = 1024;
+
+/// Most instructions of a kernel, with those of the functions that it calls, once for each call.
+const MAX_INSTRUCTIONS: usize = 1 << 20;
 
 /// One kernel, ready to run.
 #[derive(Debug, Clone)]
@@ -28,7 +37,16 @@ pub struct Kernel {
     pub(crate) parameter_bytes: usize,
     /// Bytes of shared memory before the dynamic.
     pub(crate) static_bytes: u32,
+    /// Bytes of shared memory up to the last variable.
+    pub(crate) variable_bytes: u32,
+    /// Bytes of memory that each thread has for itself.
+    local_bytes: usize,
+    /// The variables of its module.
+    pub(crate) globals: Vec<Global>,
     text: String,
+    source: Source,
+    /// Variables in shared memory, with their addresses, in ascending order.
+    variables: Vec<(u32, String)>,
     /// Whether it changes tensor maps: its writes to global memory are then tracked.
     pub(crate) changes_maps: bool,
 }
@@ -58,20 +76,36 @@ impl Kernel {
         let body = body.ok_or_else(|| ReadError::NoKernel(name.to_owned()))?;
         let mut reader = Reader::default();
         let body = pieces(&text, body);
-        let of_module = text[..begin].split(';');
-        let of_kernel = body.iter().filter_map(|(_, piece)| match piece {
-            Piece::Statement(statement) => Some(*statement),
-            _ => None,
-        });
+        let items = items(&text);
+        let of_module = items.iter().map(|(head, _)| *head);
+        // Functions that the kernel calls may have some too.
+        let functions = items.iter().filter(|(head, _)| !head.contains(".entry"));
+        let functions = functions.filter_map(|(_, body)| Some(pieces(&text, (*body)?)));
+        let functions: Vec<_> = functions.flatten().collect();
+        let of_kernel = functions
+            .iter()
+            .chain(&body)
+            .filter_map(|(_, piece)| match piece {
+                Piece::Statement(statement) => Some(*statement),
+                _ => None,
+            });
+        reader.declare_globals(&text, of_module.clone());
         reader.declare_shared(of_module.chain(of_kernel));
         let list = text[begin..].split(')').next().unwrap_or_default();
         let parameters = reader
             .declare_parameters(list)
             .map_err(|problem| line_error(&text, begin, problem))?;
         for (at, piece) in body {
-            reader
-                .take(at, piece)
-                .map_err(|problem| line_error(&text, at, problem))?;
+            reader.take(&text, at, piece).map_err(|problem| {
+                let source = std::mem::take(&mut reader.source).with_files(&text);
+                ReadError::Line {
+                    spot: Spot {
+                        source: source.here(),
+                        ..spot(&text, at)
+                    },
+                    problem,
+                }
+            })?;
         }
         for (index, label, scope) in std::mem::take(&mut reader.branches) {
             let target = reader.label(&label, scope);
@@ -97,6 +131,11 @@ impl Kernel {
             parameter_bytes: parameters.last().map_or(0, |last| last.offset + last.bytes),
             parameters,
             static_bytes: reader.static_bytes,
+            variable_bytes: reader.variable_bytes,
+            local_bytes: reader.local_bytes,
+            globals: reader.globals,
+            source: reader.source.with_files(&text),
+            variables: reader.variables,
             text,
         })
     }
@@ -106,30 +145,62 @@ impl Kernel {
         &self.parameters
     }
 
+    /// The registers of a thread, and the bytes that it has for itself.
+    pub(crate) fn takes(&self) -> (usize, usize) {
+        (self.registers, self.local_bytes)
+    }
+
+    /// Whether it changes memory atomically: then the order in which threads do it may show in results of a kernel without races.
+    pub fn changes_atomically(&self) -> bool {
+        let changes = |one: &Instruction| matches!(one.operation, Operation::Change { .. });
+        self.instructions.iter().any(changes)
+    }
+
     /// Bytes of its static shared memory.
     pub fn static_shared_bytes(&self) -> u32 {
         self.static_bytes
     }
 
-    /// The line of an instruction, counted from 1, and its text.
-    pub(crate) fn place(&self, instruction: usize) -> (usize, String) {
+    /// Where an instruction stands.
+    pub(crate) fn spot(&self, instruction: usize) -> Spot {
         match self.instructions.get(instruction) {
-            Some(Instruction { at, .. }) => place(&self.text, *at),
-            None => (self.text.lines().count(), "the end".to_owned()),
+            Some(Instruction { at, .. }) => Spot {
+                source: self.source.of(instruction),
+                ..spot(&self.text, *at)
+            },
+            None => Spot {
+                source: None,
+                line: self.text.lines().count(),
+                text: "the end".to_owned(),
+            },
+        }
+    }
+
+    /// The variable in whose shared memory an address lies, as an addition to the address.
+    pub(crate) fn variable(&self, address: u32) -> String {
+        let place = self.variables.partition_point(|(begin, _)| *begin <= address);
+        match place.checked_sub(1).map(|place| &self.variables[place]) {
+            Some((begin, name)) => format!(" ({}+{})", source::short(name), address - begin),
+            None => String::new(),
         }
     }
 }
 
-fn place(text: &str, at: usize) -> (usize, String) {
+fn spot(text: &str, at: usize) -> Spot {
     let line = text[..at].lines().count().max(1);
     let statement = text[at..].split(';').next().unwrap_or_default();
-    let shown: String = statement.chars().take(100).collect();
-    (line, shown)
+    Spot {
+        source: None,
+        line,
+        text: statement.chars().take(100).collect(),
+    }
 }
 
 fn line_error(text: &str, at: usize, problem: Problem) -> ReadError {
-    let (line, text) = place(text, at);
-    ReadError::Line { line, text, problem }
+    ReadError::Line {
+        spot: spot(text, at),
+        problem,
+    }
 }
 
 #[derive(Debug, Default)]
@@ -139,6 +210,13 @@ struct Reader {
     /// Branches whose targets are not resolved yet: instruction, label, scope.
     branches: Vec<(usize, String, usize)>,
     static_bytes: u32,
+    source: Source,
+    variables: Vec<(u32, String)>,
+    variable_bytes: u32,
+    local_bytes: usize,
+    globals: Vec<Global>,
+    /// The functions that are being put in place of their calls.
+    calls: Vec<String>,
 }
 
 impl Reader {
@@ -156,16 +234,17 @@ impl Reader {
                 .filter(move |(is_external, _)| *is_external == external)
         };
         for (_, declaration) in of_kind(false) {
-            let Ok(Variable { name, bytes, .. }) = variable(declaration) else {
+            let Ok(Variable { name, bytes, .. }) = declared(declaration) else {
                 continue;
             };
             self.static_bytes = self.static_bytes.next_multiple_of(16);
             self.name_shared(name);
             self.static_bytes += bytes as u32;
         }
+        self.variable_bytes = self.static_bytes;
         self.static_bytes = self.static_bytes.next_multiple_of(DYNAMIC_ALIGNMENT);
         for (_, declaration) in of_kind(true) {
-            if let Ok(Variable { name, .. }) = variable(declaration) {
+            if let Ok(Variable { name, .. }) = declared(declaration) {
                 self.name_shared(name);
             }
         }
@@ -175,6 +254,8 @@ impl Reader {
     fn name_shared(&mut self, name: &str) {
         let address = Operand::Shared(SHARED_BEGIN + self.static_bytes);
         self.names.symbols.insert(name.to_owned(), address);
+        self.variables
+            .push((SHARED_BEGIN + self.static_bytes, name.to_owned()));
     }
 
     /// `.param .u64 .ptr .align 1 one_param_0, .param .align 8 .b8 one_param_1[16]`.
@@ -185,7 +266,8 @@ impl Reader {
                 name,
                 alignment,
                 bytes,
-            } = variable(declaration)?;
+                ..
+            } = declared(declaration)?;
             let end = parameters.last().map_or(0, |last| last.offset + last.bytes);
             let offset = end.next_multiple_of(alignment);
             let address = Operand::Constant(PARAMETER + offset as u64);
@@ -195,7 +277,7 @@ impl Reader {
         Ok(parameters)
     }
 
-    fn take(&mut self, at: usize, piece: Piece<'_>) -> Result<(), Problem> {
+    fn take(&mut self, text: &str, at: usize, piece: Piece<'_>) -> Result<(), Problem> {
         match piece {
             Piece::Open => self.names.open(),
             Piece::Close => self.names.close(),
@@ -205,18 +287,28 @@ impl Reader {
                     .labels
                     .insert(name.to_owned(), next);
             }
-            Piece::Statement(statement) => self.statement(at, statement)?,
+            Piece::Statement(statement) => self.statement(text, at, statement)?,
         }
         Ok(())
     }
 
-    fn statement(&mut self, at: usize, statement: &str) -> Result<(), Problem> {
+    fn statement(&mut self, text: &str, at: usize, statement: &str) -> Result<(), Problem> {
+        if let Some(line) = statement
+            .strip_prefix(".loc")
+            .filter(|rest| rest.starts_with(char::is_whitespace))
+        {
+            self.source.stand(line);
+            return Ok(());
+        }
         if let Some(declaration) = statement.strip_prefix(".reg") {
             let declaration = declaration.trim_start();
             let (data_type, names) = declaration
                 .split_once(char::is_whitespace)
                 .unwrap_or((declaration, ""));
             return self.names.declare(data_type, names);
+        }
+        if statement.starts_with(".local") || statement.starts_with(".param") {
+            return self.declare_local(statement);
         }
         // Shared memory was declared before, since its size decides where dynamic memory begins.
         let is_shared = statement
@@ -243,18 +335,34 @@ impl Reader {
         let (mnemonic, operands) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
         let operation = match mnemonic {
             "bra" | "bra.uni" => {
-                let branch = (
-                    self.instructions.len(),
-                    operands.trim().to_owned(),
-                    self.names.current,
-                );
-                self.branches.push(branch);
-                Operation::Own(Own::Nothing)
+                self.branch(guard, at, operands.trim());
+                return Ok(());
+            }
+            "call" | "call.uni" => return self.call(text, (guard, at), operands),
+            "ret" if !self.calls.is_empty() => {
+                self.go_back(guard, at);
+                return Ok(());
             }
             _ => decode::operation(&self.names, mnemonic, operands)?,
         };
-        self.instructions.push(Instruction { guard, operation, at });
+        self.push(Instruction { guard, operation, at });
         Ok(())
+    }
+
+    /// A branch to a label, which is looked up once all are known.
+    fn branch(&mut self, guard: Option<(Register, bool)>, at: usize, label: &str) {
+        let branch = (self.instructions.len(), label.to_owned(), self.names.current);
+        self.branches.push(branch);
+        self.push(Instruction {
+            guard,
+            operation: Operation::Own(Own::Nothing),
+            at,
+        });
+    }
+
+    fn push(&mut self, instruction: Instruction) {
+        self.source.note();
+        self.instructions.push(instruction);
     }
 
     fn label(&self, name: &str, scope: usize) -> Option<usize> {
@@ -262,47 +370,6 @@ impl Reader {
             .outwards(scope)
             .find_map(|scope| scope.labels.get(name).copied())
     }
-}
-
-/// A variable that a text declares.
-struct Variable<'t> {
-    name: &'t str,
-    alignment: usize,
-    bytes: usize,
-}
-
-/// Reads `.align 4 .b8 name[8]`, `.f32 name` or `.u64 .ptr .align 1 name`; an array without a length has no bytes.
-fn variable(declaration: &str) -> Result<Variable<'_>, Problem> {
-    let words: Vec<&str> = declaration.split_whitespace().collect();
-    let element = words
-        .iter()
-        .filter_map(|word| word.strip_prefix('.'))
-        .find_map(|word| decode::bytes_of(word).ok())
-        .ok_or_else(|| format!("no type in `{declaration}`"))?;
-    // Behind `.ptr` stands the alignment of what it points to.
-    let own = words
-        .iter()
-        .position(|word| *word == ".align")
-        .filter(|at| !words[..*at].contains(&".ptr"));
-    let alignment = own
-        .and_then(|at| words.get(at + 1)?.parse().ok())
-        .unwrap_or(element)
-        .max(1);
-    let last = words.last().copied().unwrap_or_default();
-    let (name, bytes) = match last.find('[') {
-        Some(at) => {
-            let count: usize = within(&last[at..], ['[', ']'])
-                .and_then(|count| count.parse().ok())
-                .unwrap_or(0);
-            (&last[..at], element * count)
-        }
-        None => (last, element),
-    };
-    Ok(Variable {
-        name,
-        alignment,
-        bytes,
-    })
 }
 
 #[cfg(test)]
@@ -335,7 +402,7 @@ mod tests {
             .collect();
         assert_eq!(targets, [(1, Some(false)), (3, Some(true))]);
         assert_eq!((kernel.parameter_bytes, kernel.registers), (16, 1 + 2 + 1 + 2));
-        assert_eq!(kernel.place(0), (8, "mov.u32 %r0, %tid.x".to_owned()));
+        assert_eq!(kernel.spot(0).to_string(), "line 8, `mov.u32 %r0, %tid.x`");
     }
 
     #[test]
@@ -351,15 +418,15 @@ mod tests {
         };
         assert_eq!(
             refused("mov.u32 %r0", "sad.f32 %r0"),
-            "line 8: `sad.f32 %r0, %tid.x`: no such instruction here"
+            "line 8, `sad.f32 %r0, %tid.x`: no such instruction here"
         );
         assert_eq!(
             refused("%tid.x", "%r7"),
-            "line 8: `mov.u32 %r0, %r7`: no register, number or variable `%r7`"
+            "line 8, `mov.u32 %r0, %r7`: no register, number or variable `%r7`"
         );
         assert_eq!(
             refused("@done bra again", "@done bra there"),
-            "line 10: `@done bra there`: no label `there`"
+            "line 10, `@done bra there`: no label `there`"
         );
     }
 }

@@ -240,7 +240,7 @@ mod tests {
         );
         assert_eq!(map.fetch(&memory, &[-16, 0]).unwrap()[15..17], [0, 0]);
 
-        let mut block = Block::new(0, crate::block::tests::shape(32), 1, 1024);
+        let mut block = Block::new(0, crate::block::tests::shape(32), (1, 0), 1024);
         let swizzled = TensorMap {
             boxes: vec![64, 2],
             swizzle: Swizzle::Bytes64,
@@ -254,6 +254,7 @@ mod tests {
         };
         block.initialise(1536, 1).unwrap();
         Copy {
+            asked: None,
             due: 0,
             block: 0,
             way: Box::new(way),

@@ -54,8 +54,46 @@ fn statement(rest: &str) -> (Piece<'_>, usize) {
     if rest[name..].starts_with(':') && !rest[name..].starts_with("::") {
         return (Piece::Label(&rest[..name]), name + 1);
     }
-    let end = rest.find(';').unwrap_or(rest.len());
+    // Directives of lines end with theirs.
+    let is_of_lines = rest.starts_with(".loc\t") || rest.starts_with(".loc ");
+    let ends = if is_of_lines { '\n' } else { ';' };
+    let end = rest.find(ends).unwrap_or(rest.len());
     (Piece::Statement(rest[..end].trim()), (end + 1).min(rest.len()))
+}
+
+/// What stands at the outermost level of a text: statements without their semicolons, and heads with the place behind the opening
+/// brace of their body.
+pub(crate) fn items(text: &str) -> Vec<(&str, Option<usize>)> {
+    let (mut items, mut at) = (Vec::new(), 0);
+    while let Some(found) = text[at..].find([';', '{']) {
+        let (begin, place) = (at, at + found);
+        let head = &text[begin..place];
+        let has_body = [".entry", ".func"]
+            .iter()
+            .any(|word| head.split_whitespace().any(|one| one == *word));
+        let closing = |from: usize| {
+            let mut depth = 1;
+            let close = text[from..].char_indices().find(|(_, letter)| {
+                depth += i32::from(*letter == '{') - i32::from(*letter == '}');
+                depth == 0
+            });
+            close.map_or(text.len(), |(close, _)| from + close + 1)
+        };
+        if text[place..].starts_with(';') {
+            items.push((head, None));
+            at = place + 1;
+        } else if has_body {
+            items.push((head, Some(place + 1)));
+            at = closing(place + 1);
+        } else {
+            // The values of a variable, or a section, which has no semicolon.
+            let close = closing(place + 1);
+            let rest = text[close..].trim_start();
+            items.push((&text[begin..close], None));
+            at = text.len() - rest.strip_prefix(';').unwrap_or(rest).len();
+        }
+    }
+    items
 }
 
 /// Operands, split at the commas outside of brackets.

@@ -5,10 +5,11 @@ mod copies;
 use crate::block::State;
 use crate::copies::Kind;
 use crate::fault::Problem;
-use crate::instruction::{Address, BarrierOperation, Operand, Operation, Register, Space};
+use crate::instruction::{Address, BarrierOperation, Operand, Operation, Order, Register, Space};
 use crate::launch::Machine;
-use crate::memory::{RANK_SHIFT, SHARED_WINDOW, aligned, local, number};
+use crate::memory::{LOCAL, RANK_SHIFT, SHARED_WINDOW, aligned, local, number};
 use crate::module::PARAMETER;
+use crate::watch::Use;
 
 /// How a thread continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,18 +48,21 @@ impl Machine<'_> {
                 space,
                 bytes,
                 extends,
+                order,
                 to,
                 from,
-            } => self.load(who, (*space, *bytes, *extends), to, *from)?,
+            } => self.load(who, (*space, *bytes, *extends), *order, to, *from)?,
             Operation::Store {
                 space,
                 bytes,
+                order,
                 to,
                 from,
-            } => self.store(who, *space, *bytes, *to, from)?,
+            } => self.store(who, (*space, *bytes), *order, *to, from)?,
             Operation::Change {
                 space,
                 bytes,
+                order,
                 function,
                 old,
                 to,
@@ -67,6 +71,7 @@ impl Machine<'_> {
                 let (space, address) = located(*space, self.address(who, *to));
                 aligned(address, *bytes)?;
                 let before = number(self.read(who, space, address, *bytes)?);
+                self.watch_access(who, (space, address, *bytes), Use::Change, *order)?;
                 let [value, other] = from.map(|one| self.value(who, one));
                 let after = function([before, value, other, 0]);
                 self.write(who, space, address, &after.to_le_bytes()[..*bytes])?;
@@ -74,9 +79,18 @@ impl Machine<'_> {
             }
             Operation::Exit => self.exit(who)?,
             Operation::Trap => return Err("the kernel ends the launch with an error here".to_owned()),
+            Operation::OrderMemory(scope) => {
+                if let Some(watch) = &mut self.watch {
+                    watch.fence(who, *scope);
+                }
+            }
             Operation::Fence => self.blocks[who.block].shared.fence(who.thread as u32),
             Operation::LetNextBegin => self.let_next_begin(who.block),
-            Operation::WaitForBefore if self.before_has_ended(who.block) => {}
+            Operation::WaitForBefore if self.before_has_ended(who.block) => {
+                if let Some(watch) = &mut self.watch {
+                    watch.ended_before(who, self.blocks[who.block].launch);
+                }
+            }
             Operation::WaitForBefore => {
                 self.blocks[who.block].set_next(who.thread, at);
                 return Ok(Turn::Yields);
@@ -86,15 +100,21 @@ impl Machine<'_> {
                 number,
                 threads,
                 waits,
+                is_aligned: _,
             } => {
                 let (number, threads) = (
                     self.value(who, *number),
                     threads.map(|threads| self.value(who, threads)),
                 );
-                self.blocks[who.block].meet(who.thread, number, threads, *waits);
+                if let Some(watch) = &mut self.watch {
+                    watch.meet(who, number, at, *waits);
+                }
+                if self.blocks[who.block].meet(who.thread, number, threads, *waits) {
+                    self.watch_release(who.block, number)?;
+                }
                 self.happened();
             }
-            Operation::ArriveInCluster => self.arrive_in_cluster(who)?,
+            Operation::ArriveInCluster { releases } => self.arrive_in_cluster(who, *releases)?,
             Operation::WaitForCluster => self.wait_for_cluster(who)?,
             Operation::MapAddress { to, from, rank } => {
                 let from = self.value(who, *from);
@@ -143,6 +163,7 @@ impl Machine<'_> {
         &mut self,
         who: Who,
         (space, bytes, extends): (Space, usize, bool),
+        order: Order,
         to: &[Register],
         from: Address,
     ) -> Result<(), Problem> {
@@ -159,6 +180,7 @@ impl Machine<'_> {
                 *to = ((*to << unused) as i64 >> unused) as u64;
             }
         }
+        self.watch_access(who, (space, address, all), Use::Read, order)?;
         for (to, number) in to.iter().zip(numbers) {
             self.set(who, *to, number);
         }
@@ -168,8 +190,8 @@ impl Machine<'_> {
     fn store(
         &mut self,
         who: Who,
-        space: Space,
-        bytes: usize,
+        (space, bytes): (Space, usize),
+        order: Order,
         to: Address,
         from: &[Operand],
     ) -> Result<(), Problem> {
@@ -180,7 +202,9 @@ impl Machine<'_> {
         for (stored, from) in stored.chunks_exact_mut(bytes).zip(from) {
             stored.copy_from_slice(&self.value(who, *from).to_le_bytes()[..bytes]);
         }
-        self.write(who, space, address, &stored[..bytes * from.len()])
+        let stored = &stored[..bytes * from.len()];
+        self.write(who, space, address, stored)?;
+        self.watch_access(who, (space, address, stored.len()), Use::Write, order)
     }
 
     pub fn read(&self, who: Who, space: Space, address: u64, bytes: usize) -> Result<&[u8], Problem> {
@@ -190,6 +214,7 @@ impl Machine<'_> {
                 let block = &self.blocks[who.block];
                 block.shared.read(block.own_address(address)?, bytes)
             }
+            Space::Local => self.blocks[who.block].local(who.thread, address, bytes),
             Space::Parameter => {
                 let parameter = self.launches[self.blocks[who.block].launch].parameter;
                 let begin = address.wrapping_sub(PARAMETER) as usize;
@@ -211,6 +236,7 @@ impl Machine<'_> {
                 let address = block.own_address(address)?;
                 block.shared.write(who.thread as u32, address, stored)
             }
+            Space::Local => self.blocks[who.block].set_local(who.thread, address, stored),
             Space::Parameter => Err("parameters are only read".to_owned()),
         }
     }
@@ -227,7 +253,7 @@ impl Machine<'_> {
         if !thread.pending[Kind::ToGlobal as usize].is_empty() {
             return Err("ends while its bulk stores may still read the block's memory".to_owned());
         }
-        self.end(who);
+        self.end(who)?;
         match self.blocks[who.block].has_ended() {
             true => self.blocks[who.block].tensor.check_end(),
             false => Ok(()),
@@ -239,6 +265,7 @@ impl Machine<'_> {
             BarrierOperation::Initialise { barrier, arrivals } => {
                 let (barrier, arrivals) = (self.shared_address(who, *barrier)?, self.value(who, *arrivals));
                 self.blocks[who.block].initialise(barrier, arrivals)?;
+                self.watch_phases(who.block, barrier);
             }
             BarrierOperation::Invalidate { barrier } => {
                 let barrier = self.shared_address(who, *barrier)?;
@@ -257,6 +284,9 @@ impl Machine<'_> {
                 let (block, barrier) = self.cluster_address(who, *barrier)?;
                 let expected = expected.map_or(0, |expected| self.value(who, expected));
                 let count = self.value(who, *count);
+                if let Some(watch) = &mut self.watch {
+                    watch.arrive(who, block, barrier);
+                }
                 self.arrive(block, barrier, expected, count)?;
             }
             BarrierOperation::Test {
@@ -267,6 +297,9 @@ impl Machine<'_> {
                 let (barrier, parity) = (self.shared_address(who, *barrier)?, self.value(who, *parity));
                 let has_ended = self.blocks[who.block].phase_has_ended(barrier, parity)?;
                 self.set(who, *ended, u64::from(has_ended));
+                if let Some(watch) = self.watch.as_mut().filter(|_| has_ended) {
+                    watch.see_phase(who, barrier);
+                }
                 return Ok(if has_ended {
                     Turn::Continues
                 } else {
@@ -284,6 +317,9 @@ pub(crate) fn located(space: Space, address: u64) -> (Space, u64) {
     match space {
         Space::Generic if (SHARED_WINDOW..PARAMETER).contains(&address) => {
             (Space::Shared, address - SHARED_WINDOW)
+        }
+        Space::Generic | Space::Parameter if (LOCAL..SHARED_WINDOW).contains(&address) => {
+            (Space::Local, address)
         }
         Space::Generic if address >= PARAMETER => (Space::Parameter, address),
         Space::Generic => (Space::Global, address),

@@ -358,7 +358,7 @@ fn standings(checked: &Checked) -> Vec<(Standing, String)> {
                 sound if sound.is_sound() => (Standing::Met, "is computed rightly"),
                 blocked if blocked.is_blocked() => (
                     Standing::Undecided,
-                    "is blocked: the machine kept it from being computed",
+                    "is blocked: it could not be computed here",
                 ),
                 _ => (Standing::Failed, "is not computed rightly"),
             };

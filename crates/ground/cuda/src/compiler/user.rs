@@ -83,7 +83,10 @@ impl Compiler {
     /// # Errors
     /// As [`compile_user`](Self::compile_user).
     pub fn ptx_of_user(&self, source: &UserSource<'_>, architecture: &str) -> Result<UserPtx, CompileError> {
-        let mut options = vec![format!("--gpu-architecture={architecture}")];
+        let mut options = vec![
+            format!("--gpu-architecture={architecture}"),
+            "--generate-line-info".to_owned(),
+        ];
         options.extend_from_slice(source.options);
         let text = Text {
             file: source.file,

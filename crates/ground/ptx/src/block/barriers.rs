@@ -39,6 +39,17 @@ impl Block {
         Ok(found.ended % 2 != parity & 1)
     }
 
+    /// Phases of a barrier that have ended; none if it is no barrier.
+    pub fn phases(&self, barrier: u32) -> Option<u64> {
+        self.barriers.get(&barrier).map(|barrier| barrier.ended)
+    }
+
+    /// A barrier of the block that still expects bytes, and how many.
+    pub fn expects_bytes(&self) -> Option<(u32, i64)> {
+        let expects = self.barriers.iter().filter(|(_, barrier)| barrier.bytes != 0);
+        expects.map(|(address, barrier)| (*address, barrier.bytes)).min()
+    }
+
     /// Announces `expected` more bytes, then counts `count` arrivals.
     pub fn arrive(&mut self, address: u32, expected: u64, count: u64) -> Result<(), Problem> {
         let barrier = self.barrier(address)?;

@@ -16,6 +16,8 @@ pub(crate) struct Shape {
     pub rank: u32,
     /// Blocks in a cluster.
     pub cluster: u32,
+    /// The time.
+    pub clock: u64,
 }
 
 /// The coordinates of a number in a box.
@@ -40,6 +42,7 @@ impl Shape {
             index,
             rank,
             cluster,
+            clock,
         } = self;
         let [x, y, z] = coordinates(thread as u32, block);
         let [block_x, block_y, block_z] = coordinates(index, grid);
@@ -65,6 +68,7 @@ impl Shape {
             cluster.into(),
             block_x / u64::from(cluster),
             blocks_x / u64::from(cluster),
+            clock,
         ]
     }
 }

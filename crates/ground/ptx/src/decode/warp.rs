@@ -55,6 +55,16 @@ impl Operands<'_> {
                 from: self.number(1)?,
                 mask: self.number(2)?,
             },
+            ("match", _) => WarpOperation::Match {
+                all: name.part(1) == "all",
+                to: self.register(0)?,
+                same: match self.text(0)?.split_once('|') {
+                    Some((_, predicate)) => Some(self.written(predicate)?),
+                    None => None,
+                },
+                from: self.number(1)?,
+                mask: self.number(2)?,
+            },
             ("ldmatrix", "aligned") if name.part(3) == "m8n8" && name.part_from_end(0) == "b16" => {
                 WarpOperation::LoadMatrices {
                     to: self.registers(0)?,

@@ -31,16 +31,21 @@ impl Machine<'_> {
             ));
         }
         self.blocks[block].arrive(barrier, expected, count)?;
+        self.watch_phases(block, barrier);
         self.happened();
         Ok(())
     }
 
     /// Arrives at the barrier of the cluster's threads.
-    pub fn arrive_in_cluster(&mut self, who: Who) -> Result<(), Problem> {
+    pub fn arrive_in_cluster(&mut self, who: Who, releases: bool) -> Result<(), Problem> {
         if self.has_arrived_in_cluster(who) {
             return Err("arrives at the cluster's barrier again before all others have arrived".to_owned());
         }
         self.blocks[who.block].threads[who.thread].cluster_arrivals += 1;
+        let cluster = self.cluster(who.block).start;
+        if let Some(watch) = self.watch.as_mut().filter(|_| releases) {
+            watch.arrive_in_cluster(who, cluster);
+        }
         self.end_cluster_phase(who.block);
         self.happened();
         Ok(())
@@ -54,6 +59,11 @@ impl Machine<'_> {
         }
         if self.has_arrived_in_cluster(who) {
             self.blocks[who.block].set_state(who.thread, State::AtCluster);
+        } else {
+            let cluster = self.cluster(who.block).start;
+            if let Some(watch) = &mut self.watch {
+                watch.see_cluster_phase(who, cluster);
+            }
         }
         self.happened();
         Ok(())
@@ -78,6 +88,16 @@ impl Machine<'_> {
             return;
         }
         self.cluster_phases.insert(cluster.start, phase + 1);
+        if let Some(watch) = &mut self.watch {
+            watch.end_cluster_phase(cluster.start);
+            for block in cluster.clone() {
+                for thread in 0..self.blocks[block].threads.len() {
+                    if self.blocks[block].is_in(thread, State::AtCluster) {
+                        watch.see_cluster_phase(Who { block, thread }, cluster.start);
+                    }
+                }
+            }
+        }
         for block in &mut self.blocks[cluster] {
             block.release_all(State::AtCluster);
         }

@@ -163,15 +163,17 @@ impl Machine<'_> {
         Ok((work, writes))
     }
 
-    fn commit(&self, who: Who, barrier: Address, multicast: Option<Operand>) -> Result<Work, Problem> {
+    fn commit(&mut self, who: Who, barrier: Address, multicast: Option<Operand>) -> Result<Work, Problem> {
+        let at = self.blocks[who.block].next(who.thread) - 1;
+        let asked = self.watch.as_mut().map(|watch| Box::new(watch.ask(who, at)));
         let Some(mask) = multicast else {
-            return Ok(Work::Commit(vec![self.cluster_address(who, barrier)?]));
+            return Ok(Work::Commit(vec![self.cluster_address(who, barrier)?], asked));
         };
         let (address, _) = local(self.address(who, barrier) as u32);
         let barriers: Result<Vec<_>, _> = ranks(self.value(who, mask))
             .map(|rank| Ok((self.block_of_rank(who.block, rank)?, address)))
             .collect();
-        barriers.map(Work::Commit)
+        barriers.map(|barriers| Work::Commit(barriers, asked))
     }
 
     /// The columns from an address on, which has to be that of the first lane.

@@ -9,6 +9,7 @@ use crate::matrix::Descriptor;
 use crate::tensor_core::memory::{LANES, QUARTER};
 use crate::tensor_core::product::{Columns, Places, multiply};
 use crate::thread::Who;
+use crate::watch::Asked;
 
 /// Rows of a matrix in a block's shared memory.
 #[derive(Debug, Clone)]
@@ -37,8 +38,8 @@ pub(super) enum Work {
         sources: Vec<Source>,
         operands: Vec<Vec<u8>>,
     },
-    /// Arrives at these barriers, given by block and address.
-    Commit(Vec<(usize, u32)>),
+    /// Arrives at these barriers, given by block and address, behind what the thread knew.
+    Commit(Vec<(usize, u32)>, Option<Box<Asked>>),
 }
 
 #[derive(Debug)]
@@ -198,12 +199,15 @@ impl Machine<'_> {
                     }
                 }
             }
-            Work::Commit(barriers) => {
+            Work::Commit(barriers, asked) => {
                 let now = self.now();
                 for (block, columns) in self.queues.take_uncommitted(queue) {
                     self.blocks[block].tensor.commit(&columns, now);
                 }
                 for (block, address) in barriers {
+                    if let (Some(watch), Some(asked)) = (&mut self.watch, asked) {
+                        watch.arrive_later(asked, *block, *address);
+                    }
                     self.arrive(*block, *address, 0, 1)?;
                 }
             }

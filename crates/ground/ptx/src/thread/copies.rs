@@ -110,10 +110,13 @@ impl Machine<'_> {
                 self.close_group(who, Kind::OfThread);
                 self.land_groups(who, Kind::OfThread, 0)?;
                 let barrier = self.shared_address(who, *barrier)?;
-                return self.blocks[who.block].arrive(barrier, 0, 1);
+                if let Some(watch) = &mut self.watch {
+                    watch.arrive(who, who.block, barrier);
+                }
+                return self.arrive(who.block, barrier, 0, 1);
             }
         };
-        self.ask(block, way, awaited);
+        self.ask(who, block, way, awaited);
         Ok(())
     }
 
@@ -157,7 +160,7 @@ impl Machine<'_> {
                 self.block_of_rank(who.block, to_rank)?,
                 self.block_of_rank(who.block, of_barrier)?,
             );
-            self.ask(to, way.clone(), Awaited::Barrier { block, address });
+            self.ask(who, to, way.clone(), Awaited::Barrier { block, address });
         }
         Ok(())
     }
@@ -193,6 +196,9 @@ impl Machine<'_> {
             };
             index += more;
             self.land(index)?;
+        }
+        if let Some(watch) = &mut self.watch {
+            watch.waited(who, kind as usize, closed.saturating_sub(left) as usize);
         }
         Ok(())
     }

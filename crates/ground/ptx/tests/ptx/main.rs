@@ -5,6 +5,7 @@ mod launch;
 mod ordinary;
 mod tensor_core;
 mod tensor_maps;
+mod watched;
 
 /// The words that lie in memory at an address.
 #[expect(clippy::unwrap_used, reason = "tests")]

@@ -137,8 +137,10 @@ fn a_thread_that_left_is_not_waited_for() {
 fn what_is_not_known_is_named() {
     let refused = |body: &str| words(body, [1; 3], [32, 1, 1], &[0], 0).unwrap_err();
     for (body, message) in [
-        ("ld.local.u32 %r1, [%rd0];", "no memory `local` here"),
-        ("call.uni (%r1), helper, (%r0);", "no such instruction here"),
+        (
+            "call.uni (%r1), helper, (%r0);",
+            "unsupported: a call of `helper`, whose code the PTX does not have",
+        ),
         ("add.rz.f32 %f1, %f1, %f1;", "no such instruction here"),
         (
             "setp.lt.s32 %p1|%p2, %r0, 1;",

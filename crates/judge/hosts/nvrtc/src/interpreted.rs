@@ -1,12 +1,13 @@
 //! The host of one kernel on a machine without a GPU: compiles for an architecture, and interprets small cases.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
 use gauntlet_cuda::compiler::Compiler;
 use gauntlet_host_native::{Addresses, Host, Planned, bad_request, broken, refused};
 use gauntlet_parameters::Parameters;
-use gauntlet_ptx::{Kernel, Launch, Memory, run};
+use gauntlet_ptx::{Kernel, Launch, Memory, watch};
 use gauntlet_tensors::{Tensor, TensorSpec};
 use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
 
@@ -21,15 +22,19 @@ pub const MAX_THREADS: u64 = 1 << 16;
 /// Most bytes of the tensors of a case that is interpreted.
 pub const MAX_BYTES: usize = 4 << 20;
 
-/// Compiles a kernel for an architecture and runs small cases in the PTX interpreter, in an order of events drawn from
-/// a seed.
+/// Orders of events in which each call is interpreted: of three that follow one another, one is drawn, one starves a warp of each
+/// block, and one delivers copies late.
+const ORDERS: u64 = 3;
+
+/// Compiles a kernel for an architecture and runs small cases in the PTX interpreter, in several orders of events, and
+/// watches them for races.
 pub struct InterpretedHost {
     file: KernelFile,
     compiler: Compiler,
     architecture: String,
     built: Option<Built>,
-    /// Launches so far: each is interpreted in another order of events.
-    launches: u64,
+    /// Calls so far: each is interpreted in other orders of events.
+    calls: u64,
 }
 
 struct Built {
@@ -50,7 +55,7 @@ impl InterpretedHost {
             compiler: Compiler::new()?,
             architecture: architecture.to_owned(),
             built: None,
-            launches: 0,
+            calls: 0,
         })
     }
 
@@ -68,7 +73,7 @@ impl InterpretedHost {
         let ptx = ptx.map_err(|error| compile_failure(&error))?;
         Ok(Kernel::read(&ptx.text, &ptx.entry).map_err(|error| {
             format!(
-                "the PTX interpreter does not know all of {}: {error}",
+                "unsupported: the PTX interpreter does not know all of {}: {error}",
                 self.file.name()
             )
         }))
@@ -146,10 +151,11 @@ impl Host for InterpretedHost {
         }
         let mut samples = Vec::with_capacity(planned.copies.len());
         for copy in planned.copies {
-            self.launches += 1;
             let inputs = planned.operands.copy(*copy);
             let begun = Instant::now();
-            results.extend(interpret(built, kernel, inputs, planned.poison, self.launches)?);
+            let first = ORDERS * (seed_of(&built.case) + self.calls);
+            self.calls += 1;
+            results.extend(interpret_in_orders(built, kernel, inputs, planned.poison, first)?);
             samples.push(Sample {
                 call: begun.elapsed().as_secs_f64(),
                 kernel: None,
@@ -159,6 +165,35 @@ impl Host for InterpretedHost {
         }
         Ok(samples)
     }
+}
+
+/// A number that differs from case to case.
+fn seed_of(case: &CaseRequest) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    case.sizes.to_string().hash(&mut hasher);
+    hasher.finish() >> 8
+}
+
+/// The outputs of a launch, which must be the same in all orders of events: unless threads change memory atomically, where the order in
+/// which they do it may show.
+fn interpret_in_orders(
+    built: &Built,
+    kernel: &Kernel,
+    inputs: &[Tensor],
+    poison: u8,
+    first: u64,
+) -> Result<Vec<u8>, Failure> {
+    let outputs = interpret(built, kernel, inputs, poison, first)?;
+    for seed in first + 1..first + ORDERS {
+        let others = interpret(built, kernel, inputs, poison, seed)?;
+        let differs = outputs.iter().zip(&others).position(|(one, other)| one != other);
+        if let Some(byte) = differs.filter(|_| !kernel.changes_atomically()) {
+            return Err(bad_request(format!(
+                "in the PTX interpreter: racy: byte {byte} of the outputs depends on the order in which threads run, though no two                  accesses were seen that race"
+            )));
+        }
+    }
+    Ok(outputs)
 }
 
 /// The outputs of one launch, one after the other.
@@ -178,9 +213,15 @@ fn interpret(
             .collect(),
         outputs: outputs
             .iter()
-            .map(|spec| memory.allocate(vec![poison; spec.bytes()]))
+            .map(|spec| memory.allocate_poisoned(vec![poison; spec.bytes()]))
             .collect(),
     };
+    for (address, spec) in addresses.inputs.iter().zip(&built.case.inputs) {
+        memory.call(*address, &spec.name);
+    }
+    for (address, spec) in addresses.outputs.iter().zip(outputs) {
+        memory.call(*address, &spec.name);
+    }
     let parameters = kernel.parameters();
     let mut bytes = vec![0; parameters.last().map_or(0, |last| last.offset + last.bytes)];
     for (parameter, value) in parameters.iter().zip(built.plan.values(&addresses)) {
@@ -193,7 +234,7 @@ fn interpret(
         ..Launch::of(kernel, built.plan.grid, built.plan.block)
     };
     // What the kernel does is forbidden on a GPU too.
-    run(&[launch], &mut memory, seed)
+    watch(&[launch], &mut memory, seed)
         .map_err(|fault| bad_request(format!("in the PTX interpreter: {fault}")))?;
     let outputs = addresses.outputs.iter();
     let bytes = outputs.flat_map(|address| memory.contents(*address).unwrap_or_default());

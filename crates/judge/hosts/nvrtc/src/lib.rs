@@ -17,7 +17,7 @@
 //!
 //! [`KernelFile`] reads a kernel with its table. [`NvrtcHost`] runs it on a GPU of any architecture that the compiler
 //! knows. [`InterpretedHost`] needs no GPU: it compiles for a given architecture, and runs small cases in the
-//! interpreter of [`gauntlet_ptx`], which also finds accesses outside of tensors and elements that are never written.
+//! interpreter of [`gauntlet_ptx`], which also finds races, accesses outside of tensors and elements that are never written.
 
 mod compiled;
 mod error;
