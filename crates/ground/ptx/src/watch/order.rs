@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::clock::Known;
-use super::{Own, Place, SINCE_EXECUTED, SINCE_FENCE, SINCE_ORDERED, Use, Watch};
+use super::{Asked, Own, Place, SINCE_EXECUTED, SINCE_FENCE, SINCE_ORDERED, Use, Watch};
 use crate::block::{Lanes, WARP};
 use crate::instruction::{Order, Scope};
 use crate::thread::Who;
@@ -210,7 +210,7 @@ impl Watch {
     }
 
     /// What a thread knows now, handed on.
-    fn publish(&mut self, who: Who) -> Known {
+    pub(super) fn publish(&mut self, who: Who) -> Known {
         let own = &mut self.threads[who.block][who.thread];
         let mut known = own.known.clone();
         known.set(who.block, who.thread, own.epoch);

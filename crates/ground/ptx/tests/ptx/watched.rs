@@ -246,3 +246,19 @@ fn functions_are_put_in_place_of_their_calls() {
         "{refused}"
     );
 }
+
+/// A lock is tried for in a loop that stores: who holds it goes on even if its warp is the one that is held back.
+#[test]
+fn nobody_is_held_back_for_ever() {
+    is_right(
+        "and.b32 %r3, %r0, 31; setp.ne.u32 %p0, %r3, 0; @%p0 bra END;
+        setp.ne.u32 %p0, %r0, 0; @%p0 bra MEET;
+        st.global.u32 [%rd0], 0; st.global.u32 [%rd0+4], 0;
+        MEET: barrier.sync 1, 2;
+        TRY: atom.acquire.gpu.global.cas.b32 %r4, [%rd0], 0, 1; setp.ne.u32 %p1, %r4, 0; @%p1 bra TRY;
+        ld.global.u32 %r5, [%rd0+4]; add.u32 %r5, %r5, 1; st.global.u32 [%rd0+4], %r5;
+        atom.release.gpu.global.exch.b32 %r4, [%rd0], 0;
+        END:",
+        1,
+    );
+}
