@@ -8,9 +8,9 @@
 //!
 //! - `volatile` accesses to global memory count as relaxed atomic ones, those to shared memory as ordinary ones;
 //! - the scopes are the block and the device;
-//! - a relaxed atomic access that sees another takes effect as an acquire at the next fence or `bar.sync` of the thread;
+//! - a relaxed atomic access that sees another takes effect as an acquire at the next fence, `bar.sync` or `bar.warp.sync` of the thread;
 //! - instructions for which lanes of a warp wait for each other, but which order no memory (`shfl.sync`, `mma.sync`, …), order reads
-//!   before them with writes behind them;
+//!   before them with writes behind them, and all accesses before them with those behind a fence that follows them;
 //! - copies of `cp.async` that arrive at a barrier count as awaited there;
 //! - waits for bulk stores with and without `.read` are not told apart;
 //! - of the readers of a word that are in no order, and of those that change it atomically, no more than some forty are kept, in global
@@ -62,6 +62,15 @@ struct Own {
     closed: usize,
     /// The instruction behind the last barrier at which it arrived.
     passed: usize,
+}
+
+impl Own {
+    /// Takes effect of what relaxed accesses have seen.
+    fn acquire(&mut self) {
+        if let Some(acquired) = self.acquired.take() {
+            self.known.join(&acquired);
+        }
+    }
 }
 
 /// A place in memory.

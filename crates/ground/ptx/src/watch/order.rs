@@ -94,9 +94,13 @@ impl Watch {
         if Lanes::of(mask).all(|lane| is_known(&lanes[lane])) {
             return;
         }
-        let mut gathered = Gathered::default();
+        let (mut gathered, mut acquired) = (Gathered::default(), Known::default());
         for lane in Lanes::of(mask) {
             let thread = warp * WARP + lane;
+            match &lanes[lane].acquired {
+                Some(known) if !orders => acquired.join(known),
+                _ => lanes[lane].acquire(),
+            }
             gathered.add(Who { block, thread }, &mut lanes[lane]);
             lanes[lane].since &= if orders { SINCE_FENCE } else { !SINCE_EXECUTED };
         }
@@ -104,6 +108,7 @@ impl Watch {
         let executed = (!orders).then(|| {
             let mut executed = known.executed.clone().unwrap_or_default();
             Rc::make_mut(&mut executed).join(&known.seen);
+            Rc::make_mut(&mut executed).join(&acquired.seen);
             executed
         });
         for lane in Lanes::of(mask) {
@@ -117,9 +122,7 @@ impl Watch {
     /// Notes that a thread has arrived at a numbered barrier.
     pub fn meet(&mut self, who: Who, number: u64, at: usize, waits: bool) {
         let own = &mut self.threads[who.block][who.thread];
-        if let Some(acquired) = own.acquired.take() {
-            own.known.join(&acquired);
-        }
+        own.acquire();
         own.passed = at + 1;
         let meeting = self.meetings.entry((who.block, number)).or_default();
         meeting.gathered.add(who, own);
@@ -220,8 +223,11 @@ impl Watch {
 
     /// Notes a fence.
     pub fn fence(&mut self, who: Who, scope: Scope) {
-        if let Some(acquired) = self.threads[who.block][who.thread].acquired.take() {
-            self.threads[who.block][who.thread].known.join(&acquired);
+        let own = &mut self.threads[who.block][who.thread];
+        own.acquire();
+        // What another lane has seen before its warp voted on it, say, is behind each lane's fence.
+        if let Some(executed) = own.known.executed.take() {
+            Rc::make_mut(&mut own.known.seen).join(&executed);
         }
         let known = self.publish(who);
         let own = &mut self.threads[who.block][who.thread];

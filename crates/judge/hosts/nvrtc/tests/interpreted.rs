@@ -106,10 +106,10 @@ fn wrong_kernels_are_noticed() {
         beyond.message
     );
     // Nothing is known about a kernel that the interpreter does not know: that is no fault of the kernel's.
-    let unknown = found("with_local_memory").unwrap().unwrap_err();
+    let unknown = found("with_active_mask").unwrap().unwrap_err();
     assert_eq!(unknown.kind, FailureKind::Broken);
     assert!(
-        unknown.message.contains("does not know all of") && unknown.message.contains("local"),
+        unknown.message.contains("unsupported: ") && unknown.message.contains("rms_norm.cu:61"),
         "{}",
         unknown.message
     );

@@ -92,6 +92,36 @@ KERNEL(race_behind_a_shuffle) {
     y[ME] = value + row[ME ^ 2];                         // *
 }
 
+__device__ unsigned arrivals;
+__device__ float halves[2];
+
+// One lane counts, the warp votes on what it saw, and each lane reads behind a fence of its own.
+// <<<2, 32>>> right
+KERNEL(right_vote_on_a_count) {
+    __shared__ float row[32];
+    if (ME == 0) halves[blockIdx.x] = x[blockIdx.x];
+    __threadfence();
+    __syncwarp();
+    unsigned before = 0;
+    if (ME == 0) before = atomicInc(&arrivals, 1u);
+    if (!__any_sync(FULL, before == 1)) return;
+    __threadfence();
+    row[ME] = halves[0] + halves[1];
+    y[ME] = row[ME];
+}
+
+// The same without the second fence.
+// <<<2, 32>>> race
+KERNEL(race_behind_a_vote) {
+    if (ME == 0) halves[blockIdx.x] = x[blockIdx.x];    // *
+    __threadfence();
+    __syncwarp();
+    unsigned before = 0;
+    if (ME == 0) before = atomicInc(&arrivals, 1u);
+    if (!__any_sync(FULL, before == 1)) return;
+    y[ME] = halves[0] + halves[1];                      // *
+}
+
 // Waits for half of the lanes, and reads what the other half wrote.
 // <<<1, 32>>> race
 KERNEL(race_of_half_a_warp) {
