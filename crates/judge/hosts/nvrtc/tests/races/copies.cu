@@ -215,7 +215,7 @@ KERNEL(race_with_a_bulk_store) {
         if (ME == 0) {
             asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 256;" ::"l"(y + step * 64), "r"(at(row)) : "memory");    // *
             asm volatile("cp.async.bulk.commit_group;" ::: "memory");
-            if (step == 1) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+            if (step == 1) asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");            // *
         }
         __syncthreads();
     }
