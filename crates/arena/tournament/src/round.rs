@@ -86,8 +86,8 @@ impl Round {
         let device = named::load_device(&source)?;
         let suite = kernels::load_suite(&source)?;
         let mut pitches = Vec::new();
-        for file in &source.value.pitches {
-            let pitch: Source<Pitch> = Source::read(&source.resolve(file), "pitch")?;
+        for file in pitch_files(&source) {
+            let pitch: Source<Pitch> = Source::read(&file, "pitch")?;
             texts.push(pitch.text.clone());
             pitches.push(pitch);
         }
@@ -280,6 +280,25 @@ impl Round {
         let baseline = self.file().baseline.as_ref()?;
         Some(self.setting.parameters.complete(&baseline.schedule))
     }
+}
+
+/// The files of a round's pitches: those that it names, and all that end in `.toml` of the folders that it names.
+fn pitch_files(source: &Source<RoundFile>) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for named in &source.value.pitches {
+        let path = source.resolve(named);
+        let Ok(entries) = std::fs::read_dir(&path) else {
+            files.push(path);
+            continue;
+        };
+        let entries = entries.flatten().map(|entry| entry.path());
+        let mut within: Vec<_> = entries
+            .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+            .collect();
+        within.sort();
+        files.extend(within);
+    }
+    files
 }
 
 /// A digest over several texts, in order.

@@ -9,6 +9,7 @@ mod ledger;
 mod measured;
 mod native;
 mod selftest;
+mod service;
 mod task;
 mod tune;
 
@@ -23,6 +24,7 @@ pub use ledger::{LedgerArguments, LedgerCommand, WantedVerdicts};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
 pub use native::NativeWorkerArguments;
 pub use selftest::Selftest;
+pub use service::{JobArguments, McpArguments};
 pub use task::{Kernels, TaskArguments, TaskCommand};
 pub use tune::{Tune, TuneExecutor};
 
@@ -103,6 +105,10 @@ pub enum Command {
     Explain(Explain),
     /// Read the ledger.
     Ledger(LedgerArguments),
+    /// Run a ticket once, and publish what is found: one job of a queue or a scheduler.
+    Job(JobArguments),
+    /// Serve the judge to an agent: the Model Context Protocol on standard input and output.
+    Mcp(McpArguments),
     /// Say what this machine has and lacks.
     Doctor(Doctor),
     /// Measure how often verdicts err where the truth is known.

@@ -2,12 +2,13 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::signal::{SigHandler, Signal, kill, signal};
+use nix::unistd::Pid;
 
 use crate::error::{CliError, say_line};
 use crate::exit::Exit;
@@ -23,6 +24,10 @@ pub fn handle() {
     let _set = unsafe { signal(Signal::SIGXFSZ, SigHandler::Handler(nothing)) };
     // Workers have process groups of their own, so an interrupt at the terminal does not reach them.
     let handled = ctrlc::set_handler(|| {
+        let command = COMMAND.load(Ordering::Relaxed);
+        if command != 0 && kill(Pid::from_raw(command), Signal::SIGTERM).is_ok() {
+            return;
+        }
         // A second signal ends it at once.
         if KEEPS_PAIRS.swap(false, Ordering::Relaxed) {
             request();
@@ -78,6 +83,14 @@ pub fn keeping<T>(
         tell();
     }
     Ok(kept)
+}
+
+/// The command that this program runs and waits for; 0 if there is none.
+static COMMAND: AtomicI32 = AtomicI32::new(0);
+
+/// Passes interrupts on to a command that this program waits for: it decides what is kept, and this program ends after it.
+pub fn forward_to(command: u32) {
+    COMMAND.store(i32::try_from(command).unwrap_or(0), Ordering::Relaxed);
 }
 
 extern "C" fn nothing(_signal: i32) {}

@@ -151,6 +151,8 @@ pub const PUBLISHED: &[Published] = published! {
     List "runs" 1 "The result of `gauntlet ledger list`: the runs of the ledger";
     List "verdicts" 1 "The result of `gauntlet ledger verdicts`: verdicts of commands and of rounds";
     List "prospects" 1 "The result of `gauntlet ledger next`: what a run left open";
+    File "ticket-file" 1 "A ticket, which `gauntlet job` runs";
+    File "job-result" 1 "What `gauntlet job` publishes: the result of a ticket";
     File "task-file" 1 "A task.toml, beside the task.py of a task in Python";
     File "suite-file" 1 "A suite: the cases of a built-in task";
     File "parameters-file" 1 "The parameters of a kernel, as a file of their own";

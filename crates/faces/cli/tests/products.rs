@@ -9,14 +9,21 @@ use std::path::{Path, PathBuf};
 use toml::Table;
 
 /// Each folder, and those that its crates may import from besides it.
-const MAY_IMPORT: [(&str, &[&str]); 7] = [
+const MAY_IMPORT: [(&str, &[&str]); 8] = [
     ("ground", &[]),
     ("judge", &["ground"]),
     ("kernels", &["ground"]),
     ("lab", &["ground", "judge", "kernels"]),
     ("arena", &["ground", "judge", "kernels", "lab"]),
-    ("faces", &["ground", "judge", "kernels", "lab", "arena"]),
-    ("trials", &["ground", "judge", "kernels", "lab", "arena", "faces"]),
+    ("service", &["ground", "judge", "kernels", "lab", "arena"]),
+    (
+        "faces",
+        &["ground", "judge", "kernels", "lab", "arena", "service"],
+    ),
+    (
+        "trials",
+        &["ground", "judge", "kernels", "lab", "arena", "service", "faces"],
+    ),
 ];
 
 fn root() -> PathBuf {

@@ -65,7 +65,7 @@ pub struct RoundFile {
     /// The panel.
     #[serde(default)]
     pub judge: Vec<PanelMember>,
-    /// Pitches in files of their own.
+    /// Pitches in files of their own. A folder stands for all pitch files in it, so others can put theirs there.
     #[serde(default)]
     pub pitches: Vec<PathBuf>,
     /// Pitches written here.

@@ -35,19 +35,19 @@ pub struct Compare {
     #[arg(required_unless_present_any = ["samples", "more"])]
     pub candidate: Option<String>,
     /// More kernels, each compared with BASELINE. They share the budget, and their intervals hold for all of them together.
-    #[arg(value_name = "CANDIDATE", conflicts_with_all = ["samples", "more", "resume"])]
+    #[arg(value_name = "CANDIDATE", conflicts_with_all = ["samples", "more", "resume", "dry_run"])]
     pub others: Vec<String>,
     /// Judge the measurements of another program: BASELINE and CANDIDATE are its files, in place of kernels, several for a
     /// side separated by commas; BASELINE alone is a file that holds both sides. Reads nvbench, hyperfine, pytest-benchmark,
     /// google-benchmark, criterion and CSV.
-    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope", "activity", "quick", "resume"])]
+    #[arg(long, conflicts_with_all = ["task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope", "activity", "quick", "resume", "dry_run"])]
     pub samples: bool,
     /// Add pairs to a comparison that ended undecided: at least N, and on to the next look of its plan, which judges all
     /// pairs together; fewer only if an earlier look decides. BASELINE is the file that `--json` of `compare` or `judge`
     /// wrote, and is brought up to date. Kernels, task, machine and program must be the same.
     #[arg(long, value_name = "N", value_parser = more_pairs, conflicts_with_all = [
         "candidate", "samples", "task", "cases", "executor", "device", "budget", "pairs", "warm", "regime", "scope",
-        "activity", "quick", "resume",
+        "activity", "quick", "resume", "dry_run",
     ])]
     pub more: Option<usize>,
     /// With --samples of one process a side: the percentage within which the typical call of any other process would lie.
@@ -133,6 +133,9 @@ pub struct Contest {
     /// Go on with the same comparison that was interrupted, by the ledger or by the file of --json; begin if there is none.
     #[arg(long)]
     pub resume: bool,
+    /// Read task and kernels, say what is wrong with them, and measure nothing.
+    #[arg(long)]
+    pub dry_run: bool,
     /// Where results go besides the terminal.
     #[command(flatten)]
     pub files: ReportFiles,

@@ -27,6 +27,9 @@ pub fn compare(arguments: &Compare) -> Result<Exit, CliError> {
         return several::compare(arguments, texts);
     }
     let contest = Contest::of(&arguments.contest.setup, texts)?;
+    if arguments.contest.dry_run {
+        return contest.only_read();
+    }
     let progress = || -> Box<dyn Observer> { Box::new(Progress::new()) };
     resume::measured(&contest, &arguments.contest, progress, Contest::compared)
 }

@@ -110,6 +110,19 @@ impl Contest {
         })
     }
 
+    /// Says that task and kernels can be compared.
+    pub fn only_read(&self) -> Result<Exit, CliError> {
+        let cases = self.suite.benchmark.len();
+        sink::line(format_args!(
+            "{} and {} can be compared on {cases} case{} of {}.",
+            self.texts[1],
+            self.texts[0],
+            if cases == 1 { "" } else { "s" },
+            self.suite.name
+        ))?;
+        Ok(Exit::Done)
+    }
+
     /// What the figures depend on, in addition to files.
     pub fn environment(&self) -> BTreeMap<String, String> {
         environment_with(self.gpu.as_ref())

@@ -18,6 +18,9 @@ pub fn judge(arguments: &Judge) -> Result<Exit, CliError> {
         &arguments.contest.setup,
     )?;
     let contest = Contest::of(&arguments.contest.setup, texts)?;
+    if arguments.contest.dry_run {
+        return contest.only_read();
+    }
     let progress = || -> Box<dyn Observer> { Box::new(Progress::telling_findings_on(&contest.arms[1].name)) };
     resume::measured(&contest, &arguments.contest, progress, Contest::judged)
 }

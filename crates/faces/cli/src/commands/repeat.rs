@@ -77,7 +77,7 @@ fn renamed(word: &str, places: &BTreeMap<&str, String>) -> String {
         let is_inside = |source: &&str| !file.as_os_str().is_empty() && Path::new(source).starts_with(file);
         places
             .keys()
-            .any(|source| is_inside(&source))
+            .any(is_inside)
             .then(|| inside(file).display().to_string())
     };
     let place = places.get(file).cloned().or_else(folder);

@@ -11,6 +11,7 @@ use gauntlet_judge::ComparisonReport;
 use gauntlet_judge::ledger::{Entry, Judged, RunSummary};
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::TaskToml;
+use gauntlet_queue::{JobResult, Ticket};
 use gauntlet_task::{DispatchTable, Suite, Violation};
 use gauntlet_tournament::forecast::{Forecasters, Prospect};
 use gauntlet_tournament::{Answers, PROTOCOL, Pitch, RoundFile, TournamentFile, TournamentReport};
@@ -71,6 +72,8 @@ pub fn types() -> Vec<Type> {
         ("runs", 1, written::<Vec<RunSummary>>),
         ("verdicts", 1, written::<Vec<Judged>>),
         ("prospects", 1, written::<Vec<Prospect>>),
+        ("ticket-file", 1, read::<Ticket>),
+        ("job-result", 1, written::<JobResult>),
         ("task-file", 1, read::<TaskToml>),
         ("suite-file", 1, || Suite::file_schema(TASKS)),
         ("parameters-file", 1, read::<Parameters>),

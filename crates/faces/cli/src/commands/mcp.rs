@@ -1,0 +1,41 @@
+//! `gauntlet mcp`.
+
+use std::path::{Path, PathBuf};
+
+use gauntlet_mcp::{Setup, serve};
+
+use crate::arguments::McpArguments;
+use crate::commands::run::{this_program, version};
+use crate::error::CliError;
+use crate::exit::Exit;
+
+/// Serves the judge on standard input and output until the client goes.
+pub fn mcp(arguments: &McpArguments) -> Result<Exit, CliError> {
+    let in_full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let ledger = in_full(&arguments.ledger.path);
+    let beside = || {
+        ledger
+            .parent()
+            .map(PathBuf::from)
+            .unwrap_or_default()
+            .join("queue")
+    };
+    let setup = Setup {
+        queue: arguments.queue.as_deref().map_or_else(beside, in_full),
+        rounds: arguments.round.iter().map(|path| in_full(path)).collect(),
+        client: arguments.client.clone(),
+        program: this_program()?,
+        version: version(),
+        ledger,
+    };
+    // Names of tasks and kernels are paths in the folder.
+    std::env::set_current_dir(&arguments.folder).map_err(|error| {
+        let folder = arguments.folder.display();
+        CliError::bad_input(
+            format!("{folder} cannot be entered: {error}"),
+            "name the folder of your tasks and kernels",
+        )
+    })?;
+    serve(setup)?;
+    Ok(Exit::Done)
+}

@@ -1,0 +1,72 @@
+//! The judge for agents: tools of the [Model Context Protocol](https://modelcontextprotocol.io) over standard input and output.
+//!
+//! A tool answers in less than a minute with at most 1.5 kB of Markdown; what takes longer becomes a ticket of a
+//! [`Queue`](gauntlet_queue::Queue), whose jobs are processes of their own. A client that gives up, or goes, loses nothing: the ticket stays, and
+//! so does its job. This process never runs or imports a candidate or a task; wrong names are found by a process that reads
+//! both, before anything is queued.
+
+mod answer;
+mod arguments;
+mod child;
+mod places;
+mod tools;
+mod words;
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use gauntlet_queue::{Queue, QueueError, Runner};
+use gauntlet_worker::Program;
+use rmcp::ServiceExt;
+use rmcp::transport::stdio;
+use tokio::runtime::Builder;
+
+use crate::tools::Tools;
+
+/// What is served, and to whom. Tasks and kernels are files of the current folder.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The folder of tickets and results.
+    pub queue: PathBuf,
+    /// Rounds that agents may pitch into.
+    pub rounds: Vec<PathBuf>,
+    /// The client to whom tries are counted, in place of the name that it gives itself.
+    pub client: Option<String>,
+    /// The program whose commands judge.
+    pub program: Program,
+    /// The version of the program.
+    pub version: String,
+    /// The ledger of rounds.
+    pub ledger: PathBuf,
+}
+
+/// Serves one client on standard input and output until it goes, and runs the tickets of the queue meanwhile.
+///
+/// # Errors
+/// If the queue cannot be used.
+pub fn serve(setup: Setup) -> Result<(), QueueError> {
+    let queue = Arc::new(Queue::open(&setup.queue)?);
+    let runner = Runner::new(queue.clone(), setup.program.clone(), setup.ledger.clone());
+    let files = |source: io::Error| QueueError::Files {
+        path: setup.queue.clone(),
+        source,
+    };
+    // It ends with the process, and what it has started goes on.
+    std::thread::Builder::new()
+        .name("runner".to_owned())
+        .spawn(move || runner.run_forever())
+        .map_err(files)?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(files)?;
+    runtime.block_on(async {
+        // A client that goes before or after the beginning is not this server's fault.
+        if let Ok(service) = Tools::new(queue, setup).serve(stdio()).await {
+            let _gone = service.waiting().await;
+        }
+    });
+    runtime.shutdown_background();
+    Ok(())
+}

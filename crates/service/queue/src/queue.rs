@@ -1,0 +1,414 @@
+//! The queue in SQLite.
+
+mod tables;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
+
+use crate::blobs::{Blobs, digest};
+use crate::error::QueueError;
+use crate::job::host;
+use crate::judgement::Judgement;
+use crate::outcome::{JobResult, State};
+use crate::status::Status;
+use crate::ticket::Ticket;
+use tables::{confirm, connect, end_attempt, insert, known, millis, parsed, status};
+
+/// How long a worker may be silent before its attempt counts as dead.
+pub const LEASE: SignedDuration = SignedDuration::from_secs(30);
+
+/// After this many attempts that died the ticket fails.
+pub const MAX_DEAD_ATTEMPTS: u32 = 3;
+
+/// The most tickets of one client that wait at a time.
+const MAX_WAITING: usize = 64;
+
+/// What a client wants to be judged.
+#[derive(Debug, Clone)]
+pub struct Submission {
+    /// Who asks.
+    pub client: String,
+    /// The client's own name for it: the same key again is the same ticket. Without one, the same judgement of the same sources
+    /// is the same ticket only until it is decided.
+    pub key: Option<String>,
+    /// What is to be judged.
+    pub judgement: Judgement,
+    /// The contents of files by path.
+    pub files: BTreeMap<String, Vec<u8>>,
+    /// The name of the folder that they are from.
+    pub folder: Option<String>,
+}
+
+impl Submission {
+    /// A judgement that needs no files.
+    pub fn new(client: &str, judgement: Judgement) -> Self {
+        Self {
+            client: client.to_owned(),
+            key: None,
+            judgement,
+            files: BTreeMap::new(),
+            folder: None,
+        }
+    }
+}
+
+/// Whether a result became its ticket's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It is the first.
+    First,
+    /// The ticket had been decided, or cancelled, before.
+    Late,
+}
+
+/// A queue in a folder: `queue.sqlite`, and beside it `blobs`, `tickets` and `results`. Any number of programs may use it at once.
+#[derive(Debug)]
+pub struct Queue {
+    folder: PathBuf,
+    base: Mutex<Connection>,
+}
+
+impl Queue {
+    /// Opens the queue of a folder, which is made if there is none.
+    ///
+    /// # Errors
+    /// If the folder cannot be written, or its database is damaged.
+    pub fn open(folder: &Path) -> Result<Self, QueueError> {
+        for folder in [folder.join("tickets"), folder.join("results")] {
+            fs::create_dir_all(&folder).map_err(QueueError::at(&folder))?;
+        }
+        let path = folder.join("queue.sqlite");
+        let base = connect(&path).map_err(|source| QueueError::Storage { path, source })?;
+        Ok(Self {
+            folder: folder.to_owned(),
+            base: Mutex::new(base),
+        })
+    }
+
+    /// The contents of the tickets' files.
+    pub fn blobs(&self) -> Blobs {
+        Blobs::in_folder(self.folder.join("blobs"))
+    }
+
+    /// Where jobs publish.
+    pub fn results(&self) -> PathBuf {
+        self.folder.join("results")
+    }
+
+    /// A ticket's file.
+    pub fn ticket_file(&self, id: &str) -> PathBuf {
+        self.folder.join("tickets").join(format!("{id}.json"))
+    }
+
+    /// Queues a judgement, unless it is queued already.
+    ///
+    /// # Errors
+    /// If the judgement's words are wrong, its key is another's, or too many tickets of its client wait.
+    pub fn submit(&self, submission: &Submission) -> Result<Ticket, QueueError> {
+        submission.judgement.arguments()?;
+        let blobs = self.blobs();
+        let mut files = BTreeMap::new();
+        for (name, contents) in &submission.files {
+            files.insert(name.clone(), blobs.put(contents)?);
+        }
+        let Submission { client, key, .. } = submission;
+        let asked = Ticket {
+            id: String::new(),
+            client: Some(client.clone()),
+            judgement: submission.judgement.clone(),
+            folder: submission.folder.clone(),
+            files,
+        };
+        let content = serde_json::to_string(&asked).unwrap_or_default();
+        let content = digest(content.as_bytes());
+        let found = self.write(|base| {
+            if let Some(known) = known(base, client, key.as_deref(), &content)? {
+                return Ok(Ok(known));
+            }
+            let waiting: usize = base.query_row(
+                "SELECT COUNT(*) FROM tickets WHERE client = ?1 AND state = 'queued'",
+                [client],
+                |row| row.get(0),
+            )?;
+            if waiting >= MAX_WAITING {
+                return Ok(Err(waiting));
+            }
+            insert(base, client, key.as_deref(), &content, &asked, None)
+                .map(|ticket| Ok((ticket, content.clone())))
+        })?;
+        let (ticket, stored) = found.map_err(|waiting| QueueError::Full {
+            client: client.clone(),
+            waiting,
+        })?;
+        if stored == content {
+            self.write_ticket(&ticket)?;
+            Ok(ticket)
+        } else {
+            Err(QueueError::KeyTaken(key.clone().unwrap_or_default()))
+        }
+    }
+
+    /// Takes the next ticket for a place where one judgement runs at a time, with the number of the attempt; none if none waits, or
+    /// one runs there. Checks come first, then the client that has waited longest, then the oldest ticket.
+    ///
+    /// # Errors
+    /// If the queue cannot be read or written.
+    pub fn lease(
+        &self,
+        worker: &str,
+        place: &str,
+        now: Timestamp,
+    ) -> Result<Option<(Ticket, u32)>, QueueError> {
+        self.expire(now)?;
+        let leased = self.write(|base| {
+            let busy = "SELECT 1 FROM attempts WHERE place = ?1 AND ended IS NULL";
+            if base.query_row(busy, [place], |_| Ok(())).optional()?.is_some() {
+                return Ok(None);
+            }
+            let next = "
+                SELECT ticket, (SELECT COUNT(*) FROM attempts WHERE attempts.ticket = tickets.id) FROM tickets
+                WHERE state = 'queued'
+                ORDER BY is_check DESC, (
+                    SELECT MAX(began) FROM attempts JOIN tickets AS others ON others.id = attempts.ticket
+                    WHERE others.client = tickets.client
+                ) ASC NULLS FIRST, number
+                LIMIT 1";
+            let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?));
+            let Some((text, earlier)) = base.query_row(next, [], read).optional()? else {
+                return Ok(None);
+            };
+            let ticket = parsed(&text)?;
+            base.execute(
+                "INSERT INTO attempts (ticket, number, worker, place, began, lease) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![ticket.id, earlier + 1, worker, place, millis(now), millis(now + LEASE)],
+            )?;
+            base.execute("UPDATE tickets SET state = 'running' WHERE id = ?1", [&ticket.id])?;
+            Ok(Some((ticket, earlier + 1)))
+        })?;
+        if let Some((ticket, _)) = &leased {
+            self.write_ticket(ticket)?;
+        }
+        Ok(leased)
+    }
+
+    /// Says that an attempt goes on. False if its ticket is not to be run any more.
+    ///
+    /// # Errors
+    /// If the queue cannot be written.
+    pub fn renew(&self, id: &str, attempt: u32, now: Timestamp) -> Result<bool, QueueError> {
+        self.write(|base| {
+            let renewed = base.execute(
+                "UPDATE attempts SET lease = ?3 WHERE ticket = ?1 AND number = ?2 AND ended IS NULL
+                 AND EXISTS (SELECT 1 FROM tickets WHERE id = ?1 AND state = 'running')",
+                params![id, attempt, millis(now + LEASE)],
+            )?;
+            Ok(renewed == 1)
+        })
+    }
+
+    /// Ends an attempt without a result: its ticket waits again, or fails if too many attempts died. One that was interrupted from
+    /// outside did not die.
+    ///
+    /// # Errors
+    /// If the queue cannot be written.
+    pub fn end_attempt(&self, id: &str, attempt: u32, reason: &str, died: bool) -> Result<(), QueueError> {
+        self.write(|base| end_attempt(base, id, attempt, reason, died))
+    }
+
+    /// Records what a job published. The first result of a ticket is its only one. A candidate that was found faster by the target is
+    /// queued once more.
+    ///
+    /// # Errors
+    /// If the queue cannot be written.
+    pub fn record(&self, attempt: u32, result: &JobResult) -> Result<Recorded, QueueError> {
+        let text = serde_json::to_string(result).unwrap_or_default();
+        let (recorded, second) = self.write(|base| {
+            let id = &result.ticket;
+            let now = millis(Timestamp::now());
+            let state: String =
+                base.query_row("SELECT state FROM tickets WHERE id = ?1", [id], |row| row.get(0))?;
+            let is_late = State::read(&state).is_none_or(State::is_final);
+            base.execute(
+                "UPDATE attempts SET ended = ?3, reason = ?4 WHERE ticket = ?1 AND number = ?2 AND ended IS NULL",
+                params![id, attempt, now, is_late.then_some("another attempt, or its client, was first")],
+            )?;
+            if is_late {
+                return Ok((Recorded::Late, None));
+            }
+            base.execute("INSERT INTO results (ticket, result) VALUES (?1, ?2)", params![id, text])?;
+            base.execute(
+                "UPDATE tickets SET state = ?2, ended = ?3, reason = ?4 WHERE id = ?1",
+                params![
+                    id,
+                    result.state.name(),
+                    now,
+                    (result.state == State::Failed).then_some(&result.report)
+                ],
+            )?;
+            let second = if result.is_adopted() { confirm(base, id)? } else { None };
+            Ok((Recorded::First, second))
+        })?;
+        second.iter().try_for_each(|ticket| self.write_ticket(ticket))?;
+        Ok(recorded)
+    }
+
+    /// Gives a ticket up, and the second comparison that it led to. False if it was decided before.
+    ///
+    /// # Errors
+    /// If there is no such ticket.
+    pub fn cancel(&self, id: &str) -> Result<bool, QueueError> {
+        self.status(id)?;
+        self.write(|base| {
+            let changed = base.execute(
+                "UPDATE tickets SET state = 'cancelled', ended = ?2
+                 WHERE (id = ?1 OR confirms = ?1) AND state IN ('queued', 'running')",
+                params![id, millis(Timestamp::now())],
+            )?;
+            Ok(changed > 0)
+        })
+    }
+
+    /// Whether a ticket was given up.
+    ///
+    /// # Errors
+    /// If the queue cannot be read.
+    pub fn is_cancelled(&self, id: &str) -> Result<bool, QueueError> {
+        let query = "SELECT state = 'cancelled' FROM tickets WHERE id = ?1";
+        self.read(|base| base.query_row(query, [id], |row| row.get(0)))
+    }
+
+    /// Ends the attempts whose workers are silent, or have ended on this machine. What they had published counts, and what their jobs
+    /// still publish counts too.
+    fn expire(&self, now: Timestamp) -> Result<(), QueueError> {
+        let open: Vec<(String, u32, String, i64)> = self.read(|base| {
+            let mut query = base
+                .prepare_cached("SELECT ticket, number, worker, lease FROM attempts WHERE ended IS NULL")?;
+            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            rows.collect()
+        })?;
+        for (id, attempt, worker, lease) in open {
+            let is_silent = lease < millis(now);
+            if !is_silent && !has_ended(&worker) {
+                continue;
+            }
+            match self.published(&id) {
+                Some(result) => {
+                    self.record(attempt, &result)?;
+                }
+                None if is_silent => {
+                    let reason = format!("its worker was not heard of for {} s", LEASE.as_secs());
+                    self.end_attempt(&id, attempt, &reason, true)?;
+                }
+                // Its job may be at work: the next attempt waits for it.
+                None => self.end_attempt(&id, attempt, "its worker has ended", false)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// What a job of this ticket has published; none if none has.
+    pub fn published(&self, id: &str) -> Option<JobResult> {
+        let text = fs::read(self.results().join(format!("{id}.json"))).ok()?;
+        let result: JobResult = serde_json::from_slice(&text).ok()?;
+        (result.ticket == id).then_some(result)
+    }
+
+    /// Where a ticket stands.
+    ///
+    /// # Errors
+    /// If there is no such ticket.
+    pub fn status(&self, id: &str) -> Result<Status, QueueError> {
+        let found = self.read(|base| status(base, id))?;
+        found.ok_or_else(|| QueueError::UnknownTicket(id.to_owned()))
+    }
+
+    /// The newest tickets of a client, of one task or of all; second comparisons are part of the first.
+    ///
+    /// # Errors
+    /// If the queue cannot be read.
+    pub fn history(&self, client: &str, task: Option<&str>, most: usize) -> Result<Vec<Status>, QueueError> {
+        self.read(|base| {
+            let mut query = base.prepare_cached(
+                "SELECT id FROM tickets WHERE client = ?1 AND (?2 IS NULL OR task = ?2) AND confirms IS NULL
+                 ORDER BY number DESC LIMIT ?3",
+            )?;
+            let rows = query.query_map(params![client, task, most], |row| row.get::<_, String>(0))?;
+            let ids: Vec<String> = rows.collect::<Result<_, _>>()?;
+            Ok(ids
+                .iter()
+                .map(|id| status(base, id))
+                .collect::<Result<Vec<_>, _>>()?
+                .into_iter()
+                .flatten()
+                .collect())
+        })
+    }
+
+    /// How many tickets there are in each state.
+    ///
+    /// # Errors
+    /// If the queue cannot be read.
+    pub fn counts(&self) -> Result<BTreeMap<String, usize>, QueueError> {
+        self.read(|base| {
+            let mut query = base.prepare_cached("SELECT state, COUNT(*) FROM tickets GROUP BY state")?;
+            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        })
+    }
+
+    fn write_ticket(&self, ticket: &Ticket) -> Result<(), QueueError> {
+        let path = self.ticket_file(&ticket.id);
+        if path.exists() {
+            return Ok(());
+        }
+        let beside = path.with_extension(format!("{}.partial", std::process::id()));
+        let text = serde_json::to_string_pretty(ticket).unwrap_or_default();
+        fs::write(&beside, text)
+            .and_then(|()| fs::rename(&beside, &path))
+            .map_err(QueueError::at(&path))
+    }
+
+    fn base(&self) -> MutexGuard<'_, Connection> {
+        self.base.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read<T>(&self, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, QueueError> {
+        query(&self.base()).map_err(|source| self.storage(source))
+    }
+
+    /// All or nothing, after every other program that writes.
+    fn write<T>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, QueueError> {
+        let mut base = self.base();
+        let all = || {
+            let transaction = base.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let found = change(&transaction)?;
+            transaction.commit()?;
+            Ok(found)
+        };
+        all().map_err(|source| self.storage(source))
+    }
+
+    fn storage(&self, source: rusqlite::Error) -> QueueError {
+        QueueError::Storage {
+            path: self.folder.join("queue.sqlite"),
+            source,
+        }
+    }
+}
+
+/// Whether a worker was a process of this machine, and is none any more.
+fn has_ended(worker: &str) -> bool {
+    let process = worker
+        .strip_prefix(&host())
+        .and_then(|rest| rest.strip_prefix('-'));
+    let process: Option<u32> = process.and_then(|number| number.parse().ok());
+    process.is_some_and(|number| !Path::new(&format!("/proc/{number}")).exists())
+}

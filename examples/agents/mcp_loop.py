@@ -1,0 +1,53 @@
+"""An agent's loop through `gauntlet mcp`: check, mend, judge, verdict. A list of kernels stands for the model that writes them.
+
+    python mcp_loop.py TASK.py BASELINE KERNEL...     as in: ../softmax/task.py ../softmax/kernels.py:slow program.py:softmax
+
+Needs the Python package `mcp`, 2.3 or newer. All files lie in the current folder.
+"""
+
+import asyncio
+import sys
+
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+
+SERVER = [sys.executable, "-m", "gauntlet", "mcp"]
+
+
+async def ask(client, tool, **arguments):
+    """The text of an answer. An error is one of the question's, so a model gets it like any other answer."""
+    answer = await client.call_tool(tool, arguments)
+    return answer.content[0].text
+
+
+async def verdict_of(client, answer):
+    """The verdict behind an answer that names a ticket. Each call ends before clients lose patience."""
+    ticket = answer.split("`")[1]
+    while any(words in answer for words in ("is queued", "is running", "Not a win yet")):
+        answer = await ask(client, "verdict", ticket=ticket)
+    return answer
+
+
+async def search(task, baseline, kernels, budget="60s", server=tuple(SERVER)):
+    """Judges each kernel that is right, and yields what was said of it."""
+    command, *arguments = server
+    async with Client(stdio_client(StdioServerParameters(command=command, args=arguments))) as client:
+        yield await ask(client, "get_task", task=task)
+        for kernel in kernels:
+            checked = await verdict_of(client, await ask(client, "check", task=task, kernel=kernel))
+            if ": decided" in checked and "not right" not in checked:
+                judged = await ask(client, "judge", task=task, candidate=kernel, baseline=baseline, budget=budget)
+                yield await verdict_of(client, judged) if "Ticket" in judged else judged
+            else:
+                yield checked
+        yield await ask(client, "next", task=task)
+
+
+async def main():
+    task, baseline, *kernels = sys.argv[1:]
+    async for said in search(task, baseline, kernels):
+        print(said, end="\n\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
