@@ -8,6 +8,7 @@ mod kept;
 mod ledger;
 mod measured;
 mod native;
+mod queue;
 mod selftest;
 mod service;
 mod task;
@@ -23,6 +24,7 @@ pub use kept::{CalibrationFile, JsonFile, LedgerFile, Recording};
 pub use ledger::{LedgerArguments, LedgerCommand, WantedVerdicts};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
 pub use native::NativeWorkerArguments;
+pub use queue::{ListTickets, QueueArguments, QueueCommand, ShowTicket, Submit, Work};
 pub use selftest::Selftest;
 pub use service::{JobArguments, McpArguments};
 pub use task::{Kernels, TaskArguments, TaskCommand};
@@ -107,6 +109,8 @@ pub enum Command {
     Ledger(LedgerArguments),
     /// Run a ticket once, and publish what is found: one job of a queue or a scheduler.
     Job(JobArguments),
+    /// Queue judgements, look at them, and run them here or on a cluster.
+    Queue(QueueArguments),
     /// Serve the judge to an agent: the Model Context Protocol on standard input and output.
     Mcp(McpArguments),
     /// Say what this machine has and lacks.

@@ -5,6 +5,7 @@ use std::fmt;
 use gauntlet_device::{Calibration, Device};
 use gauntlet_judge::ComparisonReport;
 use gauntlet_judge::ledger::Entry;
+use gauntlet_queue::Status;
 use gauntlet_task::Suite;
 use gauntlet_tournament::TournamentReport;
 use gauntlet_tournament::forecast::Forecasters;
@@ -47,6 +48,11 @@ impl Document for Device {
 
 impl Document for Entry {
     const NAME: &'static str = "ledger-record";
+    const VERSION: u32 = 1;
+}
+
+impl Document for Status {
+    const NAME: &'static str = "ticket";
     const VERSION: u32 = 1;
 }
 

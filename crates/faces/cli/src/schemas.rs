@@ -144,6 +144,7 @@ pub const PUBLISHED: &[Published] = published! {
     Document "ledger-run" 1 "The result of `gauntlet ledger show RUN`: a run with all its records";
     Document "ledger-record" 1 "The result of `gauntlet ledger show NUMBER`: one record of the ledger";
     Document "forecasters" 1 "The result of `gauntlet ledger forecasters`";
+    Document "ticket" 1 "The result of `gauntlet queue show TICKET`: where a ticket stands";
     List "suites" 1 "The result of `gauntlet suites`: the built-in suites";
     List "devices" 1 "The result of `gauntlet devices`: the devices that are described";
     List "parameters" 1 "The result of `gauntlet schedules`: the parameters of the kernels of a suite";
@@ -151,6 +152,7 @@ pub const PUBLISHED: &[Published] = published! {
     List "runs" 1 "The result of `gauntlet ledger list`: the runs of the ledger";
     List "verdicts" 1 "The result of `gauntlet ledger verdicts`: verdicts of commands and of rounds";
     List "prospects" 1 "The result of `gauntlet ledger next`: what a run left open";
+    List "tickets" 1 "The result of `gauntlet queue list`: the tickets of a queue";
     File "ticket-file" 1 "A ticket, which `gauntlet job` runs";
     File "job-result" 1 "What `gauntlet job` publishes: the result of a ticket";
     File "task-file" 1 "A task.toml, beside the task.py of a task in Python";

@@ -22,6 +22,7 @@ use rmcp::ServiceExt;
 use rmcp::transport::stdio;
 use tokio::runtime::Builder;
 
+pub use crate::places::sources;
 use crate::tools::Tools;
 
 /// What is served, and to whom. Tasks and kernels are files of the current folder.
@@ -31,6 +32,8 @@ pub struct Setup {
     pub queue: PathBuf,
     /// Rounds that agents may pitch into.
     pub rounds: Vec<PathBuf>,
+    /// Whether this server runs tickets; else `gauntlet queue work` does.
+    pub works: bool,
     /// The client to whom tries are counted, in place of the name that it gives itself.
     pub client: Option<String>,
     /// The program whose commands judge.
@@ -41,7 +44,7 @@ pub struct Setup {
     pub ledger: PathBuf,
 }
 
-/// Serves one client on standard input and output until it goes, and runs the tickets of the queue meanwhile.
+/// Serves one client on standard input and output until it goes, and runs the tickets of the queue meanwhile if it is to.
 ///
 /// # Errors
 /// If the queue cannot be used.
@@ -52,11 +55,13 @@ pub fn serve(setup: Setup) -> Result<(), QueueError> {
         path: setup.queue.clone(),
         source,
     };
-    // It ends with the process, and what it has started goes on.
-    std::thread::Builder::new()
-        .name("runner".to_owned())
-        .spawn(move || runner.run_forever())
-        .map_err(files)?;
+    if setup.works {
+        // It ends with the process, and what it has started goes on.
+        std::thread::Builder::new()
+            .name("runner".to_owned())
+            .spawn(move || runner.run_forever())
+            .map_err(files)?;
+    }
     let runtime = Builder::new_current_thread()
         .enable_all()
         .build()

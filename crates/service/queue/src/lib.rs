@@ -35,6 +35,6 @@ pub use job::{Job, JobEnd, run_job};
 pub use judgement::{Judgement, JudgementKind};
 pub use outcome::{JobResult, State};
 pub use queue::{LEASE, MAX_DEAD_ATTEMPTS, Queue, Recorded, Submission};
-pub use runner::Runner;
+pub use runner::{Runner, this_worker};
 pub use status::{Attempt, Confirmation, Status};
 pub use ticket::Ticket;

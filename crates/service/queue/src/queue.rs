@@ -100,9 +100,14 @@ impl Queue {
         self.folder.join("results")
     }
 
+    /// Where the tickets' files are.
+    pub fn tickets(&self) -> PathBuf {
+        self.folder.join("tickets")
+    }
+
     /// A ticket's file.
     pub fn ticket_file(&self, id: &str) -> PathBuf {
-        self.folder.join("tickets").join(format!("{id}.json"))
+        self.tickets().join(format!("{id}.json"))
     }
 
     /// Queues a judgement, unless it is queued already.
@@ -327,14 +332,19 @@ impl Queue {
         found.ok_or_else(|| QueueError::UnknownTicket(id.to_owned()))
     }
 
-    /// The newest tickets of a client, of one task or of all; second comparisons are part of the first.
+    /// The newest tickets of a client or of all, of one task or of all; second comparisons are part of the first.
     ///
     /// # Errors
     /// If the queue cannot be read.
-    pub fn history(&self, client: &str, task: Option<&str>, most: usize) -> Result<Vec<Status>, QueueError> {
+    pub fn history(
+        &self,
+        client: Option<&str>,
+        task: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<Status>, QueueError> {
         self.read(|base| {
             let mut query = base.prepare_cached(
-                "SELECT id FROM tickets WHERE client = ?1 AND (?2 IS NULL OR task = ?2) AND confirms IS NULL
+                "SELECT id FROM tickets WHERE (?1 IS NULL OR client = ?1) AND (?2 IS NULL OR task = ?2) AND confirms IS NULL
                  ORDER BY number DESC LIMIT ?3",
             )?;
             let rows = query.query_map(params![client, task, most], |row| row.get::<_, String>(0))?;

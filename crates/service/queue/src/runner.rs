@@ -27,6 +27,11 @@ const RENEWAL: Duration = Duration::from_secs(5);
 /// How long a job that was told to end may take for it.
 const FAREWELL: Duration = Duration::from_secs(20);
 
+/// The name of this process as a worker of queues. A worker of this machine that has ended is known by it.
+pub fn this_worker() -> String {
+    format!("{}-{}", host(), std::process::id())
+}
+
 /// Takes tickets from a queue and starts `gauntlet job` for each. The job is a process in a group of its own, which outlives
 /// the runner: what it publishes is recorded by whoever looks next.
 #[derive(Debug)]
@@ -44,7 +49,7 @@ impl Runner {
         Self {
             queue,
             program,
-            worker: format!("{}-{}", host(), std::process::id()),
+            worker: this_worker(),
             place: host(),
             ledger,
         }

@@ -50,6 +50,9 @@ pub struct McpArguments {
     /// A round that agents may pitch into: one whose `pitches` names a folder.
     #[arg(long, value_name = "FILE")]
     pub round: Vec<PathBuf>,
+    /// Leave running tickets to `gauntlet queue work`.
+    #[arg(long)]
+    pub no_work: bool,
     /// The client to whom tries are counted; by default the name that it gives itself.
     #[arg(long, value_name = "NAME")]
     pub client: Option<String>,

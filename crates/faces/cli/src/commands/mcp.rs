@@ -1,10 +1,11 @@
 //! `gauntlet mcp`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use gauntlet_mcp::{Setup, serve};
 
 use crate::arguments::McpArguments;
+use crate::commands::queue::folder;
 use crate::commands::run::{this_program, version};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -13,16 +14,10 @@ use crate::exit::Exit;
 pub fn mcp(arguments: &McpArguments) -> Result<Exit, CliError> {
     let in_full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let ledger = in_full(&arguments.ledger.path);
-    let beside = || {
-        ledger
-            .parent()
-            .map(PathBuf::from)
-            .unwrap_or_default()
-            .join("queue")
-    };
     let setup = Setup {
-        queue: arguments.queue.as_deref().map_or_else(beside, in_full),
+        queue: folder(arguments.queue.as_deref(), &ledger),
         rounds: arguments.round.iter().map(|path| in_full(path)).collect(),
+        works: !arguments.no_work,
         client: arguments.client.clone(),
         program: this_program()?,
         version: version(),

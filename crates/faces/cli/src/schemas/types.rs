@@ -11,7 +11,7 @@ use gauntlet_judge::ComparisonReport;
 use gauntlet_judge::ledger::{Entry, Judged, RunSummary};
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::TaskToml;
-use gauntlet_queue::{JobResult, Ticket};
+use gauntlet_queue::{JobResult, Status, Ticket};
 use gauntlet_task::{DispatchTable, Suite, Violation};
 use gauntlet_tournament::forecast::{Forecasters, Prospect};
 use gauntlet_tournament::{Answers, PROTOCOL, Pitch, RoundFile, TournamentFile, TournamentReport};
@@ -65,6 +65,7 @@ pub fn types() -> Vec<Type> {
         document::<Shown>(),
         document::<Entry>(),
         document::<Forecasters>(),
+        document::<Status>(),
         ("suites", 1, written::<Vec<Suite>>),
         ("devices", 1, written::<Vec<Device>>),
         ("parameters", 1, written::<Vec<Row>>),
@@ -72,6 +73,7 @@ pub fn types() -> Vec<Type> {
         ("runs", 1, written::<Vec<RunSummary>>),
         ("verdicts", 1, written::<Vec<Judged>>),
         ("prospects", 1, written::<Vec<Prospect>>),
+        ("tickets", 1, written::<Vec<Status>>),
         ("ticket-file", 1, read::<Ticket>),
         ("job-result", 1, written::<JobResult>),
         ("task-file", 1, read::<TaskToml>),

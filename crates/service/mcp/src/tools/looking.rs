@@ -94,7 +94,7 @@ impl Tools {
 
     /// A client's tickets.
     pub(super) fn history_of(&self, client: &str, task: Option<&str>) -> Answer {
-        let tickets = match self.queue.history(client, task, MAX_TICKETS) {
+        let tickets = match self.queue.history(Some(client), task, MAX_TICKETS) {
             Ok(tickets) => tickets,
             Err(error) => return Answer::refusal(error.to_string()),
         };
@@ -179,7 +179,7 @@ impl Tools {
 
     /// What to do next: by the newest ticket, and by what rounds left open.
     pub(super) fn what_next(&self, client: &str, task: Option<&str>) -> Answer {
-        let tickets = self.queue.history(client, task, 1).unwrap_or_default();
+        let tickets = self.queue.history(Some(client), task, 1).unwrap_or_default();
         let mut text = match tickets.first() {
             Some(newest) => format!("{}\n\n{}\n", in_a_line(newest), advice(newest)),
             None => "Nothing was asked yet: `get_task`, then `check` a kernel.\n".to_owned(),

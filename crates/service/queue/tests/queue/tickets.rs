@@ -168,7 +168,7 @@ fn a_win_needs_a_second_comparison() {
     let second = status.confirmation.unwrap().ticket;
     assert_eq!(next(&queue, "here", later(0)), Some((second.clone(), 1)));
     assert_eq!(
-        queue.history("a", None, 9).unwrap().len(),
+        queue.history(Some("a"), None, 9).unwrap().len(),
         1,
         "it is part of the first"
     );

@@ -1,0 +1,49 @@
+//! What starts jobs on other machines.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The scheduler could not be asked, or refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct EngineError(pub String);
+
+/// Tickets that are started together.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'b> {
+    /// Their ids.
+    pub tickets: &'b [String],
+    /// Whether they need no card: they compile and compare results, and time nothing.
+    pub is_of_checks: bool,
+    /// Where the tickets' files are, as `ID.json`.
+    pub ticket_folder: &'b Path,
+    /// Where jobs publish.
+    pub results: &'b Path,
+}
+
+/// A scheduler.
+pub trait Engine {
+    /// Its name.
+    fn name(&self) -> &'static str;
+
+    /// Starts a job for each ticket, and returns their names, in the same order.
+    ///
+    /// # Errors
+    /// If the scheduler takes none of them.
+    fn start(&self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError>;
+
+    /// The jobs that wait or run, by the ticket of each. A scheduler may not know a job yet that it has just taken.
+    ///
+    /// # Errors
+    /// If the scheduler does not answer.
+    fn alive(&self) -> Result<BTreeMap<String, String>, EngineError>;
+
+    /// How a job ended, in the scheduler's words; none if it has forgotten it.
+    fn ending(&self, job: &str) -> Option<String>;
+
+    /// Ends a job.
+    ///
+    /// # Errors
+    /// If the scheduler does not answer.
+    fn cancel(&self, job: &str) -> Result<(), EngineError>;
+}

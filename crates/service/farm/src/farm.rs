@@ -1,0 +1,450 @@
+//! Tickets on their way through a cluster.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use gauntlet_queue::{JudgementKind, Queue, QueueError, Recorded, Ticket, this_worker};
+use jiff::Timestamp;
+
+use crate::engine::{Batch, Engine, EngineError};
+
+/// How long after a job has gone its result may still arrive: shared file systems show new files late.
+const LATE: Duration = Duration::from_secs(15);
+
+/// How long no ticket is started after the scheduler refused some.
+const REST: Duration = Duration::from_secs(10);
+
+/// What happened to a ticket, or to the farm.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// A job was started for it, or one that had been started before was found.
+    Started {
+        /// The ticket.
+        ticket: String,
+        /// The scheduler's name of the job.
+        job: String,
+    },
+    /// Its result was recorded.
+    Ended {
+        /// The ticket.
+        ticket: String,
+        /// What it came to, such as `decided: adopt`.
+        outcome: String,
+    },
+    /// An attempt came to nothing.
+    Void {
+        /// The ticket.
+        ticket: String,
+        /// Why.
+        reason: String,
+    },
+    /// The scheduler does not answer; what runs is waited for.
+    Silent(String),
+}
+
+/// A ticket whose job was started.
+#[derive(Debug)]
+struct Placed {
+    attempt: u32,
+    job: String,
+    /// Since when the scheduler does not know the job.
+    gone: Option<Instant>,
+}
+
+/// Leases tickets and starts a job for each, at most so many at a time.
+pub struct Farm<E> {
+    queue: Arc<Queue>,
+    engine: E,
+    /// For each job that may be on its way, the ticket that it runs.
+    places: Vec<Option<String>>,
+    running: BTreeMap<String, Placed>,
+    is_silent: bool,
+    rests_until: Option<Instant>,
+    /// How long after a job has gone its result may still arrive.
+    late: Duration,
+}
+
+impl<E: Engine> Farm<E> {
+    /// A farm for the tickets of a queue, with at most so many jobs at a time.
+    pub fn new(queue: Arc<Queue>, engine: E, most: usize) -> Self {
+        Self {
+            queue,
+            engine,
+            places: vec![None; most],
+            running: BTreeMap::new(),
+            is_silent: false,
+            rests_until: None,
+            late: LATE,
+        }
+    }
+
+    /// Whether a job is on its way.
+    pub fn is_busy(&self) -> bool {
+        !self.running.is_empty()
+    }
+
+    /// Looks after the jobs, records what they published, and starts jobs for tickets that wait.
+    ///
+    /// # Errors
+    /// If the queue cannot be used. What the scheduler cannot do is an event.
+    pub fn step(&mut self) -> Result<Vec<Event>, QueueError> {
+        let mut events = Vec::new();
+        let alive = self.alive(&mut events);
+        for id in self.running.keys().cloned().collect::<Vec<_>>() {
+            self.look_after(&id, alive.as_ref(), &mut events)?;
+        }
+        if let Some(alive) = alive
+            && self.rests_until.is_none_or(|until| until <= Instant::now())
+        {
+            self.start(&alive, &mut events)?;
+        }
+        Ok(events)
+    }
+
+    /// The scheduler's jobs; none if it does not answer, which is told once.
+    fn alive(&mut self, events: &mut Vec<Event>) -> Option<BTreeMap<String, String>> {
+        match self.engine.alive() {
+            Ok(alive) => {
+                self.is_silent = false;
+                Some(alive)
+            }
+            Err(error) => {
+                self.silent(&error, events);
+                None
+            }
+        }
+    }
+
+    fn silent(&mut self, error: &EngineError, events: &mut Vec<Event>) {
+        if !std::mem::replace(&mut self.is_silent, true) {
+            events.push(Event::Silent(format!(
+                "{} does not answer: {error}",
+                self.engine.name()
+            )));
+        }
+    }
+
+    fn look_after(
+        &mut self,
+        id: &str,
+        alive: Option<&BTreeMap<String, String>>,
+        events: &mut Vec<Event>,
+    ) -> Result<(), QueueError> {
+        let Some(placed) = self.running.get_mut(id) else {
+            return Ok(());
+        };
+        let attempt = placed.attempt;
+        if let Some(result) = self.queue.published(id) {
+            let outcome = match &result.verdict {
+                Some(verdict) => format!("{}: {verdict}", result.state),
+                None => result.state.to_string(),
+            };
+            let recorded = self.queue.record(attempt, &result)?;
+            let outcome = match recorded {
+                Recorded::First => outcome,
+                Recorded::Late => format!("{outcome}, too late to count"),
+            };
+            self.leave(id);
+            events.push(Event::Ended {
+                ticket: id.to_owned(),
+                outcome,
+            });
+            return Ok(());
+        }
+        if !self.queue.renew(id, attempt, Timestamp::now())? {
+            let reason = "its client, or another attempt, was first";
+            // A job that cannot be cancelled now publishes what nobody reads.
+            let _told = self.engine.cancel(&placed.job);
+            self.queue.end_attempt(id, attempt, reason, false)?;
+            self.leave(id);
+            events.push(Event::Void {
+                ticket: id.to_owned(),
+                reason: reason.to_owned(),
+            });
+            return Ok(());
+        }
+        match alive {
+            None => {}
+            Some(alive) if alive.contains_key(id) => placed.gone = None,
+            Some(_) if placed.gone.get_or_insert_with(Instant::now).elapsed() < self.late => {}
+            Some(_) => {
+                let how = self
+                    .engine
+                    .ending(&placed.job)
+                    .unwrap_or_else(|| "it is forgotten".to_owned());
+                let reason = format!(
+                    "{} job {} published nothing ({how})",
+                    self.engine.name(),
+                    placed.job
+                );
+                self.queue.end_attempt(id, attempt, &reason, true)?;
+                self.leave(id);
+                events.push(Event::Void {
+                    ticket: id.to_owned(),
+                    reason,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, id: &str) {
+        self.running.remove(id);
+        for place in &mut self.places {
+            place.take_if(|ticket| ticket == id);
+        }
+    }
+
+    /// Starts jobs for the tickets that wait, as far as there are places. A ticket whose job is still there from an earlier attempt
+    /// keeps that job.
+    fn start(&mut self, alive: &BTreeMap<String, String>, events: &mut Vec<Event>) -> Result<(), QueueError> {
+        let mut batches: [Vec<(Ticket, u32)>; 2] = [Vec::new(), Vec::new()];
+        for (number, place) in self.places.iter_mut().enumerate() {
+            if place.is_some() {
+                continue;
+            }
+            let name = format!("{}-{number}", self.engine.name());
+            let Some((ticket, attempt)) = self.queue.lease(&this_worker(), &name, Timestamp::now())? else {
+                break;
+            };
+            *place = Some(ticket.id.clone());
+            if let Some(job) = alive.get(&ticket.id) {
+                events.push(Event::Started {
+                    ticket: ticket.id.clone(),
+                    job: job.clone(),
+                });
+                let placed = Placed {
+                    attempt,
+                    job: job.clone(),
+                    gone: None,
+                };
+                self.running.insert(ticket.id, placed);
+                continue;
+            }
+            let is_check = ticket.judgement.command == JudgementKind::Check;
+            batches[usize::from(is_check)].push((ticket, attempt));
+        }
+        for (is_of_checks, batch) in [false, true].into_iter().zip(batches) {
+            if !batch.is_empty() {
+                self.submit(&batch, is_of_checks, events)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(
+        &mut self,
+        batch: &[(Ticket, u32)],
+        is_of_checks: bool,
+        events: &mut Vec<Event>,
+    ) -> Result<(), QueueError> {
+        let tickets: Vec<String> = batch.iter().map(|(ticket, _)| ticket.id.clone()).collect();
+        let started = self.engine.start(&Batch {
+            tickets: &tickets,
+            is_of_checks,
+            ticket_folder: &self.queue.tickets(),
+            results: &self.queue.results(),
+        });
+        match started {
+            Ok(jobs) => {
+                for ((ticket, attempt), job) in batch.iter().zip(jobs) {
+                    events.push(Event::Started {
+                        ticket: ticket.id.clone(),
+                        job: job.clone(),
+                    });
+                    let placed = Placed {
+                        attempt: *attempt,
+                        job,
+                        gone: None,
+                    };
+                    self.running.insert(ticket.id.clone(), placed);
+                }
+            }
+            Err(error) => {
+                self.rests_until = Some(Instant::now() + REST);
+                for (ticket, attempt) in batch {
+                    self.queue
+                        .end_attempt(&ticket.id, *attempt, &error.to_string(), false)?;
+                    self.leave(&ticket.id);
+                }
+                self.silent(&error, events);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use gauntlet_queue::{JobResult, Judgement, State, Submission};
+
+    use super::*;
+
+    /// A scheduler in memory.
+    #[derive(Default)]
+    struct Cluster {
+        started: RefCell<Vec<(String, bool)>>,
+        alive: RefCell<BTreeMap<String, String>>,
+        is_down: RefCell<bool>,
+        cancelled: RefCell<Vec<String>>,
+    }
+
+    impl Engine for &Cluster {
+        fn name(&self) -> &'static str {
+            "a cluster"
+        }
+
+        fn start(&self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError> {
+            let number = self.started.borrow().len();
+            for (index, ticket) in batch.tickets.iter().enumerate() {
+                assert!(batch.ticket_folder.join(format!("{ticket}.json")).exists());
+                self.started
+                    .borrow_mut()
+                    .push((ticket.clone(), batch.is_of_checks));
+                self.alive
+                    .borrow_mut()
+                    .insert(ticket.clone(), format!("{number}_{index}"));
+            }
+            Ok((0..batch.tickets.len())
+                .map(|index| format!("{number}_{index}"))
+                .collect())
+        }
+
+        fn alive(&self) -> Result<BTreeMap<String, String>, EngineError> {
+            match *self.is_down.borrow() {
+                true => Err(EngineError("nobody is there".to_owned())),
+                false => Ok(self.alive.borrow().clone()),
+            }
+        }
+
+        fn ending(&self, _job: &str) -> Option<String> {
+            Some("NODE_FAIL".to_owned())
+        }
+
+        fn cancel(&self, job: &str) -> Result<(), EngineError> {
+            self.cancelled.borrow_mut().push(job.to_owned());
+            Ok(())
+        }
+    }
+
+    fn queued(folder: &tempfile::TempDir, count: usize) -> (Arc<Queue>, Vec<String>) {
+        let queue = Arc::new(Queue::open(folder.path()).unwrap());
+        let ids = (0..count).map(|number| {
+            let judgement = Judgement::compare("rms-norm", "builtin", &format!("stages={number}"));
+            queue.submit(&Submission::new("ada", judgement)).unwrap().id
+        });
+        let ids = ids.collect();
+        (queue, ids)
+    }
+
+    fn publish(queue: &Queue, id: &str, verdict: &str) {
+        let now = Timestamp::now();
+        let result = JobResult {
+            schema: JobResult::SCHEMA.to_owned(),
+            ticket: id.to_owned(),
+            attempt: "n1-1".to_owned(),
+            began: now,
+            ended: now,
+            exit: 0,
+            state: State::Decided,
+            verdict: Some(verdict.to_owned()),
+            report: String::new(),
+            result: None,
+        };
+        let text = serde_json::to_string(&result).unwrap();
+        std::fs::write(queue.results().join(format!("{id}.json")), text).unwrap();
+    }
+
+    fn farm<'c>(queue: &Arc<Queue>, cluster: &'c Cluster, most: usize) -> Farm<&'c Cluster> {
+        Farm {
+            late: Duration::ZERO,
+            ..Farm::new(queue.clone(), cluster, most)
+        }
+    }
+
+    fn state(queue: &Queue, id: &str) -> State {
+        queue.status(id).unwrap().state
+    }
+
+    #[test]
+    fn what_is_published_decides_whatever_the_scheduler_says() {
+        let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+        let (queue, ids) = queued(&folder, 3);
+        let mut farm = farm(&queue, &cluster, 2);
+        farm.step().unwrap();
+        assert_eq!(
+            cluster.started.borrow().len(),
+            2,
+            "no more than may run at a time"
+        );
+        // The first ends while the scheduler does not answer; the second is lost.
+        publish(&queue, &ids[0], "regression");
+        *cluster.is_down.borrow_mut() = true;
+        let events = farm.step().unwrap();
+        assert!(
+            matches!(&events[..], [Event::Silent(_), Event::Ended { .. }]),
+            "{events:?}"
+        );
+        assert_eq!(state(&queue, &ids[0]), State::Decided);
+        assert_eq!(state(&queue, &ids[1]), State::Running);
+        assert_eq!(farm.step().unwrap(), [], "it is told once");
+        *cluster.is_down.borrow_mut() = false;
+        cluster.alive.borrow_mut().clear();
+        let events = farm.step().unwrap();
+        let lost = events.iter().find_map(|event| match event {
+            Event::Void { ticket, reason } => Some((ticket, reason)),
+            _ => None,
+        });
+        let (ticket, reason) = lost.unwrap();
+        assert_eq!(ticket, &ids[1]);
+        assert!(reason.contains("NODE_FAIL"), "{reason}");
+        // It is started again. Its first job was not lost, and publishes; the second publishes too, and is late.
+        farm.step().unwrap();
+        publish(&queue, &ids[1], "adopt");
+        farm.step().unwrap();
+        let status = queue.status(&ids[1]).unwrap();
+        assert_eq!(status.state, State::Decided);
+        assert_eq!(status.attempts.len(), 2);
+        assert!(status.attempts[0].reason.is_some() && status.attempts[1].reason.is_none());
+    }
+
+    #[test]
+    fn another_farm_takes_over_the_jobs_that_are_there() {
+        let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+        let (queue, ids) = queued(&folder, 1);
+        cluster
+            .alive
+            .borrow_mut()
+            .insert(ids[0].clone(), "7_0".to_owned());
+        let mut farm = farm(&queue, &cluster, 4);
+        let events = farm.step().unwrap();
+        let job = "7_0".to_owned();
+        assert_eq!(
+            events,
+            [Event::Started {
+                ticket: ids[0].clone(),
+                job
+            }]
+        );
+        assert!(cluster.started.borrow().is_empty(), "no second job is started");
+    }
+
+    #[test]
+    fn a_ticket_that_is_given_up_has_its_job_cancelled_and_checks_need_no_card() {
+        let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+        let (queue, ids) = queued(&folder, 1);
+        let check = Judgement::new(JudgementKind::Check, "rms-norm", &["builtin"]);
+        let check = queue.submit(&Submission::new("ada", check)).unwrap().id;
+        let mut farm = farm(&queue, &cluster, 4);
+        farm.step().unwrap();
+        let started: BTreeMap<String, bool> = cluster.started.borrow().iter().cloned().collect();
+        assert_eq!(started, BTreeMap::from([(ids[0].clone(), false), (check, true)]));
+        queue.cancel(&ids[0]).unwrap();
+        farm.step().unwrap();
+        assert_eq!(cluster.cancelled.borrow().len(), 1);
+        assert_eq!(state(&queue, &ids[0]), State::Cancelled);
+    }
+}

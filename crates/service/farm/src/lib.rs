@@ -1,0 +1,15 @@
+//! A queue's tickets as jobs of a cluster: one ticket, one job, one card of one node.
+//!
+//! A [`Farm`] leases tickets, starts `gauntlet job` for each by an [`Engine`], and records what the jobs publish. What the engine says
+//! of its jobs is a hint: a job that it calls lost may go on and publish, and one that it started twice publishes once. Only the
+//! published result decides a ticket, and the queue takes one.
+//!
+//! [`Slurm`] is an engine; another scheduler is one implementation of the trait.
+
+mod engine;
+mod farm;
+mod slurm;
+
+pub use engine::{Batch, Engine, EngineError};
+pub use farm::{Event, Farm};
+pub use slurm::{Slurm, SlurmOptions};
