@@ -27,6 +27,7 @@ mod places;
 mod practice;
 mod python_kernels;
 mod python_tasks;
+mod queue;
 mod replay;
 mod report;
 mod resilience;

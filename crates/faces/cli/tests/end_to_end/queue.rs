@@ -1,0 +1,83 @@
+//! `gauntlet queue`: tickets from the command line.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use serde_json::Value;
+
+use crate::common::{NORM_SUITE, Place, names};
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("suite.toml", NORM_SUITE);
+    place
+}
+
+const COMPARE: [&str; 9] = [
+    "queue",
+    "submit",
+    "compare",
+    "builtin",
+    "rows-per-task=8",
+    "--task",
+    "suite.toml",
+    "--budget",
+    "1s",
+];
+
+#[test]
+fn a_ticket_is_queued_run_and_shown() {
+    let place = place();
+    let ticket = place.run(&COMPARE).expect(0).out.trim().to_owned();
+    let again = place.run(&COMPARE).expect(0).out.trim().to_owned();
+    assert_eq!(again, ticket, "the same while it waits");
+    names(&place.run(&["queue", "show", &ticket]).expect(4), &["queued"]);
+
+    place.run(&["queue", "work", "--until-empty"]).expect(0);
+    let list = place.run(&["queue", "list", "--json", "-"]).expect(0).out;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 1);
+    assert_eq!(list[0]["id"], ticket.as_str());
+    let attempts = list[0]["attempts"].as_array().unwrap();
+    assert!(attempts.len() == 1 && attempts[0]["reason"].is_null(), "{attempts:?}");
+    let shown = place.run(&["queue", "show", &ticket, "--json", "ticket.json"]);
+    assert!(matches!(shown.code, Some(0 | 4)), "as its command ended: {}", shown.err);
+    let shown = place.run(&["queue", "show", &ticket]);
+    names(&shown, &["attempt 1 by", "its result counts", "rows-per-task=8"]);
+}
+
+#[test]
+fn what_no_ticket_may_name_is_refused_before_it_is_queued() {
+    let place = place();
+    let refused = |words: &[&str], phrases: &[&str]| {
+        let ran = place.run(&[&["queue"], words].concat()).expect(2);
+        names(&ran, phrases);
+    };
+    refused(
+        &["submit", "compare", "builtin", "--task", "suite.toml"],
+        &["takes 2 kernels, and 1 are given"],
+    );
+    refused(
+        &["submit", "check", "/etc/passwd.py:f", "--task", "suite.toml"],
+        &["outside"],
+    );
+    refused(&["show", "nothing"], &["there is no ticket `nothing`"]);
+    names(&place.run(&["queue", "list"]).expect(0), &["ticket"]);
+}
+
+#[test]
+fn a_ticket_that_was_given_up_is_not_run() {
+    let place = place();
+    let ticket = place.run(&COMPARE).expect(0).out.trim().to_owned();
+    names(&place.run(&["queue", "cancel", &ticket]).expect(0), &["given up"]);
+    place.run(&["queue", "work", "--until-empty"]).expect(0);
+    names(&place.run(&["queue", "show", &ticket]).expect(4), &["cancelled"]);
+    names(&place.run(&["queue", "cancel", &ticket]).expect(1), &["cancelled already"]);
+}
+
+#[test]
+fn without_slurm_the_message_says_what_is_missing() {
+    let place = place();
+    let mut command = place.command(&["queue", "work", "--slurm", "--until-empty"]);
+    let ran = crate::common::Ran::of(command.env("PATH", place.path("")).output().unwrap());
+    names(&ran.expect(3), &["`sbatch` does not start", "install Slurm's client commands"]);
+}
