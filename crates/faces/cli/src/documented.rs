@@ -86,7 +86,10 @@ fn commands_shown_in_the_pages_are_accepted() {
 }
 
 /// Options of other programs, and of those that Gauntlet starts itself, by the places that name them.
-const OTHERS: [(&str, &[&str]); 13] = [
+const OTHERS: [(&str, &[&str]); 15] = [
+    // Of Slurm's commands.
+    ("crates/service/farm/src/slurm.rs", &["--"]),
+    ("crates/faces/cli/src/arguments/queue.rs", &["--gres"]),
     (
         "crates/judge/foreign-measurements/",
         &["--export-json", "--jsonbin", "--message-format"],

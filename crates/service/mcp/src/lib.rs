@@ -9,6 +9,7 @@ mod answer;
 mod arguments;
 mod child;
 mod places;
+mod submission;
 mod tools;
 mod words;
 
@@ -22,7 +23,7 @@ use rmcp::ServiceExt;
 use rmcp::transport::stdio;
 use tokio::runtime::Builder;
 
-pub use crate::places::sources;
+pub use crate::submission::submission;
 use crate::tools::Tools;
 
 /// What is served, and to whom. Tasks and kernels are files of the current folder.

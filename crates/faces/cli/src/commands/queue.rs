@@ -41,7 +41,7 @@ pub fn folder(named: Option<&Path>, ledger: &Path) -> PathBuf {
 
 fn submit(queue: &Queue, words: &Submit) -> Result<Exit, CliError> {
     let kernels: Vec<&str> = words.kernels.iter().map(String::as_str).collect();
-    let mut judgement = Judgement {
+    let judgement = Judgement {
         cases: words.cases.clone(),
         budget: words.budget.clone(),
         pairs: words.pairs,
@@ -51,17 +51,15 @@ fn submit(queue: &Queue, words: &Submit) -> Result<Exit, CliError> {
         ..Judgement::new(words.command.into(), &words.task, &kernels)
     };
     judgement.arguments()?;
-    let files = gauntlet_mcp::sources(&mut judgement).map_err(|why| {
+    let submission = gauntlet_mcp::submission(&this_program()?, &words.client, judgement).map_err(|why| {
         CliError::bad_input(
             why,
-            "run this in a folder that holds the files of kernels and task",
+            "run this in the folder that holds the files of kernels and task",
         )
     })?;
     let ticket = queue.submit(&Submission {
-        client: words.client.clone(),
         key: words.key.clone(),
-        judgement,
-        files,
+        ..submission
     })?;
     sink::line(ticket.id)?;
     Ok(Exit::Done)

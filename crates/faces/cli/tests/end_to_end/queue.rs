@@ -38,9 +38,16 @@ fn a_ticket_is_queued_run_and_shown() {
     assert_eq!(list.as_array().unwrap().len(), 1);
     assert_eq!(list[0]["id"], ticket.as_str());
     let attempts = list[0]["attempts"].as_array().unwrap();
-    assert!(attempts.len() == 1 && attempts[0]["reason"].is_null(), "{attempts:?}");
+    assert!(
+        attempts.len() == 1 && attempts[0]["reason"].is_null(),
+        "{attempts:?}"
+    );
     let shown = place.run(&["queue", "show", &ticket, "--json", "ticket.json"]);
-    assert!(matches!(shown.code, Some(0 | 4)), "as its command ended: {}", shown.err);
+    assert!(
+        matches!(shown.code, Some(0 | 4)),
+        "as its command ended: {}",
+        shown.err
+    );
     let shown = place.run(&["queue", "show", &ticket]);
     names(&shown, &["attempt 1 by", "its result counts", "rows-per-task=8"]);
 }
@@ -71,7 +78,10 @@ fn a_ticket_that_was_given_up_is_not_run() {
     names(&place.run(&["queue", "cancel", &ticket]).expect(0), &["given up"]);
     place.run(&["queue", "work", "--until-empty"]).expect(0);
     names(&place.run(&["queue", "show", &ticket]).expect(4), &["cancelled"]);
-    names(&place.run(&["queue", "cancel", &ticket]).expect(1), &["cancelled already"]);
+    names(
+        &place.run(&["queue", "cancel", &ticket]).expect(1),
+        &["cancelled already"],
+    );
 }
 
 #[test]
@@ -79,5 +89,8 @@ fn without_slurm_the_message_says_what_is_missing() {
     let place = place();
     let mut command = place.command(&["queue", "work", "--slurm", "--until-empty"]);
     let ran = crate::common::Ran::of(command.env("PATH", place.path("")).output().unwrap());
-    names(&ran.expect(3), &["`sbatch` does not start", "install Slurm's client commands"]);
+    names(
+        &ran.expect(3),
+        &["`sbatch` does not start", "install Slurm's client commands"],
+    );
 }

@@ -1,16 +1,16 @@
 //! The tools that judge: they queue a ticket, and wait for it.
 
-use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use gauntlet_queue::{Judgement, JudgementKind, State, Status, Submission};
+use gauntlet_queue::{Judgement, JudgementKind, State, Status};
 use rmcp::model::{CallToolResult, ProgressNotificationParam};
 use tokio::time::sleep;
 
 use super::{Context, Tools};
 use crate::answer::Answer;
 use crate::arguments::{Check, Compare, Judge};
-use crate::{child, places, words};
+use crate::submission::submission;
+use crate::words;
 
 /// How long `check` waits for its result.
 const CHECK_WAIT: Duration = Duration::from_secs(30);
@@ -82,43 +82,13 @@ impl Tools {
         queued.map_err(|why| Answer::refusal(why).into())
     }
 
-    fn queue_now(&self, mut judgement: Judgement, client: String) -> Result<Status, String> {
-        let files = places::sources(&mut judgement)?;
-        self.try_names(&judgement)?;
-        let here = std::env::current_dir().unwrap_or_default();
-        let submission = Submission {
-            files,
-            // Some tasks are called after their folder.
-            folder: here.file_name().map(|name| name.to_string_lossy().into_owned()),
-            ..Submission::new(&client, judgement)
-        };
+    fn queue_now(&self, judgement: Judgement, client: String) -> Result<Status, String> {
+        let submission = submission(&self.setup.program, &client, judgement)?;
         let ticket = self
             .queue
             .submit(&submission)
             .map_err(|error| error.to_string())?;
         self.queue.status(&ticket.id).map_err(|error| error.to_string())
-    }
-
-    /// Has a process read task and kernels, so that what is wrong with them is said at once.
-    fn try_names(&self, judgement: &Judgement) -> Result<(), String> {
-        let mut tried = judgement.clone();
-        if tried.command == JudgementKind::Check {
-            let kernel = tried.kernels.first().cloned().unwrap_or_default();
-            // Compiled and interpreted without a GPU, which a comparison would need.
-            if kernel.contains(".cu:") {
-                return Ok(());
-            }
-            tried = Judgement::compare(&tried.task, &kernel, &kernel);
-        }
-        let mut arguments: Vec<OsString> = tried.arguments().map_err(|error| error.to_string())?;
-        arguments.insert(1, "--dry-run".into());
-        let ran = child::run(&self.setup.program, arguments)
-            .map_err(|error| format!("the judge cannot be started: {error}"))?;
-        match ran.code {
-            // Too slow to be read within a call: the ticket will say.
-            Some(0) | None => Ok(()),
-            Some(_) => Err(ran.err.trim().to_owned()),
-        }
     }
 
     /// Waits for a ticket and says what it came to, or where it stands; tells the client of progress meanwhile.
