@@ -41,6 +41,8 @@ pub enum Event {
     },
     /// The scheduler does not answer; what runs is waited for.
     Silent(String),
+    /// The scheduler takes no jobs, and says why. It is asked again after a while.
+    Refused(String),
 }
 
 /// A ticket whose job was started.
@@ -264,11 +266,13 @@ impl<E: Engine> Farm<E> {
             Err(error) => {
                 self.rests_until = Some(Instant::now() + REST);
                 for (ticket, attempt) in batch {
-                    self.queue
-                        .end_attempt(&ticket.id, *attempt, &error.to_string(), false)?;
+                    self.queue.give_back(&ticket.id, *attempt)?;
                     self.leave(&ticket.id);
                 }
-                self.silent(&error, events);
+                events.push(Event::Refused(format!(
+                    "{} takes no job: {error}",
+                    self.engine.name()
+                )));
             }
         }
         Ok(())
@@ -289,6 +293,7 @@ mod tests {
         started: RefCell<Vec<(String, bool)>>,
         alive: RefCell<BTreeMap<String, String>>,
         is_down: RefCell<bool>,
+        refuses: RefCell<bool>,
         cancelled: RefCell<Vec<String>>,
     }
 
@@ -298,6 +303,9 @@ mod tests {
         }
 
         fn start(&self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError> {
+            if *self.refuses.borrow() {
+                return Err(EngineError("invalid partition".to_owned()));
+            }
             let number = self.started.borrow().len();
             for (index, ticket) in batch.tickets.iter().enumerate() {
                 assert!(batch.ticket_folder.join(format!("{ticket}.json")).exists());
@@ -446,5 +454,21 @@ mod tests {
         farm.step().unwrap();
         assert_eq!(cluster.cancelled.borrow().len(), 1);
         assert_eq!(state(&queue, &ids[0]), State::Cancelled);
+    }
+
+    #[test]
+    fn a_job_that_the_scheduler_does_not_take_is_no_attempt() {
+        let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+        let (queue, ids) = queued(&folder, 1);
+        *cluster.refuses.borrow_mut() = true;
+        let mut farm = farm(&queue, &cluster, 4);
+        let events = farm.step().unwrap();
+        assert!(
+            matches!(&events[..], [Event::Refused(why)] if why.contains("invalid partition")),
+            "{events:?}"
+        );
+        assert_eq!(farm.step().unwrap(), [], "it rests");
+        let status = queue.status(&ids[0]).unwrap();
+        assert_eq!((status.state, status.attempts.len()), (State::Queued, 0));
     }
 }

@@ -18,8 +18,7 @@ const MAX_ENTRIES: usize = 2000;
 /// # Errors
 /// If a name is no kernel, or a file lies outside of the folder, is too large or cannot be read.
 pub fn sources(judgement: &mut Judgement) -> Result<BTreeMap<String, Vec<u8>>, String> {
-    let here =
-        std::env::current_dir().map_err(|error| format!("the server's folder cannot be read: {error}"))?;
+    let here = std::env::current_dir().map_err(|error| format!("the folder cannot be read: {error}"))?;
     let prefix = format!("{}/", here.display());
     let names = std::iter::once(&mut judgement.task).chain(&mut judgement.kernels);
     names.for_each(|name| *name = name.replace(&prefix, ""));
@@ -49,7 +48,7 @@ pub fn sources(judgement: &mut Judgement) -> Result<BTreeMap<String, Vec<u8>>, S
                 continue;
             }
             return Err(format!(
-                "{} lies outside of the server's folder {}; name files in it by their path from there",
+                "{} lies outside of the folder {}; name files in it by their path from there",
                 path.display(),
                 here.display()
             ));

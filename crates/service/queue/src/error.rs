@@ -31,7 +31,7 @@ pub enum QueueError {
         why: String,
     },
     /// There is no such ticket.
-    #[error("there is no ticket `{0}`; `history` lists the tickets")]
+    #[error("there is no ticket `{0}`; `gauntlet queue list`, or `history` of an agent, lists the tickets")]
     UnknownTicket(String),
     /// A judgement's words are wrong.
     #[error("{0}")]

@@ -262,6 +262,35 @@ impl Queue {
         Ok(recorded)
     }
 
+    /// Takes an attempt back that did not begin: its ticket waits again, as if it had never been taken.
+    ///
+    /// # Errors
+    /// If the queue cannot be written.
+    pub fn give_back(&self, id: &str, attempt: u32) -> Result<(), QueueError> {
+        self.write(|base| {
+            base.execute(
+                "DELETE FROM attempts WHERE ticket = ?1 AND number = ?2 AND ended IS NULL",
+                params![id, attempt],
+            )?;
+            base.execute(
+                "UPDATE tickets SET state = 'queued' WHERE id = ?1 AND state = 'running'",
+                [id],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Records what a job of this ticket has published, if nobody has: whoever ran it may be gone.
+    fn collect(&self, id: &str) -> Result<(), QueueError> {
+        let query = "SELECT (SELECT COALESCE(MAX(number), 0) FROM attempts WHERE ticket = id) FROM tickets
+                     WHERE id = ?1 AND state IN ('queued', 'running')";
+        let open: Option<u32> = self.read(|base| base.query_row(query, [id], |row| row.get(0)).optional())?;
+        match open.and_then(|attempt| Some((attempt, self.published(id)?))) {
+            Some((attempt, result)) => self.record(attempt, &result).map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
     /// Gives a ticket up, and the second comparison that it led to. False if it was decided before.
     ///
     /// # Errors
@@ -328,6 +357,7 @@ impl Queue {
     /// # Errors
     /// If there is no such ticket.
     pub fn status(&self, id: &str) -> Result<Status, QueueError> {
+        self.collect(id)?;
         let found = self.read(|base| status(base, id))?;
         found.ok_or_else(|| QueueError::UnknownTicket(id.to_owned()))
     }
@@ -342,6 +372,12 @@ impl Queue {
         task: Option<&str>,
         most: usize,
     ) -> Result<Vec<Status>, QueueError> {
+        let open: Vec<String> = self.read(|base| {
+            let mut query =
+                base.prepare_cached("SELECT id FROM tickets WHERE state IN ('queued', 'running')")?;
+            query.query_map([], |row| row.get(0))?.collect()
+        })?;
+        open.iter().try_for_each(|id| self.collect(id))?;
         self.read(|base| {
             let mut query = base.prepare_cached(
                 "SELECT id FROM tickets WHERE (?1 IS NULL OR client = ?1) AND (?2 IS NULL OR task = ?2) AND confirms IS NULL

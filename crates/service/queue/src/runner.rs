@@ -59,19 +59,19 @@ impl Runner {
     pub fn run_forever(&self) {
         loop {
             // A queue that cannot be used now may be usable later: its disk may have room again.
-            if !matches!(self.run_one(), Ok(true)) {
+            if !matches!(self.run_one(), Ok(Some(_))) {
                 sleep(PAUSE);
             }
         }
     }
 
-    /// Runs the next ticket, if one waits and none runs here. True if one was run.
+    /// Runs the next ticket, if one waits and none runs here, and returns its id.
     ///
     /// # Errors
     /// If the queue cannot be used.
-    pub fn run_one(&self) -> Result<bool, QueueError> {
+    pub fn run_one(&self) -> Result<Option<String>, QueueError> {
         let Some((ticket, attempt)) = self.queue.lease(&self.worker, &self.place, Timestamp::now())? else {
-            return Ok(false);
+            return Ok(None);
         };
         let log = self.log(&ticket, attempt);
         match self.start(&ticket, &log) {
@@ -80,7 +80,7 @@ impl Runner {
                 .queue
                 .end_attempt(&ticket.id, attempt, &error.to_string(), true)?,
         }
-        Ok(true)
+        Ok(Some(ticket.id))
     }
 
     fn log(&self, ticket: &Ticket, attempt: u32) -> PathBuf {

@@ -31,8 +31,11 @@ pub fn job(arguments: &JobArguments) -> Result<Exit, CliError> {
         prepare: &|command| prepare(command, ledger.as_deref()),
         started: &interrupt::forward_to,
     })?;
-    if let Some(reason) = end.reason {
-        anstream::eprintln!("nothing was published: {reason}");
+    let place = arguments.out.join(format!("{}.json", ticket.id));
+    match end.reason {
+        Some(reason) => anstream::eprintln!("nothing was published: {reason}"),
+        None if end.was_known => anstream::eprintln!("{} was published before", place.display()),
+        None => anstream::eprintln!("published as {}", place.display()),
     }
     Ok(match end.exit {
         0 => Exit::Done,

@@ -20,6 +20,16 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// Does what `queue` is asked for.
 pub fn queue(arguments: &QueueArguments) -> Result<Exit, CliError> {
     let folder = folder(arguments.queue.as_deref(), &arguments.ledger.path);
+    let makes_one = matches!(
+        &arguments.command,
+        QueueCommand::Submit(_) | QueueCommand::Work(_)
+    );
+    if !makes_one && !folder.join("queue.sqlite").exists() {
+        return Err(CliError::bad_input(
+            format!("there is no queue in {}", folder.display()),
+            "`gauntlet queue submit` makes one; name another folder by --queue, or its ledger by GAUNTLET_LEDGER",
+        ));
+    }
     let queue = Arc::new(Queue::open(&folder)?);
     match &arguments.command {
         QueueCommand::Submit(submission) => submit(&queue, submission),
@@ -154,11 +164,17 @@ fn tell(status: &Status) -> Result<(), CliError> {
             second.ticket, second.state
         ))?;
     }
-    match (&status.result, &status.reason) {
-        (Some(result), _) => sink::line(format_args!("\n{}", result.report)),
-        (None, Some(reason)) => sink::line(format_args!("\n{reason}")),
-        (None, None) => Ok(()),
-    }
+    let text = match (&status.result, &status.reason) {
+        (Some(result), _) => &result.report,
+        (None, Some(reason)) => reason,
+        (None, None) => return Ok(()),
+    };
+    sink::line("")?;
+    text.lines().try_for_each(sink::line)?;
+    sink::line(format_args!(
+        "\n`gauntlet queue show {} --json FILE` has all of it.",
+        status.id
+    ))
 }
 
 fn cancel(queue: &Queue, ticket: &str) -> Result<Exit, CliError> {
@@ -183,6 +199,12 @@ fn run(queue: Arc<Queue>, work: &Work, folder: &Path) -> Result<Exit, CliError> 
         let mut farm = Farm::new(queue.clone(), slurm, work.most);
         loop {
             for event in farm.step()? {
+                if let Event::Refused(why) = &event
+                    && work.until_empty
+                    && !farm.is_busy()
+                {
+                    return Err(CliError::broken(why.clone()));
+                }
                 say(&event);
             }
             if work.until_empty && !farm.is_busy() && is_empty(&queue)? {
@@ -193,7 +215,9 @@ fn run(queue: Arc<Queue>, work: &Work, folder: &Path) -> Result<Exit, CliError> 
     }
     let runner = Runner::new(queue.clone(), program);
     loop {
-        if !runner.run_one()? {
+        if let Some(ticket) = runner.run_one()? {
+            say_line(format_args!("{ticket}: {}", state(&queue.status(&ticket)?)));
+        } else {
             if work.until_empty && is_empty(&queue)? {
                 return Ok(Exit::Done);
             }
@@ -213,6 +237,7 @@ fn say(event: &Event) {
         Event::Started { ticket, job } => say_line(format_args!("{ticket}: job {job}")),
         Event::Ended { ticket, outcome } => say_line(format_args!("{ticket}: {outcome}")),
         Event::Void { ticket, reason } => say_line(format_args!("{ticket}: this attempt is void: {reason}")),
+        Event::Refused(why) => say_line(format_args!("{why}; it is asked again in a while")),
         Event::Silent(why) => say_line(format_args!("{why}; what was started goes on")),
     }
 }

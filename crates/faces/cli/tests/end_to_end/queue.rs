@@ -32,7 +32,8 @@ fn a_ticket_is_queued_run_and_shown() {
     assert_eq!(again, ticket, "the same while it waits");
     names(&place.run(&["queue", "show", &ticket]).expect(4), &["queued"]);
 
-    place.run(&["queue", "work", "--until-empty"]).expect(0);
+    let ran = place.run(&["queue", "work", "--until-empty"]).expect(0);
+    assert!(ran.err.contains(&format!("{ticket}: ")), "{}", ran.err);
     let list = place.run(&["queue", "list", "--json", "-"]).expect(0).out;
     let list: Value = serde_json::from_str(&list).unwrap();
     assert_eq!(list.as_array().unwrap().len(), 1);
@@ -67,8 +68,21 @@ fn what_no_ticket_may_name_is_refused_before_it_is_queued() {
         &["submit", "check", "/etc/passwd.py:f", "--task", "suite.toml"],
         &["outside"],
     );
+    refused(&["list"], &["there is no queue in"]);
+    refused(
+        &[
+            "submit",
+            "compare",
+            "builtin",
+            "rows-per-tsk=8",
+            "--task",
+            "suite.toml",
+        ],
+        &["rows-per-tsk"],
+    );
+    place.run(&COMPARE).expect(0);
     refused(&["show", "nothing"], &["there is no ticket `nothing`"]);
-    names(&place.run(&["queue", "list"]).expect(0), &["ticket"]);
+    names(&place.run(&["queue", "list"]).expect(0), &["queued"]);
 }
 
 #[test]
@@ -92,5 +106,22 @@ fn without_slurm_the_message_says_what_is_missing() {
     names(
         &ran.expect(3),
         &["`sbatch` does not start", "install Slurm's client commands"],
+    );
+}
+
+#[test]
+fn what_a_job_by_hand_published_counts_for_whoever_looks() {
+    let place = place();
+    let ticket = place.run(&COMPARE).expect(0).out.trim().to_owned();
+    let file = format!("queue/tickets/{ticket}.json");
+    let ran = place.run(&["job", &file, "--out", "queue/results"]);
+    assert!(matches!(ran.code, Some(0 | 4)), "{}", ran.err);
+    assert!(ran.err.contains("published as"), "{}", ran.err);
+    let shown = place.run(&["queue", "show", &ticket]);
+    assert!(!shown.out.contains("queued"), "{}", shown.out);
+    assert!(
+        shown.out.lines().count() > 5,
+        "a report of several lines: {}",
+        shown.out
     );
 }
