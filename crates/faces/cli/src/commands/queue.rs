@@ -61,18 +61,27 @@ fn submit(queue: &Queue, words: &Submit) -> Result<Exit, CliError> {
         ..Judgement::new(words.command.into(), &words.task, &kernels)
     };
     judgement.arguments()?;
-    let submission = gauntlet_mcp::submission(&this_program()?, &words.client, judgement).map_err(|why| {
-        CliError::bad_input(
-            why,
-            "run this in the folder that holds the files of kernels and task",
-        )
-    })?;
+    let submission =
+        gauntlet_mcp::submission(&this_program()?, &words.client, judgement).map_err(|why| refusal(&why))?;
     let ticket = queue.submit(&Submission {
         key: words.key.clone(),
         ..submission
     })?;
     sink::line(ticket.id)?;
     Ok(Exit::Done)
+}
+
+/// The refusal of a judgement, which may be the message of the process that read its names.
+fn refusal(why: &str) -> CliError {
+    let (said, remedy) = why.split_once("help:").unwrap_or((
+        why,
+        "run this in the folder that holds the files of kernels and task",
+    ));
+    let plain = |text: &str| {
+        let words = text.split_whitespace().filter(|word| !["×", "│"].contains(word));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    CliError::bad_input(plain(said), plain(remedy))
 }
 
 fn list(queue: &Queue, words: &ListTickets) -> Result<Exit, CliError> {
