@@ -78,8 +78,12 @@ impl Slurm {
             .iter()
             .map(|word| quoted(word))
             .collect::<Result<Vec<_>, _>>()?;
+        // Nodes do not write to one database over a shared file system: each has a ledger of its own.
+        let ledgers = self.folder.with_file_name("ledgers");
+        fs::create_dir_all(&ledgers).map_err(|error| of_file(&ledgers, &error))?;
         Ok(format!(
-            "#!/bin/sh\nticket=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" {})\nexec {} {}/\"$ticket\".json --out {}\n",
+            "#!/bin/sh\nexport GAUNTLET_LEDGER={}/\"${{SLURMD_NODENAME:-node}}\".sqlite\nticket=$(sed -n \"$((SLURM_ARRAY_TASK_ID + 1))p\" {})\nexec {} {}/\"$ticket\".json --out {}\n",
+            quoted(&ledgers)?,
             quoted(list)?,
             words.join(" "),
             quoted(batch.ticket_folder)?,
@@ -210,10 +214,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let slurm = Slurm {
             program: Program::new("/bin/echo"),
-            folder: folder.path().to_owned(),
+            folder: folder.path().join("slurm"),
             options: SlurmOptions::default(),
         };
         let tickets = ["one".to_owned(), "two".to_owned()];
+        fs::create_dir(folder.path().join("slurm")).unwrap();
         let list = slurm.list("x");
         fs::write(&list, tickets.join("\n")).unwrap();
         let awkward = Path::new("/shared/it's here");

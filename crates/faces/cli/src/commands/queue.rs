@@ -36,13 +36,16 @@ pub fn queue(arguments: &QueueArguments) -> Result<Exit, CliError> {
         QueueCommand::List(listed) => list(&queue, listed),
         QueueCommand::Show(shown) => show(&queue, shown),
         QueueCommand::Cancel(cancelled) => cancel(&queue, &cancelled.ticket),
-        QueueCommand::Work(work) => run(queue, work, &folder),
+        QueueCommand::Work(work) => run(queue, work, &folder, in_full(&arguments.ledger.path)),
     }
+}
+
+fn in_full(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The folder of a queue: the one that is named, else the one beside the ledger.
 pub fn folder(named: Option<&Path>, ledger: &Path) -> PathBuf {
-    let in_full = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     match named {
         Some(folder) => in_full(folder),
         None => in_full(ledger).with_file_name("queue"),
@@ -196,7 +199,7 @@ fn cancel(queue: &Queue, ticket: &str) -> Result<Exit, CliError> {
     Ok(Exit::NotReached)
 }
 
-fn run(queue: Arc<Queue>, work: &Work, folder: &Path) -> Result<Exit, CliError> {
+fn run(queue: Arc<Queue>, work: &Work, folder: &Path, ledger: PathBuf) -> Result<Exit, CliError> {
     interrupt::keeps("tickets stay in the queue, and jobs that were started go on".to_owned());
     let program = this_program()?;
     if work.slurm {
@@ -222,7 +225,7 @@ fn run(queue: Arc<Queue>, work: &Work, folder: &Path) -> Result<Exit, CliError> 
             sleep(PAUSE);
         }
     }
-    let runner = Runner::new(queue.clone(), program);
+    let runner = Runner::new(queue.clone(), program, ledger);
     loop {
         if let Some(ticket) = runner.run_one()? {
             say_line(format_args!("{ticket}: {}", state(&queue.status(&ticket)?)));

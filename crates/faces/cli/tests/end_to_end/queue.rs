@@ -1,7 +1,5 @@
 //! `gauntlet queue`: tickets from the command line.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use serde_json::Value;
 
 use crate::common::{NORM_SUITE, Place, names};
