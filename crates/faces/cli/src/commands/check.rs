@@ -356,10 +356,9 @@ fn standings(checked: &Checked) -> Vec<(Standing, String)> {
         .map(|(report, kernel)| {
             let (standing, what) = match report {
                 sound if sound.is_sound() => (Standing::Met, "is computed rightly"),
-                blocked if blocked.is_blocked() => (
-                    Standing::Undecided,
-                    "is blocked: it could not be computed here",
-                ),
+                blocked if blocked.is_blocked() => {
+                    (Standing::Undecided, "is blocked: it could not be computed here")
+                }
                 _ => (Standing::Failed, "is not computed rightly"),
             };
             let by = kernel
