@@ -2,16 +2,18 @@
 
     python mcp_loop.py TASK.py BASELINE KERNEL...     as in: ../softmax/task.py ../softmax/kernels.py:slow program.py:softmax
 
-Needs the Python package `mcp`, 2.3 or newer. All files lie in the current folder.
+Needs the Python package `mcp`, 2.3 or newer, and `gauntlet` as a program or as a package of this Python. All files lie in the
+current folder.
 """
 
 import asyncio
+import shutil
 import sys
 
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-SERVER = [sys.executable, "-m", "gauntlet", "mcp"]
+SERVER = ["gauntlet", "mcp"] if shutil.which("gauntlet") else [sys.executable, "-m", "gauntlet", "mcp"]
 
 
 async def ask(client, tool, **arguments):

@@ -23,6 +23,12 @@ pub fn mcp(arguments: &McpArguments) -> Result<Exit, CliError> {
         version: version(),
         ledger,
     };
+    if let Some(missing) = setup.rounds.iter().find(|path| !path.is_file()) {
+        return Err(CliError::bad_input(
+            format!("there is no round {}", missing.display()),
+            "name the file of a round whose `pitches` names a folder",
+        ));
+    }
     // Names of tasks and kernels are paths in the folder.
     std::env::set_current_dir(&arguments.folder).map_err(|error| {
         let folder = arguments.folder.display();
