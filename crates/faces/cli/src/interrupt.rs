@@ -89,8 +89,9 @@ pub fn keeping<T>(
 static COMMAND: AtomicI32 = AtomicI32::new(0);
 
 /// Passes interrupts on to a command that this program waits for: it decides what is kept, and this program ends after it.
-pub fn forward_to(command: u32) {
-    COMMAND.store(i32::try_from(command).unwrap_or(0), Ordering::Relaxed);
+pub fn forward_to(command: Option<u32>) {
+    let number = command.and_then(|number| i32::try_from(number).ok());
+    COMMAND.store(number.unwrap_or(0), Ordering::Relaxed);
 }
 
 extern "C" fn nothing(_signal: i32) {}

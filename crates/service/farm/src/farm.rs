@@ -92,6 +92,10 @@ impl<E: Engine> Farm<E> {
     /// If the queue cannot be used. What the scheduler cannot do is an event.
     pub fn step(&mut self) -> Result<Vec<Event>, QueueError> {
         let mut events = Vec::new();
+        // First, since the scheduler may take its time to answer.
+        for (id, placed) in &self.running {
+            self.queue.renew(id, placed.attempt, Timestamp::now())?;
+        }
         let alive = self.alive(&mut events);
         for id in self.running.keys().cloned().collect::<Vec<_>>() {
             self.look_after(&id, alive.as_ref(), &mut events)?;
@@ -180,7 +184,9 @@ impl<E: Engine> Farm<E> {
                     self.engine.name(),
                     placed.job
                 );
-                self.queue.end_attempt(id, attempt, &reason, true)?;
+                // Who cancels a job, or interrupts it, says nothing of its ticket.
+                let was_told = how.contains("CANCELLED") || how.contains("exit code 130:");
+                self.queue.end_attempt(id, attempt, &reason, !was_told)?;
                 self.leave(id);
                 events.push(Event::Void {
                     ticket: id.to_owned(),

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
 
@@ -29,11 +30,15 @@ impl Blobs {
     pub fn put(&self, contents: &[u8]) -> Result<String, QueueError> {
         let digest = digest(contents);
         let place = self.place(&digest);
-        if place.is_file() {
+        if self.get(&digest, "").is_ok() {
             return Ok(digest);
         }
         fs::create_dir_all(&self.folder).map_err(QueueError::at(&self.folder))?;
-        let beside = self.folder.join(format!(".{digest}.{}", std::process::id()));
+        static DRAFTS: AtomicUsize = AtomicUsize::new(0);
+        let draft = DRAFTS.fetch_add(1, Ordering::Relaxed);
+        let beside = self
+            .folder
+            .join(format!(".{digest}.{}.{draft}", std::process::id()));
         let write = || {
             let mut file = File::create(&beside)?;
             file.write_all(contents)?;

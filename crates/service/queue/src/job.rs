@@ -39,8 +39,8 @@ pub struct Job<'a> {
     pub program: &'a Program,
     /// Prepares the command that judges.
     pub prepare: &'a dyn Fn(&mut Command),
-    /// Is told the process that judges.
-    pub started: &'a dyn Fn(u32),
+    /// Is told the process that judges, and that it has ended.
+    pub started: &'a dyn Fn(Option<u32>),
 }
 
 /// How a job ended.
@@ -78,19 +78,18 @@ pub fn run_job(job: &Job<'_>) -> Result<JobEnd, QueueError> {
     let attempts = out.join("attempts");
     fs::create_dir_all(&attempts).map_err(QueueError::at(&attempts))?;
     // An earlier attempt on this machine may still be at work: what it finds counts, and two at once would measure each other.
+    // The file stays: whoever waits for it must not be left with one that others no longer see.
     let lock = out.join(format!(".{}.{}.lock", ticket.id, host()));
     let held = File::create(&lock).map_err(QueueError::at(&lock))?;
     held.lock().map_err(QueueError::at(&lock))?;
-    let end = match known(out, ticket) {
+    match known(out, ticket) {
         Some(exit) => Ok(JobEnd {
             exit,
             was_known: true,
             reason: None,
         }),
         None => attempt(job, &attempts),
-    };
-    let _gone = fs::remove_file(&lock);
-    end
+    }
 }
 
 /// The exit code of the attempt that has published; none if none has.
@@ -133,8 +132,11 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
         }
         (job.prepare)(&mut command);
         let mut child = command.spawn().map_err(QueueError::at(&job.program.file))?;
-        (job.started)(child.id());
-        child.wait().map_err(QueueError::at(&job.program.file))?
+        (job.started)(Some(child.id()));
+        let status = child.wait();
+        // Its number may be another's from here on.
+        (job.started)(None);
+        status.map_err(QueueError::at(&job.program.file))?
     };
     let result: Option<Value> = fs::read(&json)
         .ok()

@@ -66,7 +66,8 @@ pub enum Recorded {
     Late,
 }
 
-/// A queue in a folder: `queue.sqlite`, and beside it `blobs`, `tickets` and `results`. Any number of programs may use it at once.
+/// A queue in a folder: `queue.sqlite`, and beside it `blobs`, `tickets` and `results`. Any number of programs of one machine may use it
+/// at once; those of other machines only run its jobs, which read and write files (SQLite's write-ahead log works on one machine).
 #[derive(Debug)]
 pub struct Queue {
     folder: PathBuf,
@@ -195,8 +196,11 @@ impl Queue {
             base.execute("UPDATE tickets SET state = 'running' WHERE id = ?1", [&ticket.id])?;
             Ok(Some((ticket, earlier + 1)))
         })?;
-        if let Some((ticket, _)) = &leased {
-            self.write_ticket(ticket)?;
+        if let Some((ticket, attempt)) = &leased
+            && let Err(error) = self.write_ticket(ticket)
+        {
+            self.give_back(&ticket.id, *attempt)?;
+            return Err(error);
         }
         Ok(leased)
     }
@@ -235,9 +239,13 @@ impl Queue {
         let (recorded, second) = self.write(|base| {
             let id = &result.ticket;
             let now = millis(Timestamp::now());
-            let state: String =
-                base.query_row("SELECT state FROM tickets WHERE id = ?1", [id], |row| row.get(0))?;
-            let is_late = State::read(&state).is_none_or(State::is_final);
+            // A ticket that failed because its attempts seemed to have died has no result yet.
+            let query = "SELECT state, EXISTS (SELECT 1 FROM results WHERE ticket = id) FROM tickets WHERE id = ?1";
+            let (state, has_result): (String, bool) =
+                base.query_row(query, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let state = State::read(&state);
+            let is_open = state == Some(State::Failed) && !has_result;
+            let is_late = !is_open && state.is_none_or(State::is_final);
             base.execute(
                 "UPDATE attempts SET ended = ?3, reason = ?4 WHERE ticket = ?1 AND number = ?2 AND ended IS NULL",
                 params![id, attempt, now, is_late.then_some("another attempt, or its client, was first")],
@@ -283,7 +291,8 @@ impl Queue {
     /// Records what a job of this ticket has published, if nobody has: whoever ran it may be gone.
     fn collect(&self, id: &str) -> Result<(), QueueError> {
         let query = "SELECT (SELECT COALESCE(MAX(number), 0) FROM attempts WHERE ticket = id) FROM tickets
-                     WHERE id = ?1 AND state IN ('queued', 'running')";
+                     WHERE id = ?1 AND state IN ('queued', 'running', 'failed')
+                     AND NOT EXISTS (SELECT 1 FROM results WHERE ticket = id)";
         let open: Option<u32> = self.read(|base| base.query_row(query, [id], |row| row.get(0)).optional())?;
         match open.and_then(|attempt| Some((attempt, self.published(id)?))) {
             Some((attempt, result)) => self.record(attempt, &result).map(|_| ()),
@@ -334,12 +343,14 @@ impl Queue {
                 Some(result) => {
                     self.record(attempt, &result)?;
                 }
-                None if is_silent => {
+                // Its job may be at work: the next attempt waits for it, or takes it over.
+                None if has_ended(&worker) => {
+                    self.end_attempt(&id, attempt, "its worker has ended", false)?;
+                }
+                None => {
                     let reason = format!("its worker was not heard of for {} s", LEASE.as_secs());
                     self.end_attempt(&id, attempt, &reason, true)?;
                 }
-                // Its job may be at work: the next attempt waits for it.
-                None => self.end_attempt(&id, attempt, "its worker has ended", false)?,
             }
         }
         Ok(())
@@ -374,7 +385,7 @@ impl Queue {
     ) -> Result<Vec<Status>, QueueError> {
         let open: Vec<String> = self.read(|base| {
             let mut query =
-                base.prepare_cached("SELECT id FROM tickets WHERE state IN ('queued', 'running')")?;
+                base.prepare_cached("SELECT id FROM tickets WHERE state IN ('queued', 'running', 'failed')")?;
             query.query_map([], |row| row.get(0))?.collect()
         })?;
         open.iter().try_for_each(|id| self.collect(id))?;

@@ -18,7 +18,7 @@ and the exit code is that of its result. FOLDER/attempts holds what is known of 
 
 Exit codes:
   0, 1, 4  as of the command that judged; its result is published
-  2        the ticket's words or sources are wrong; that is published too
+  2        the ticket's words or sources are wrong; that is published too, unless the file is no ticket
   3        the attempt died and published nothing: another may succeed
   130      it was interrupted and published nothing")]
 pub struct JobArguments {

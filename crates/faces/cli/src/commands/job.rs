@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use gauntlet_judge::ledger::Ledger;
 use gauntlet_queue::{Blobs, Job, QueueError, Ticket, run_job};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
@@ -23,6 +24,10 @@ pub fn job(arguments: &JobArguments) -> Result<Exit, CliError> {
         None => beside(&arguments.ticket),
     };
     let ledger = ledger();
+    // A ledger that this machine cannot write is no fault of the ticket's, whose only result would say so.
+    if let Some(path) = &ledger {
+        Ledger::open(path).map_err(|error| CliError::broken(format!("nothing was run: {error}")))?;
+    }
     let end = run_job(&Job {
         ticket: &ticket,
         blobs: &Blobs::in_folder(blobs),

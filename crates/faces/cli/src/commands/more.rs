@@ -165,7 +165,7 @@ const PLACE_OF_A_CARD: [&str; 2] = ["gpu-pci-bus", "GAUNTLET_GPU"];
 
 /// What differs between two environments, but for the names of places: a card keeps its speed in another slot, and a machine under
 /// another name. Another card is another machine, whatever slot it is in.
-fn changed_surroundings(was: &BTreeMap<String, String>, is: &BTreeMap<String, String>) -> Vec<String> {
+pub fn changed_surroundings(was: &BTreeMap<String, String>, is: &BTreeMap<String, String>) -> Vec<String> {
     let same_card = was.contains_key(GPU_UUID) && was.get(GPU_UUID) == is.get(GPU_UUID);
     differences(was, is)
         .filter(|(name, ..)| ![HOST, JOB, GPU_NEIGHBOURS].contains(name))

@@ -153,7 +153,8 @@ fn exit(status: &Status) -> Exit {
             1 => Exit::NotReached,
             _ => Exit::Undecided,
         },
-        (State::Failed, _) => Exit::BadInput,
+        (State::Failed, Some(_)) => Exit::BadInput,
+        (State::Failed, None) => Exit::Broken,
         _ => Exit::Undecided,
     }
 }

@@ -21,6 +21,7 @@ use crate::calibrations::Calibrations;
 use crate::commands::contest::chosen;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
+use crate::commands::more::changed_surroundings;
 use crate::commands::native;
 use crate::commands::run::version;
 use crate::documents::{Document, Versioned};
@@ -122,7 +123,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     );
     let mut recorder = Recorder::open(&arguments.calibration.ledger, arguments.no_ledger, sources)?;
     let before = match arguments.resume {
-        true => tuned_before(&mut recorder, &suite)?,
+        true => tuned_before(&mut recorder, &suite, &environment_with(gpu.as_ref()))?,
         false => Vec::new(),
     };
     let tuning = Tuning {
@@ -212,8 +213,25 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
 }
 
 /// The cases that were tuned before the same command was interrupted.
-fn tuned_before(recorder: &mut Recorder, suite: &Suite) -> Result<Vec<TunedCase>, CliError> {
+fn tuned_before(
+    recorder: &mut Recorder,
+    suite: &Suite,
+    environment: &BTreeMap<String, String>,
+) -> Result<Vec<TunedCase>, CliError> {
     let found = recorder.interrupted()?;
+    // Times of another machine say nothing of this one.
+    let was: Option<BTreeMap<String, String>> = found
+        .as_ref()
+        .and_then(|found| serde_json::from_value(found.document["environment"].clone()).ok());
+    let changes = was.map(|was| changed_surroundings(&was, environment));
+    if let Some(changes) = changes.filter(|changes| !changes.is_empty()) {
+        recorder.begin_anew();
+        say_line(format_args!(
+            "note: what was interrupted was tuned elsewhere, so this begins anew: {}",
+            changes.join("; ")
+        ));
+        return Ok(Vec::new());
+    }
     let written = found
         .iter()
         .flat_map(|found| found.document["cases"].as_array().into_iter().flatten());

@@ -189,7 +189,7 @@ fn interpret_in_orders(
         let differs = outputs.iter().zip(&others).position(|(one, other)| one != other);
         if let Some(byte) = differs.filter(|_| !kernel.changes_atomically()) {
             return Err(bad_request(format!(
-                "in the PTX interpreter: racy: byte {byte} of the outputs depends on the order in which threads run, though no two                  accesses were seen that race"
+                "in the PTX interpreter: racy: byte {byte} of the outputs depends on the order in which threads run, though no two accesses were seen that race"
             )));
         }
     }

@@ -47,6 +47,10 @@ impl Sources {
     /// # Errors
     /// If they cannot be read.
     pub fn read(&self, digest: &str) -> io::Result<Option<Vec<u8>>> {
+        // It may be another ledger's word, and becomes part of a path.
+        if digest.is_empty() || !digest.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
         match fs::read(self.place(digest)) {
             Ok(contents) => Ok(has_digest(&contents, digest).then_some(contents)),
             Err(absent) if absent.kind() == io::ErrorKind::NotFound => Ok(None),

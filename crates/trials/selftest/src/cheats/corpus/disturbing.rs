@@ -224,13 +224,14 @@ fn against_the_machine() -> Vec<Cheat> {
             &[KEPT],
         )
         .held_by("writes only in its own folder"),
-        at_build(
+        row(
             "exhausts-memory",
             "takes half a gibibyte more memory than it may",
-            "a control that swaps, or is killed",
             || Box::new(AtBuild::new("memory cannot be had", processes::exhaust_memory)),
-            &["of memory, of"],
-        ),
+        )
+        .gains("a control that swaps, or is killed")
+        // The machine is not said to be too small for a kernel that is wrong: nothing is said of the kernel.
+        .caught("compiles", Verdict::Blocked, &["out of memory", "of memory, of"]),
         at_build(
             "fills-the-disk",
             "makes a file of sixteen terabytes in its own folder",
