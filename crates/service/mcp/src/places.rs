@@ -68,6 +68,23 @@ pub fn sources(judgement: &mut Judgement) -> Result<BTreeMap<String, Vec<u8>>, S
     Ok(files)
 }
 
+/// Why a task may not be read; none if it is built in, or a file of the folder.
+pub fn refusal(task: &str) -> Option<String> {
+    let here = std::env::current_dir().ok()?;
+    let path = Path::new(task);
+    let name = path
+        .strip_prefix(&here)
+        .or_else(|_| path.strip_prefix("."))
+        .unwrap_or(path);
+    let is_outside = path.exists() && !is_inside(name, &here);
+    is_outside.then(|| {
+        format!(
+            "{task} lies outside of the folder {}; name files in it by their path from there",
+            here.display()
+        )
+    })
+}
+
 /// Whether a path stays in a folder, links included.
 fn is_inside(path: &Path, folder: &Path) -> bool {
     let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));

@@ -270,6 +270,11 @@ fn a_wrong_name_fails_at_once_and_leaves_no_ticket() {
         );
         for (tool, arguments, said) in [
             (
+                "get_task",
+                json!({ "task": "../suite.toml" }),
+                "outside of the folder",
+            ),
+            (
                 "judge",
                 json!({ "task": "rms-nrom", "candidate": "stages=2" }),
                 "rms-nrom",

@@ -50,7 +50,10 @@ fn line(text: &str, most: usize) -> String {
 impl Tools {
     /// Describes a task, which another process reads.
     pub(super) fn task(&self, task: &str) -> Answer {
-        let suite = match self.json(["suites".into(), task.into(), "--json=-".into()]) {
+        if let Some(why) = places::refusal(task) {
+            return Answer::refusal(why);
+        }
+        let suite = match self.json(["suites".into(), "--json=-".into(), "--".into(), task.into()]) {
             Ok(suite) => suite,
             Err(why) => return Answer::refusal(why),
         };
