@@ -157,7 +157,7 @@ fn what_cannot_be_shown_is_named_with_its_remedy() {
     let place = Place::new();
     names(
         &place.run(&["report", "latest"]).expect(2),
-        &["ledger.sqlite", "running a round"],
+        &["ledger.sqlite", "every command that judges"],
     );
     let whole = played(&place);
     names(

@@ -1,4 +1,5 @@
-// Threads of one block and their shared memory. Above each kernel stands its launch. `*` marks the lines that a fault has to name.
+// Threads of one block and their shared memory. Above each kernel stands its launch. `*` marks the lines that a fault
+// has to name.
 
 #define KERNEL(name) extern "C" __global__ void name(const float* x, float* y, int n)
 #define ME (int)threadIdx.x
@@ -14,8 +15,8 @@ KERNEL(right_neighbours) {
 // <<<2, 64>>> race
 KERNEL(race_neighbours) {
     __shared__ float row[64];
-    row[ME] = x[blockIdx.x * 64 + ME];         // *
-    y[blockIdx.x * 64 + ME] = row[63 - ME];    // *
+    row[ME] = x[blockIdx.x * 64 + ME];       // *
+    y[blockIdx.x * 64 + ME] = row[63 - ME];  // *
 }
 
 // <<<1, 128>>> right
@@ -35,7 +36,7 @@ KERNEL(race_tree) {
     sums[ME] = x[ME] + x[ME + 128];
     __syncthreads();
     for (int half = 64; half > 0; half /= 2)
-        if (ME < half) sums[ME] += sums[ME + half];    // *
+        if (ME < half) sums[ME] += sums[ME + half];  // *
     if (ME == 0) y[0] = sums[0];
 }
 
@@ -57,9 +58,9 @@ KERNEL(race_refilled) {
     __shared__ float piece[64];
     float sum = 0;
     for (int begin = 0; begin < n; begin += 64) {
-        piece[ME] = x[begin + ME];    // *
+        piece[ME] = x[begin + ME];  // *
         __syncthreads();
-        sum += piece[ME ^ 32];        // *
+        sum += piece[ME ^ 32];  // *
     }
     y[ME] = sum;
 }
@@ -80,7 +81,7 @@ KERNEL(right_two_buffers) {
 // <<<1, 64>>> race
 KERNEL(race_same_value) {
     __shared__ float first;
-    first = x[0];    // *
+    first = x[0];  // *
     __syncthreads();
     y[ME] = first;
 }
@@ -97,8 +98,8 @@ KERNEL(right_one_writes) {
 // <<<1, 64>>> race
 KERNEL(race_that_hardly_counts) {
     __shared__ float extra;
-    if (ME == 63) extra = x[0] * 1e-9f;              // *
-    y[ME] = x[ME] + (ME == 1 ? extra : 0.0f);        // *
+    if (ME == 63) extra = x[0] * 1e-9f;        // *
+    y[ME] = x[ME] + (ME == 1 ? extra : 0.0f);  // *
 }
 
 // Only the last of many steps races.
@@ -107,9 +108,9 @@ KERNEL(race_of_the_last_step) {
     __shared__ float piece[64];
     float sum = 0;
     for (int step = 0; step < 8; step++) {
-        piece[ME] = x[step * 8 + ME / 8];            // *
+        piece[ME] = x[step * 8 + ME / 8];  // *
         __syncthreads();
-        sum += piece[(ME + step) % 64];              // *
+        sum += piece[(ME + step) % 64];  // *
         if (step < 6) __syncthreads();
     }
     y[ME] = sum;
@@ -126,8 +127,8 @@ KERNEL(right_bytes) {
 // <<<1, 64>>> race
 KERNEL(race_of_bytes) {
     __shared__ unsigned char codes[66];
-    codes[ME + 1] = (unsigned char)(x[ME] * 100.0f);    // *
-    codes[ME + 2] = 7;                                  // *
+    codes[ME + 1] = (unsigned char)(x[ME] * 100.0f);  // *
+    codes[ME + 2] = 7;                                // *
     __syncthreads();
     y[ME] = codes[ME + 1];
 }
@@ -137,7 +138,7 @@ KERNEL(unwritten_half) {
     __shared__ float row[64];
     if (ME < 32) row[ME] = x[ME];
     __syncthreads();
-    y[ME] = row[ME];    // *
+    y[ME] = row[ME];  // *
 }
 
 // <<<1, 64>>> outside
@@ -146,7 +147,7 @@ KERNEL(outside_by_one) {
     row[ME] = x[ME];
     __syncthreads();
     float* next = row + n / 4;
-    y[ME] = next[ME];    // *
+    y[ME] = next[ME];  // *
 }
 
 // Half of each warp goes around the barrier.
@@ -156,11 +157,11 @@ KERNEL(divergent_half_warps) {
     float value = x[ME];
     if (ME % 32 < 16) {
         row[ME] = value;
-        __syncthreads();    // *
+        __syncthreads();  // *
         value += row[ME];
     }
     y[ME] = value * 2.0f;
-}    // *
+}  // *
 
 // A tree whose barrier only those who add reach.
 // <<<1, 128>>> divergent
@@ -171,7 +172,7 @@ KERNEL(divergent_tree) {
     for (int half = 64; half > 0; half /= 2)
         if (ME < half) {
             sums[ME] += sums[ME + half];
-            __syncthreads();    // *
+            __syncthreads();  // *
         }
     y[ME] = ME == 0 ? sums[0] : x[ME];
 }
@@ -209,11 +210,11 @@ KERNEL(race_past_named_barriers) {
     __shared__ float row[64];
     for (int step = 0; step < 4; step++) {
         if (ME < 64) {
-            row[ME] = x[step * 64 + ME];                         // *
+            row[ME] = x[step * 64 + ME];  // *
             asm volatile("bar.arrive 1, 128;" ::: "memory");
         } else {
             asm volatile("bar.sync 1, 128;" ::: "memory");
-            y[step * 64 + ME - 64] = row[127 - ME];              // *
+            y[step * 64 + ME - 64] = row[127 - ME];  // *
         }
     }
 }
@@ -239,8 +240,8 @@ KERNEL(race_in_a_scan) {
     sums[ME] = x[ME];
     __syncthreads();
     for (int by = 1; by < 64; by *= 2) {
-        float before = ME >= by ? sums[ME - by] : 0.0f;    // *
-        sums[ME] += before;                                // *
+        float before = ME >= by ? sums[ME - by] : 0.0f;  // *
+        sums[ME] += before;                              // *
         __syncthreads();
     }
     y[ME] = sums[ME];

@@ -1,4 +1,5 @@
-// Blocks of a launch and global memory. Above each kernel stands its launch. `*` marks the lines that a fault has to name.
+// Blocks of a launch and global memory. Above each kernel stands its launch. `*` marks the lines that a fault has to
+// name.
 
 #define KERNEL(name) extern "C" __global__ void name(const float* x, float* y, int n)
 #define ME (int)threadIdx.x
@@ -8,13 +9,13 @@
 KERNEL(right_own_words) { y[ALL] = 2.0f * x[ALL]; }
 
 // <<<4, 64>>> race
-KERNEL(race_of_blocks) { y[ME] = x[ALL]; }    // *
+KERNEL(race_of_blocks) { y[ME] = x[ALL]; }  // *
 
 // Each block reads what its neighbour writes.
 // <<<4, 64>>> race
 KERNEL(race_at_edges) {
-    y[ALL] = x[ALL];                        // *
-    if (blockIdx.x > 0 && ME == 0) y[ALL] += y[ALL - 1];    // *
+    y[ALL] = x[ALL];                                      // *
+    if (blockIdx.x > 0 && ME == 0) y[ALL] += y[ALL - 1];  // *
 }
 
 // <<<4, 64>>> right
@@ -31,7 +32,7 @@ KERNEL(right_sum) {
 KERNEL(race_of_sums) {
     if (ME == 0) y[0] = 0;
     __syncthreads();
-    y[0] += x[ME];    // *
+    y[0] += x[ME];  // *
 }
 
 // <<<1, 64>>> right
@@ -46,9 +47,9 @@ KERNEL(right_histogram) {
 // <<<4, 64>>> race
 KERNEL(race_with_zeros) {
     unsigned* counts = (unsigned*)y;
-    if (blockIdx.x == 0 && ME < 16) counts[ME] = 0;    // *
+    if (blockIdx.x == 0 && ME < 16) counts[ME] = 0;  // *
     __syncthreads();
-    atomicAdd(counts + ALL % 16, 1u);                  // *
+    atomicAdd(counts + ALL % 16, 1u);  // *
 }
 
 // Each block adds its own counts without an atomic.
@@ -61,8 +62,8 @@ KERNEL(race_of_counts) {
     atomicAdd(counts + ALL % 16, 1);
     __syncthreads();
     if (ME < 16) {
-        if (blockIdx.x == 0) all[ME] = counts[ME];    // *
-        else all[ME] += counts[ME];                   // *
+        if (blockIdx.x == 0) all[ME] = counts[ME];  // *
+        else all[ME] += counts[ME];                 // *
     }
 }
 
@@ -72,14 +73,14 @@ KERNEL(race_with_an_atomic) {
     int* count = (int*)y;
     if (ME == 0) *count = 0;
     __syncthreads();
-    atomicAdd(count, 1);                    // *
-    if (ME == 63) y[1] = (float)*count;     // *
+    atomicAdd(count, 1);                 // *
+    if (ME == 63) y[1] = (float)*count;  // *
 }
 
 // Atomic only within its block.
 // <<<2, 64>>> race
 KERNEL(race_of_scopes) {
-    atomicExch_block((int*)y, ME);    // *
+    atomicExch_block((int*)y, ME);  // *
 }
 
 __device__ unsigned tickets;
@@ -112,13 +113,13 @@ KERNEL(right_last_block) {
 KERNEL(race_of_the_last_block) {
     __shared__ bool is_last;
     if (ME == 0) {
-        parts[blockIdx.x] = x[ALL];                                              // *
+        parts[blockIdx.x] = x[ALL];  // *
         is_last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
     }
     __syncthreads();
     if (is_last && ME == 0) {
         float all = 0;
-        for (int block = 0; block < gridDim.x; block++) all += parts[block];     // *
+        for (int block = 0; block < gridDim.x; block++) all += parts[block];  // *
         y[0] = all;
     }
 }
@@ -147,7 +148,8 @@ KERNEL(right_volatile_flag) {
         __threadfence();
         *(volatile unsigned*)&ready = 1;
     } else {
-        while (*(volatile unsigned*)&ready == 0) {}
+        while (*(volatile unsigned*)&ready == 0) {
+        }
         __threadfence();
         y[0] = parts[0];
     }
@@ -158,12 +160,13 @@ KERNEL(right_volatile_flag) {
 KERNEL(race_past_a_flag) {
     if (ME != 0) return;
     if (blockIdx.x == 1) {
-        parts[0] = x[0];                                 // *
+        parts[0] = x[0];  // *
         *(volatile unsigned*)&ready = 1;
     } else {
-        while (*(volatile unsigned*)&ready == 0) {}
+        while (*(volatile unsigned*)&ready == 0) {
+        }
         __threadfence();
-        y[0] = parts[0];                                 // *
+        y[0] = parts[0];  // *
     }
 }
 
@@ -172,7 +175,8 @@ __device__ int lock;
 // <<<3, 32>>> right
 KERNEL(right_lock) {
     if (ME != 0) return;
-    while (atomicCAS(&lock, 0, 1) != 0) {}
+    while (atomicCAS(&lock, 0, 1) != 0) {
+    }
     __threadfence();
     parts[1] += x[blockIdx.x];
     __threadfence();
@@ -183,21 +187,23 @@ KERNEL(right_lock) {
 // <<<3, 32>>> race
 KERNEL(race_in_a_lock) {
     if (ME != 0) return;
-    while (atomicCAS(&lock, 0, 1) != 0) {}
-    parts[1] += x[blockIdx.x];    // *
+    while (atomicCAS(&lock, 0, 1) != 0) {
+    }
+    parts[1] += x[blockIdx.x];  // *
     atomicExch(&lock, 0);
     y[blockIdx.x] = 1.0f;
 }
 
 // <<<4, 64>>> unwritten
-KERNEL(unwritten_sums) { atomicAdd(y + ALL, x[ALL]); }    // *
+KERNEL(unwritten_sums) { atomicAdd(y + ALL, x[ALL]); }  // *
 
 // <<<5, 64>>> outside
-KERNEL(outside_of_the_tensor) { y[ALL] = x[ALL]; }    // *
+KERNEL(outside_of_the_tensor) { y[ALL] = x[ALL]; }  // *
 
 // Waits for what nobody does.
 // <<<1, 32>>> deadlock
 KERNEL(deadlock_at_a_flag) {
     y[ME] = 0;
-    while (*(volatile int*)(y + ME) == 0) {}    // *
+    while (*(volatile int*)(y + ME) == 0) {  // *
+    }
 }

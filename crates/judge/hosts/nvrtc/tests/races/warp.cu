@@ -15,17 +15,17 @@ KERNEL(right_warps) {
 // <<<1, 64>>> race
 KERNEL(race_of_lanes) {
     __shared__ float row[64];
-    row[ME] = x[ME];          // *
-    y[ME] = row[ME ^ 1];      // *
+    row[ME] = x[ME];      // *
+    y[ME] = row[ME ^ 1];  // *
 }
 
 // Waits for its own warp, and reads what another one wrote.
 // <<<1, 64>>> race
 KERNEL(race_across_warps) {
     __shared__ float row[64];
-    row[ME] = x[ME];          // *
+    row[ME] = x[ME];  // *
     __syncwarp();
-    y[ME] = row[ME ^ 32];     // *
+    y[ME] = row[ME ^ 32];  // *
 }
 
 // The last steps of a sum as they were written for GPUs whose lanes run in step.
@@ -35,9 +35,9 @@ KERNEL(race_in_step) {
     sums[ME] = x[ME];
     __syncthreads();
     if (ME < 32) {
-        sums[ME] += sums[ME + 32];    // *
-        sums[ME] += sums[ME + 16];    // *
-        sums[ME] += sums[ME + 8];     // *
+        sums[ME] += sums[ME + 32];  // *
+        sums[ME] += sums[ME + 16];  // *
+        sums[ME] += sums[ME + 8];   // *
     }
     __syncthreads();
     if (ME == 0) y[0] = sums[0];
@@ -87,9 +87,9 @@ KERNEL(right_write_behind_a_shuffle) {
 // <<<1, 32>>> race
 KERNEL(race_behind_a_shuffle) {
     __shared__ float row[32];
-    row[ME] = x[ME];                                     // *
+    row[ME] = x[ME];  // *
     float value = __shfl_xor_sync(FULL, x[ME], 1);
-    y[ME] = value + row[ME ^ 2];                         // *
+    y[ME] = value + row[ME ^ 2];  // *
 }
 
 __device__ unsigned arrivals;
@@ -113,22 +113,22 @@ KERNEL(right_vote_on_a_count) {
 // The same without the second fence.
 // <<<2, 32>>> race
 KERNEL(race_behind_a_vote) {
-    if (ME == 0) halves[blockIdx.x] = x[blockIdx.x];    // *
+    if (ME == 0) halves[blockIdx.x] = x[blockIdx.x];  // *
     __threadfence();
     __syncwarp();
     unsigned before = 0;
     if (ME == 0) before = atomicInc(&arrivals, 1u);
     if (!__any_sync(FULL, before == 1)) return;
-    y[ME] = halves[0] + halves[1];                      // *
+    y[ME] = halves[0] + halves[1];  // *
 }
 
 // Waits for half of the lanes, and reads what the other half wrote.
 // <<<1, 32>>> race
 KERNEL(race_of_half_a_warp) {
     __shared__ float row[32];
-    row[ME] = x[ME];                                     // *
+    row[ME] = x[ME];  // *
     __syncwarp(ME < 16 ? 0x0000FFFFu : 0xFFFF0000u);
-    y[ME] = row[ME ^ 16];                                // *
+    y[ME] = row[ME ^ 16];  // *
 }
 
 // <<<1, 32>>> right
