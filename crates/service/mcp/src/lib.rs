@@ -1,7 +1,7 @@
 //! The judge for agents: tools of the [Model Context Protocol](https://modelcontextprotocol.io) over standard input and output.
 //!
 //! A tool answers in less than a minute with at most 1.5 kB of Markdown; what takes longer becomes a ticket of a
-//! [`Queue`](gauntlet_queue::Queue), whose jobs are processes of their own. A client that gives up, or goes, loses nothing: the ticket stays, and
+//! [`Queue`], whose jobs are processes of their own. A client that gives up, or goes, loses nothing: the ticket stays, and
 //! so does its job. This process never runs or imports a candidate or a task; wrong names are found by a process that reads
 //! both, before anything is queued.
 
