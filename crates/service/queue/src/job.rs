@@ -79,7 +79,7 @@ pub fn run_job(job: &Job<'_>) -> Result<JobEnd, QueueError> {
     fs::create_dir_all(&attempts).map_err(QueueError::at(&attempts))?;
     // An earlier attempt on this machine may still be at work: what it finds counts, and two at once would measure each other.
     // The file stays: whoever waits for it must not be left with one that others no longer see.
-    let lock = out.join(format!(".{}.{}.lock", ticket.id, host()));
+    let lock = attempts.join(format!(".{}.{}.lock", ticket.id, host()));
     let held = File::create(&lock).map_err(QueueError::at(&lock))?;
     held.lock().map_err(QueueError::at(&lock))?;
     match known(out, ticket) {

@@ -239,13 +239,9 @@ impl Queue {
         let (recorded, second) = self.write(|base| {
             let id = &result.ticket;
             let now = millis(Timestamp::now());
-            // A ticket that failed because its attempts seemed to have died has no result yet.
-            let query = "SELECT state, EXISTS (SELECT 1 FROM results WHERE ticket = id) FROM tickets WHERE id = ?1";
-            let (state, has_result): (String, bool) =
-                base.query_row(query, [id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let state = State::read(&state);
-            let is_open = state == Some(State::Failed) && !has_result;
-            let is_late = !is_open && state.is_none_or(State::is_final);
+            let state: String =
+                base.query_row("SELECT state FROM tickets WHERE id = ?1", [id], |row| row.get(0))?;
+            let is_late = State::read(&state).is_none_or(State::is_final);
             base.execute(
                 "UPDATE attempts SET ended = ?3, reason = ?4 WHERE ticket = ?1 AND number = ?2 AND ended IS NULL",
                 params![id, attempt, now, is_late.then_some("another attempt, or its client, was first")],
@@ -291,8 +287,7 @@ impl Queue {
     /// Records what a job of this ticket has published, if nobody has: whoever ran it may be gone.
     fn collect(&self, id: &str) -> Result<(), QueueError> {
         let query = "SELECT (SELECT COALESCE(MAX(number), 0) FROM attempts WHERE ticket = id) FROM tickets
-                     WHERE id = ?1 AND state IN ('queued', 'running', 'failed')
-                     AND NOT EXISTS (SELECT 1 FROM results WHERE ticket = id)";
+                     WHERE id = ?1 AND state IN ('queued', 'running')";
         let open: Option<u32> = self.read(|base| base.query_row(query, [id], |row| row.get(0)).optional())?;
         match open.and_then(|attempt| Some((attempt, self.published(id)?))) {
             Some((attempt, result)) => self.record(attempt, &result).map(|_| ()),
@@ -385,7 +380,7 @@ impl Queue {
     ) -> Result<Vec<Status>, QueueError> {
         let open: Vec<String> = self.read(|base| {
             let mut query =
-                base.prepare_cached("SELECT id FROM tickets WHERE state IN ('queued', 'running', 'failed')")?;
+                base.prepare_cached("SELECT id FROM tickets WHERE state IN ('queued', 'running')")?;
             query.query_map([], |row| row.get(0))?.collect()
         })?;
         open.iter().try_for_each(|id| self.collect(id))?;
