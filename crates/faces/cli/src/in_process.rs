@@ -154,7 +154,8 @@ fn answer(question: &Question, terms: &Terms, observer: &dyn Observer) -> Result
     Ok(report)
 }
 
-/// Records in the ledger that GAUNTLET_LEDGER names: a library writes nothing where nobody asked for it.
+/// What records the result in the ledger that GAUNTLET_LEDGER names. None without that variable: a Python program that imports
+/// Gauntlet finds no file that it did not ask for.
 fn recorder(question: &Question, terms: &Terms, contest: &Contest) -> Result<Option<Recorder>, CliError> {
     let Some(path) = std::env::var_os("GAUNTLET_LEDGER").filter(|path| !path.is_empty()) else {
         return Ok(None);

@@ -77,7 +77,7 @@ pub struct RoundFile {
     /// Panellists, who ask and vote.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub panellist: Vec<PanellistFile>,
-    /// Played so many times, as `NAME-1`, `NAME-2` and so on, each from the result of the one before.
+    /// How often the round is played: as `NAME-1`, `NAME-2` and so on, each from the result of the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<NonZeroUsize>,
     /// Working hours for the pitches of contestants, dealt by the gain that an hour is expected to bring; no limit unless given.

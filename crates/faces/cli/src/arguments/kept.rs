@@ -24,7 +24,7 @@ pub struct LedgerFile {
 }
 
 impl LedgerFile {
-    /// Whether it is where it is unless somebody names another place.
+    /// Whether nobody has named another place for the ledger than the usual one.
     pub fn is_usual(&self) -> bool {
         self.path == Path::new(USUAL)
     }

@@ -80,7 +80,7 @@ pub enum LedgerCommand {
 /// How many are listed.
 #[derive(Debug, Args)]
 pub struct Newest {
-    /// Only so many of the newest.
+    /// List the newest N.
     #[arg(long, value_name = "N", default_value_t = 50)]
     newest: usize,
     /// All of them.
@@ -89,7 +89,7 @@ pub struct Newest {
 }
 
 impl Newest {
-    /// At most so many.
+    /// The highest number that is listed.
     pub fn most(&self) -> usize {
         if self.all { usize::MAX } else { self.newest }
     }

@@ -115,7 +115,7 @@ pub struct ListTickets {
     /// Only tickets of this task.
     #[arg(long)]
     pub task: Option<String>,
-    /// At most so many.
+    /// List the newest COUNT.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     pub last: usize,
     /// Where the list goes as JSON.
@@ -155,7 +155,7 @@ pub struct Work {
     /// The same for checks, which need no card, as in --sbatch-check=--partition=cpu.
     #[arg(long, value_name = "OPTION", requires = "slurm", allow_hyphen_values = true)]
     pub sbatch_check: Vec<String>,
-    /// At most so many jobs at a time.
+    /// The highest number of jobs that wait or run in Slurm at a time.
     #[arg(long, default_value_t = 64, value_name = "COUNT", requires = "slurm")]
     pub most: usize,
     /// End when no ticket waits or runs any more.

@@ -162,7 +162,7 @@ impl Contest {
         Ok(self.report(self.session(observer).judge()?))
     }
 
-    /// What a comparison that ended early says after further pairs: at least so many, or as it was planned.
+    /// Goes on with a comparison that ended early, and says what it comes to: with at least `pairs` more, or as far as it was planned.
     pub fn going_on(
         &self,
         before: &ComparisonReport,

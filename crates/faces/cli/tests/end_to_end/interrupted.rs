@@ -15,8 +15,8 @@ use serde_json::Value;
 use crate::common::{NORM_SUITE, Place, Ran, TINY_SUITE, names};
 use crate::resilience::{PATIENCE, start, temporary_folders, workers};
 
-/// Worker processes that begin before a comparison has measured a pair for certain: each pair takes two, and the examinations before
-/// the first fewer than so many.
+/// After this many starts of worker processes a comparison has measured a pair for certain: each pair starts two, and the examinations
+/// before the first pair start fewer than these.
 const PROCESSES: usize = 24;
 
 /// More pairs than are measured before the signal, so that no look decides.

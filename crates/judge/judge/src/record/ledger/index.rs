@@ -107,7 +107,7 @@ pub struct Wanted {
     pub kernel: Option<String>,
     /// On behalf of this client.
     pub client: Option<String>,
-    /// At most so many, the newest.
+    /// The highest number of verdicts; the newest are taken.
     pub newest: Option<usize>,
 }
 

@@ -1,0 +1,192 @@
+//! The farm with a scheduler in memory.
+
+use std::cell::RefCell;
+
+use gauntlet_queue::{JobResult, Judgement, State, Submission};
+
+use super::*;
+
+/// A scheduler in memory.
+#[derive(Default)]
+struct Cluster {
+    started: RefCell<Vec<(String, bool)>>,
+    alive: RefCell<BTreeMap<String, String>>,
+    is_down: RefCell<bool>,
+    refuses: RefCell<bool>,
+    cancelled: RefCell<Vec<String>>,
+}
+
+impl Engine for &Cluster {
+    fn name(&self) -> &'static str {
+        "a cluster"
+    }
+
+    fn start(&self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError> {
+        if *self.refuses.borrow() {
+            return Err(EngineError("invalid partition".to_owned()));
+        }
+        let number = self.started.borrow().len();
+        for (index, ticket) in batch.tickets.iter().enumerate() {
+            assert!(batch.ticket_folder.join(format!("{ticket}.json")).exists());
+            self.started
+                .borrow_mut()
+                .push((ticket.clone(), batch.is_of_checks));
+            self.alive
+                .borrow_mut()
+                .insert(ticket.clone(), format!("{number}_{index}"));
+        }
+        Ok((0..batch.tickets.len())
+            .map(|index| format!("{number}_{index}"))
+            .collect())
+    }
+
+    fn alive(&self) -> Result<BTreeMap<String, String>, EngineError> {
+        match *self.is_down.borrow() {
+            true => Err(EngineError("nobody is there".to_owned())),
+            false => Ok(self.alive.borrow().clone()),
+        }
+    }
+
+    fn ending(&self, _job: &str) -> Option<String> {
+        Some("NODE_FAIL".to_owned())
+    }
+
+    fn cancel(&self, job: &str) -> Result<(), EngineError> {
+        self.cancelled.borrow_mut().push(job.to_owned());
+        Ok(())
+    }
+}
+
+fn queued(folder: &tempfile::TempDir, count: usize) -> (Arc<Queue>, Vec<String>) {
+    let queue = Arc::new(Queue::open(folder.path()).unwrap());
+    let ids = (0..count).map(|number| {
+        let judgement = Judgement::compare("rms-norm", "builtin", &format!("stages={number}"));
+        queue.submit(&Submission::new("ada", judgement)).unwrap().id
+    });
+    let ids = ids.collect();
+    (queue, ids)
+}
+
+fn publish(queue: &Queue, id: &str, verdict: &str) {
+    let now = Timestamp::now();
+    let result = JobResult {
+        schema: JobResult::SCHEMA.to_owned(),
+        ticket: id.to_owned(),
+        attempt: "n1-1".to_owned(),
+        began: now,
+        ended: now,
+        exit: 0,
+        state: State::Decided,
+        verdict: Some(verdict.to_owned()),
+        report: String::new(),
+        result: None,
+    };
+    let text = serde_json::to_string(&result).unwrap();
+    std::fs::write(queue.results().join(format!("{id}.json")), text).unwrap();
+}
+
+fn farm<'c>(queue: &Arc<Queue>, cluster: &'c Cluster, most: usize) -> Farm<&'c Cluster> {
+    Farm {
+        late: Duration::ZERO,
+        ..Farm::new(queue.clone(), cluster, most)
+    }
+}
+
+fn state(queue: &Queue, id: &str) -> State {
+    queue.status(id).unwrap().state
+}
+
+#[test]
+fn what_is_published_decides_whatever_the_scheduler_says() {
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (queue, ids) = queued(&folder, 3);
+    let mut farm = farm(&queue, &cluster, 2);
+    farm.step().unwrap();
+    assert_eq!(
+        cluster.started.borrow().len(),
+        2,
+        "no more than may run at a time"
+    );
+    // The first ends while the scheduler does not answer; the second is lost.
+    publish(&queue, &ids[0], "regression");
+    *cluster.is_down.borrow_mut() = true;
+    let events = farm.step().unwrap();
+    assert!(
+        matches!(&events[..], [Event::Silent(_), Event::Ended { .. }]),
+        "{events:?}"
+    );
+    assert_eq!(state(&queue, &ids[0]), State::Decided);
+    assert_eq!(state(&queue, &ids[1]), State::Running);
+    assert_eq!(farm.step().unwrap(), [], "it is told once");
+    *cluster.is_down.borrow_mut() = false;
+    cluster.alive.borrow_mut().clear();
+    let events = farm.step().unwrap();
+    let lost = events.iter().find_map(|event| match event {
+        Event::Void { ticket, reason } => Some((ticket, reason)),
+        _ => None,
+    });
+    let (ticket, reason) = lost.unwrap();
+    assert_eq!(ticket, &ids[1]);
+    assert!(reason.contains("NODE_FAIL"), "{reason}");
+    // It is started again. Its first job was not lost, and publishes; the second publishes too, and is late.
+    farm.step().unwrap();
+    publish(&queue, &ids[1], "adopt");
+    farm.step().unwrap();
+    let status = queue.status(&ids[1]).unwrap();
+    assert_eq!(status.state, State::Decided);
+    assert_eq!(status.attempts.len(), 2);
+    assert!(status.attempts[0].reason.is_some() && status.attempts[1].reason.is_none());
+}
+
+#[test]
+fn another_farm_takes_over_the_jobs_that_are_there() {
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (queue, ids) = queued(&folder, 1);
+    cluster
+        .alive
+        .borrow_mut()
+        .insert(ids[0].clone(), "7_0".to_owned());
+    let mut farm = farm(&queue, &cluster, 4);
+    let events = farm.step().unwrap();
+    let job = "7_0".to_owned();
+    assert_eq!(
+        events,
+        [Event::Started {
+            ticket: ids[0].clone(),
+            job
+        }]
+    );
+    assert!(cluster.started.borrow().is_empty(), "no second job is started");
+}
+
+#[test]
+fn a_ticket_that_is_given_up_has_its_job_cancelled_and_checks_need_no_card() {
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (queue, ids) = queued(&folder, 1);
+    let check = Judgement::new(JudgementKind::Check, "rms-norm", &["builtin"]);
+    let check = queue.submit(&Submission::new("ada", check)).unwrap().id;
+    let mut farm = farm(&queue, &cluster, 4);
+    farm.step().unwrap();
+    let started: BTreeMap<String, bool> = cluster.started.borrow().iter().cloned().collect();
+    assert_eq!(started, BTreeMap::from([(ids[0].clone(), false), (check, true)]));
+    queue.cancel(&ids[0]).unwrap();
+    farm.step().unwrap();
+    assert_eq!(cluster.cancelled.borrow().len(), 1);
+    assert_eq!(state(&queue, &ids[0]), State::Cancelled);
+}
+
+#[test]
+fn a_job_that_the_scheduler_does_not_take_is_no_attempt() {
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (queue, ids) = queued(&folder, 1);
+    *cluster.refuses.borrow_mut() = true;
+    let mut farm = farm(&queue, &cluster, 4);
+    let events = farm.step().unwrap();
+    assert!(
+        matches!(&events[..], [Event::Refused(why)] if why.contains("invalid partition")),
+        "{events:?}"
+    );
+    assert_eq!(farm.step().unwrap(), [], "it rests");
+    let status = queue.status(&ids[0]).unwrap();
+    assert_eq!((status.state, status.attempts.len()), (State::Queued, 0));
+}
