@@ -15,10 +15,23 @@ pub struct Batch<'b> {
     pub tickets: &'b [String],
     /// Whether they need no card: they compile and compare results, and time nothing.
     pub is_of_checks: bool,
+    /// Nodes that it shall not run on.
+    pub avoided: &'b [String],
     /// Where the tickets' files are, as `ID.json`.
     pub ticket_folder: &'b Path,
     /// Where jobs publish.
     pub results: &'b Path,
+}
+
+/// How a job ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    /// In the scheduler's words.
+    pub said: String,
+    /// The node that ran it, if it is known.
+    pub node: Option<String>,
+    /// Whether someone cancelled it, or interrupted what it ran: that says nothing of its ticket, nor of the node.
+    pub was_told: bool,
 }
 
 /// A scheduler.
@@ -38,8 +51,8 @@ pub trait Engine {
     /// If the scheduler does not answer.
     fn alive(&self) -> Result<BTreeMap<String, String>, EngineError>;
 
-    /// How a job ended, in the scheduler's words; none if it has forgotten it.
-    fn ending(&self, job: &str) -> Option<String>;
+    /// How a job ended; none if it has forgotten it.
+    fn ending(&self, job: &str) -> Option<Ending>;
 
     /// Ends a job.
     ///

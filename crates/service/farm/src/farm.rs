@@ -1,13 +1,14 @@
 //! Tickets on their way through a cluster.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gauntlet_queue::{JudgementKind, Queue, QueueError, Recorded, Ticket, this_worker};
 use jiff::Timestamp;
 
-use crate::engine::{Batch, Engine, EngineError};
+use crate::engine::{Batch, Ending, Engine, EngineError};
+use crate::shunned::Shunned;
 
 /// How long after a job has gone its result may still arrive: shared file systems show new files late.
 const LATE: Duration = Duration::from_secs(15);
@@ -39,6 +40,13 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+    /// Jobs of several tickets died on a node, which is given none for a while.
+    Shunned {
+        /// The node.
+        node: String,
+        /// How many tickets.
+        tickets: usize,
+    },
     /// The scheduler does not answer; what runs is waited for.
     Silent(String),
     /// The scheduler takes no jobs, and says why. It is asked again after a while.
@@ -63,6 +71,9 @@ pub struct Farm<E> {
     running: BTreeMap<String, Placed>,
     is_silent: bool,
     rests_until: Option<Instant>,
+    shunned: Shunned,
+    /// Jobs that were cancelled and may still be there.
+    cancelled: BTreeSet<String>,
     /// How long after a job has gone its result may still arrive.
     late: Duration,
 }
@@ -77,6 +88,8 @@ impl<E: Engine> Farm<E> {
             running: BTreeMap::new(),
             is_silent: false,
             rests_until: None,
+            shunned: Shunned::default(),
+            cancelled: BTreeSet::new(),
             late: LATE,
         }
     }
@@ -100,12 +113,28 @@ impl<E: Engine> Farm<E> {
         for id in self.running.keys().cloned().collect::<Vec<_>>() {
             self.look_after(&id, alive.as_ref(), &mut events)?;
         }
+        if let Some(alive) = &alive {
+            self.cancel_given_up(alive)?;
+        }
         if let Some(alive) = alive
             && self.rests_until.is_none_or(|until| until <= Instant::now())
         {
             self.start(&alive, &mut events)?;
         }
         Ok(events)
+    }
+
+    /// Ends the jobs of tickets that were given up while they waited for another attempt.
+    fn cancel_given_up(&mut self, alive: &BTreeMap<String, String>) -> Result<(), QueueError> {
+        self.cancelled
+            .retain(|job| alive.values().any(|other| other == job));
+        for (ticket, job) in alive {
+            let is_ours = self.running.contains_key(ticket) || self.cancelled.contains(job);
+            if !is_ours && self.queue.is_cancelled(ticket)? && self.engine.cancel(job).is_ok() {
+                self.cancelled.insert(job.clone());
+            }
+        }
+        Ok(())
     }
 
     /// The scheduler's jobs; none if it does not answer, which is told once.
@@ -161,7 +190,9 @@ impl<E: Engine> Farm<E> {
         if !self.queue.renew(id, attempt, Timestamp::now())? {
             let reason = "its client, or another attempt, was first";
             // A job that cannot be cancelled now publishes what nobody reads.
-            let _told = self.engine.cancel(&placed.job);
+            if self.engine.cancel(&placed.job).is_ok() {
+                self.cancelled.insert(placed.job.clone());
+            }
             self.queue.end_attempt(id, attempt, reason, false)?;
             self.leave(id);
             events.push(Event::Void {
@@ -175,18 +206,22 @@ impl<E: Engine> Farm<E> {
             Some(alive) if alive.contains_key(id) => placed.gone = None,
             Some(_) if placed.gone.get_or_insert_with(Instant::now).elapsed() < self.late => {}
             Some(_) => {
-                let how = self
-                    .engine
-                    .ending(&placed.job)
-                    .unwrap_or_else(|| "it is forgotten".to_owned());
+                let Ending { said, node, was_told } = self.engine.ending(&placed.job).unwrap_or(Ending {
+                    said: "it is forgotten".to_owned(),
+                    node: None,
+                    was_told: false,
+                });
                 let reason = format!(
-                    "{} job {} published nothing ({how})",
+                    "{} job {} published nothing ({said})",
                     self.engine.name(),
                     placed.job
                 );
-                // Who cancels a job, or interrupts it, says nothing of its ticket.
-                let was_told = how.contains("CANCELLED") || how.contains("exit code 130:");
                 self.queue.end_attempt(id, attempt, &reason, !was_told)?;
+                if let Some(node) = node.filter(|_| !was_told)
+                    && let Some(tickets) = self.shunned.died(&node, id, Instant::now())
+                {
+                    events.push(Event::Shunned { node, tickets });
+                }
                 self.leave(id);
                 events.push(Event::Void {
                     ticket: id.to_owned(),
@@ -213,6 +248,10 @@ impl<E: Engine> Farm<E> {
                 continue;
             }
             let name = format!("{}-{number}", self.engine.name());
+            // Where attempts die one after another there is a pause; other places are asked all the same.
+            if self.queue.rest(&name, Timestamp::now())?.is_some() {
+                continue;
+            }
             let Some((ticket, attempt)) = self.queue.lease(&this_worker(), &name, Timestamp::now())? else {
                 break;
             };
@@ -248,9 +287,11 @@ impl<E: Engine> Farm<E> {
         events: &mut Vec<Event>,
     ) -> Result<(), QueueError> {
         let tickets: Vec<String> = batch.iter().map(|(ticket, _)| ticket.id.clone()).collect();
+        let avoided = self.shunned.now(Instant::now());
         let started = self.engine.start(&Batch {
             tickets: &tickets,
             is_of_checks,
+            avoided: &avoided,
             ticket_folder: &self.queue.tickets(),
             results: &self.queue.results(),
         });

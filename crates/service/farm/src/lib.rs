@@ -8,8 +8,9 @@
 
 mod engine;
 mod farm;
+mod shunned;
 mod slurm;
 
-pub use engine::{Batch, Engine, EngineError};
+pub use engine::{Batch, Ending, Engine, EngineError};
 pub use farm::{Event, Farm};
 pub use slurm::{Slurm, SlurmOptions};

@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use gauntlet_worker::Program;
 
-use crate::engine::{Batch, Engine, EngineError};
+use crate::engine::{Batch, Ending, Engine, EngineError};
 
 /// The names of its arrays begin with this; the rest is the name of the list of their tickets.
 const PREFIX: &str = "gauntlet-";
@@ -121,6 +121,9 @@ impl Engine for Slurm {
             &self.options.timed
         };
         words.extend(options.iter().map(OsString::from));
+        if !batch.avoided.is_empty() {
+            words.push(format!("--exclude={}", batch.avoided.join(",")).into());
+        }
         words.push(script.into_os_string());
         let said = self.ask("sbatch", words)?;
         // With several clusters the number is followed by a semicolon and the cluster's name.
@@ -156,19 +159,19 @@ impl Engine for Slurm {
         Ok(found)
     }
 
-    fn ending(&self, job: &str) -> Option<String> {
+    fn ending(&self, job: &str) -> Option<Ending> {
         let words = ["--oneliner", "show", "job", job].map(OsString::from);
         let said = self.ask("scontrol", words).ok()?;
         let of = |name: &str| {
             let mut words = said.split_whitespace();
             words.find_map(|word| word.strip_prefix(name).map(str::to_owned))
         };
-        Some(format!(
-            "{}, exit code {}, on {}",
-            of("JobState=")?,
-            of("ExitCode=")?,
-            of("NodeList=")?
-        ))
+        let (state, exit, node) = (of("JobState=")?, of("ExitCode=")?, of("NodeList=")?);
+        Some(Ending {
+            said: format!("{state}, exit code {exit}, on {node}"),
+            was_told: state == "CANCELLED" || exit.starts_with("130:"),
+            node: (node != "(null)").then_some(node),
+        })
     }
 
     fn cancel(&self, job: &str) -> Result<(), EngineError> {
@@ -225,6 +228,7 @@ mod tests {
         let batch = Batch {
             tickets: &tickets,
             is_of_checks: false,
+            avoided: &[],
             ticket_folder: awkward,
             results: Path::new("/out"),
         };

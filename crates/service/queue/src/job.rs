@@ -119,6 +119,12 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
     }
     let [json, markdown, printed] =
         ["json", "md", "txt"].map(|ending| folder.path().join(format!("result.{ending}")));
+    let kind = ticket.judgement.command;
+    // Not in the folder that goes: the pairs of an attempt that is interrupted are there for the next one on this machine.
+    let json = match kind.is_a_try() {
+        true => attempts.join(format!("{}.{}.pairs", ticket.id, host())),
+        false => json,
+    };
     let log = noted("log");
     let status = {
         let mut command = command(job, &json, &markdown)?;
@@ -140,8 +146,8 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
     };
     let result: Option<Value> = fs::read(&json)
         .ok()
-        .and_then(|text| serde_json::from_slice(&text).ok());
-    let kind = ticket.judgement.command;
+        .and_then(|text| serde_json::from_slice(&text).ok())
+        .filter(|result| !is_unfinished(result));
     let found = of_exit(kind, status.code(), result.as_ref()).map(|(state, verdict)| JobResult {
         schema: JobResult::SCHEMA.to_owned(),
         ticket: ticket.id.clone(),
@@ -157,6 +163,7 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
     let end = match found {
         Some(found) => {
             let is_first = publish(out, ticket, &attempt, &found)?;
+            let _gone = fs::remove_file(&json);
             let first = if is_first { None } else { known(out, ticket) };
             JobEnd {
                 exit: first.unwrap_or(found.exit),
@@ -188,6 +195,11 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
     Ok(end)
 }
 
+/// Whether a result is what an interrupted attempt kept.
+fn is_unfinished(result: &Value) -> bool {
+    result.pointer("/kept/observations/interrupted") == Some(&Value::Bool(true))
+}
+
 fn command(job: &Job<'_>, json: &Path, markdown: &Path) -> Result<Command, QueueError> {
     let judgement = &job.ticket.judgement;
     let mut words = judgement.arguments()?;
@@ -195,6 +207,9 @@ fn command(job: &Job<'_>, json: &Path, markdown: &Path) -> Result<Command, Queue
     let mut outputs = vec!["--json".into(), json.as_os_str().to_owned()];
     if judgement.command.is_a_try() {
         outputs.extend(["--markdown".into(), markdown.as_os_str().to_owned()]);
+        if json.exists() {
+            outputs.push("--resume".into());
+        }
     }
     words.splice(1..1, outputs);
     let mut command = Command::new(&job.program.file);

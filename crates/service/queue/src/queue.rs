@@ -17,13 +17,20 @@ use crate::judgement::Judgement;
 use crate::outcome::{JobResult, State};
 use crate::status::Status;
 use crate::ticket::Ticket;
-use tables::{confirm, connect, end_attempt, insert, known, millis, parsed, status};
+use tables::{confirm, connect, end_attempt, insert, known, millis, parsed, rest, status};
 
 /// How long a worker may be silent before its attempt counts as dead.
 pub const LEASE: SignedDuration = SignedDuration::from_secs(30);
 
+/// Whether a result may yet become a ticket's: that of one whose attempts seemed to die, too.
+const OPEN: &str = "(state IN ('queued', 'running')
+    OR state = 'failed' AND NOT EXISTS (SELECT 1 FROM results WHERE results.ticket = tickets.id))";
+
 /// After this many attempts that died the ticket fails.
 pub const MAX_DEAD_ATTEMPTS: u32 = 3;
+
+/// How long a ticket waits after an attempt that died: what killed it may pass, or another place take it.
+const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The most tickets of one client that wait at a time.
 const MAX_WAITING: usize = 64;
@@ -64,6 +71,18 @@ pub enum Recorded {
     First,
     /// The ticket had been decided, or cancelled, before.
     Late,
+}
+
+/// A place that is given no ticket for a while, since attempts die there one after another: else one broken machine would fail all
+/// tickets that wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rest {
+    /// How many died in a row.
+    pub deaths: u32,
+    /// Why the last one did.
+    pub reason: String,
+    /// When it is given a ticket again.
+    pub until: Timestamp,
 }
 
 /// A queue in a folder: `queue.sqlite`, and beside it `blobs`, `tickets` and `results`. Any number of programs of one machine may use it
@@ -159,8 +178,8 @@ impl Queue {
         }
     }
 
-    /// Takes the next ticket for a place where one judgement runs at a time, with the number of the attempt; none if none waits, or
-    /// one runs there. Checks come first, then the client that has waited longest, then the oldest ticket.
+    /// Takes the next ticket for a place where one judgement runs at a time, with the number of the attempt; none if none waits, one
+    /// runs there, or the place rests. Checks come first, then the client that has waited longest, then the oldest ticket.
     ///
     /// # Errors
     /// If the queue cannot be read or written.
@@ -176,16 +195,21 @@ impl Queue {
             if base.query_row(busy, [place], |_| Ok(())).optional()?.is_some() {
                 return Ok(None);
             }
+            if rest(base, place)?.is_some_and(|rest| rest.until > now) {
+                return Ok(None);
+            }
             let next = "
                 SELECT ticket, (SELECT COUNT(*) FROM attempts WHERE attempts.ticket = tickets.id) FROM tickets
-                WHERE state = 'queued'
+                WHERE state = 'queued' AND NOT EXISTS (
+                    SELECT 1 FROM attempts WHERE attempts.ticket = tickets.id AND died AND ended > ?1
+                )
                 ORDER BY is_check DESC, (
                     SELECT MAX(began) FROM attempts JOIN tickets AS others ON others.id = attempts.ticket
                     WHERE others.client = tickets.client
                 ) ASC NULLS FIRST, number
                 LIMIT 1";
             let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?));
-            let Some((text, earlier)) = base.query_row(next, [], read).optional()? else {
+            let Some((text, earlier)) = base.query_row(next, [millis(now - PAUSE)], read).optional()? else {
                 return Ok(None);
             };
             let ticket = parsed(&text)?;
@@ -203,6 +227,15 @@ impl Queue {
             return Err(error);
         }
         Ok(leased)
+    }
+
+    /// Whether a place is given no tickets now, and why.
+    ///
+    /// # Errors
+    /// If the queue cannot be read.
+    pub fn rest(&self, place: &str, now: Timestamp) -> Result<Option<Rest>, QueueError> {
+        let found = self.read(|base| rest(base, place))?;
+        Ok(found.filter(|rest| rest.until > now))
     }
 
     /// Says that an attempt goes on. False if its ticket is not to be run any more.
@@ -229,7 +262,8 @@ impl Queue {
         self.write(|base| end_attempt(base, id, attempt, reason, died))
     }
 
-    /// Records what a job published. The first result of a ticket is its only one. A candidate that was found faster by the target is
+    /// Records what a job published. The first result of a ticket is its only one, also of one that had failed because its attempts
+    /// seemed to die. A candidate that was found faster by the target is
     /// queued once more.
     ///
     /// # Errors
@@ -239,16 +273,20 @@ impl Queue {
         let (recorded, second) = self.write(|base| {
             let id = &result.ticket;
             let now = millis(Timestamp::now());
-            let state: String =
-                base.query_row("SELECT state FROM tickets WHERE id = ?1", [id], |row| row.get(0))?;
-            let is_late = State::read(&state).is_none_or(State::is_final);
-            base.execute(
-                "UPDATE attempts SET ended = ?3, reason = ?4 WHERE ticket = ?1 AND number = ?2 AND ended IS NULL",
-                params![id, attempt, now, is_late.then_some("another attempt, or its client, was first")],
-            )?;
+            let open = format!("SELECT {OPEN} FROM tickets WHERE id = ?1");
+            let is_late = !base.query_row(&open, [id], |row| row.get::<_, bool>(0))?;
             if is_late {
+                base.execute(
+                    "UPDATE attempts SET ended = ?3, reason = ?4 WHERE ticket = ?1 AND number = ?2 AND ended IS NULL",
+                    params![id, attempt, now, "another attempt, or its client, was first"],
+                )?;
                 return Ok((Recorded::Late, None));
             }
+            // One that was taken for dead has published after all.
+            base.execute(
+                "UPDATE attempts SET ended = COALESCE(ended, ?3), reason = NULL, died = FALSE WHERE ticket = ?1 AND number = ?2",
+                params![id, attempt, now],
+            )?;
             base.execute("INSERT INTO results (ticket, result) VALUES (?1, ?2)", params![id, text])?;
             base.execute(
                 "UPDATE tickets SET state = ?2, ended = ?3, reason = ?4 WHERE id = ?1",
@@ -286,9 +324,11 @@ impl Queue {
 
     /// Records what a job of this ticket has published, if nobody has: whoever ran it may be gone.
     fn collect(&self, id: &str) -> Result<(), QueueError> {
-        let query = "SELECT (SELECT COALESCE(MAX(number), 0) FROM attempts WHERE ticket = id) FROM tickets
-                     WHERE id = ?1 AND state IN ('queued', 'running')";
-        let open: Option<u32> = self.read(|base| base.query_row(query, [id], |row| row.get(0)).optional())?;
+        let query = format!(
+            "SELECT (SELECT COALESCE(MAX(number), 0) FROM attempts WHERE ticket = id) FROM tickets WHERE id = ?1 AND {OPEN}"
+        );
+        let open: Option<u32> =
+            self.read(|base| base.query_row(&query, [id], |row| row.get(0)).optional())?;
         match open.and_then(|attempt| Some((attempt, self.published(id)?))) {
             Some((attempt, result)) => self.record(attempt, &result).map(|_| ()),
             None => Ok(()),
@@ -379,8 +419,7 @@ impl Queue {
         most: usize,
     ) -> Result<Vec<Status>, QueueError> {
         let open: Vec<String> = self.read(|base| {
-            let mut query =
-                base.prepare_cached("SELECT id FROM tickets WHERE state IN ('queued', 'running')")?;
+            let mut query = base.prepare_cached(&format!("SELECT id FROM tickets WHERE {OPEN}"))?;
             query.query_map([], |row| row.get(0))?.collect()
         })?;
         open.iter().try_for_each(|id| self.collect(id))?;
@@ -456,11 +495,29 @@ impl Queue {
     }
 }
 
-/// Whether a worker was a process of this machine, and is none any more.
-fn has_ended(worker: &str) -> bool {
-    let process = worker
+/// The name of this process as a worker of queues: host, process, and the namespace in which the process has its number, since containers
+/// may share a host's name.
+pub fn this_worker() -> String {
+    worker(std::process::id())
+}
+
+fn worker(process: u32) -> String {
+    format!("{}-{process}-{}", host(), namespace())
+}
+
+/// The number of this process's namespace of processes.
+fn namespace() -> String {
+    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    let digits = |letter: &char| letter.is_ascii_digit();
+    link.to_string_lossy().chars().filter(digits).collect()
+}
+
+/// Whether a worker was a process beside this one, and is none any more.
+fn has_ended(name: &str) -> bool {
+    let process = name
         .strip_prefix(&host())
-        .and_then(|rest| rest.strip_prefix('-'));
-    let process: Option<u32> = process.and_then(|number| number.parse().ok());
-    process.is_some_and(|number| !Path::new(&format!("/proc/{number}")).exists())
+        .and_then(|rest| rest.strip_prefix('-'))
+        .and_then(|rest| rest.split_once('-'));
+    let number: Option<u32> = process.and_then(|(number, _)| number.parse().ok());
+    number.is_some_and(|number| name == worker(number) && !Path::new(&format!("/proc/{number}")).exists())
 }

@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 
 use crate::error::QueueError;
 use crate::job::host;
-use crate::queue::Queue;
+use crate::queue::{Queue, Rest, this_worker};
 use crate::ticket::Ticket;
 
 /// How often a waiting runner looks for a ticket, and a working one at its job.
@@ -26,11 +26,6 @@ const RENEWAL: Duration = Duration::from_secs(5);
 
 /// How long a job that was told to end may take for it.
 const FAREWELL: Duration = Duration::from_secs(20);
-
-/// The name of this process as a worker of queues. A worker of this machine that has ended is known by it.
-pub fn this_worker() -> String {
-    format!("{}-{}", host(), std::process::id())
-}
 
 /// Takes tickets from a queue and starts `gauntlet job` for each. The job is a process in a group of its own, which outlives
 /// the runner: what it publishes is recorded by whoever looks next.
@@ -81,6 +76,14 @@ impl Runner {
                 .end_attempt(&ticket.id, attempt, &error.to_string(), true)?,
         }
         Ok(Some(ticket.id))
+    }
+
+    /// Whether this machine is given no tickets now, and why.
+    ///
+    /// # Errors
+    /// If the queue cannot be read.
+    pub fn rest(&self) -> Result<Option<Rest>, QueueError> {
+        self.queue.rest(&self.place, Timestamp::now())
     }
 
     fn log(&self, ticket: &Ticket, attempt: u32) -> PathBuf {

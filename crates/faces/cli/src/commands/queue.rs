@@ -227,6 +227,7 @@ fn run(queue: Arc<Queue>, work: &Work, folder: &Path, ledger: PathBuf) -> Result
         }
     }
     let runner = Runner::new(queue.clone(), program, ledger);
+    let mut told = None;
     loop {
         if let Some(ticket) = runner.run_one()? {
             say_line(format_args!("{ticket}: {}", state(&queue.status(&ticket)?)));
@@ -234,6 +235,16 @@ fn run(queue: Arc<Queue>, work: &Work, folder: &Path, ledger: PathBuf) -> Result
             if work.until_empty && is_empty(&queue)? {
                 return Ok(Exit::Done);
             }
+            let rest = runner.rest()?;
+            if let Some(rest) = rest.as_ref().filter(|rest| told.as_ref() != Some(*rest)) {
+                say_line(format_args!(
+                    "the last {} attempts died on this machine, which takes no ticket before {}: {}",
+                    rest.deaths,
+                    rest.until.strftime("%H:%M:%S UTC"),
+                    rest.reason
+                ));
+            }
+            told = rest.or(told);
             sleep(PAUSE);
         }
     }
@@ -250,6 +261,9 @@ fn say(event: &Event) {
         Event::Started { ticket, job } => say_line(format_args!("{ticket}: job {job}")),
         Event::Ended { ticket, outcome } => say_line(format_args!("{ticket}: {outcome}")),
         Event::Void { ticket, reason } => say_line(format_args!("{ticket}: this attempt is void: {reason}")),
+        Event::Shunned { node, tickets } => say_line(format_args!(
+            "jobs of {tickets} tickets died on {node}, which is given none for ten minutes"
+        )),
         Event::Refused(why) => say_line(format_args!("{why}; it is asked again in a while")),
         Event::Silent(why) => say_line(format_args!("{why}; what was started goes on")),
     }

@@ -14,6 +14,7 @@ struct Cluster {
     is_down: RefCell<bool>,
     refuses: RefCell<bool>,
     cancelled: RefCell<Vec<String>>,
+    avoided: RefCell<Vec<String>>,
 }
 
 impl Engine for &Cluster {
@@ -25,6 +26,7 @@ impl Engine for &Cluster {
         if *self.refuses.borrow() {
             return Err(EngineError("invalid partition".to_owned()));
         }
+        *self.avoided.borrow_mut() = batch.avoided.to_vec();
         let number = self.started.borrow().len();
         for (index, ticket) in batch.tickets.iter().enumerate() {
             assert!(batch.ticket_folder.join(format!("{ticket}.json")).exists());
@@ -47,8 +49,12 @@ impl Engine for &Cluster {
         }
     }
 
-    fn ending(&self, _job: &str) -> Option<String> {
-        Some("NODE_FAIL".to_owned())
+    fn ending(&self, _job: &str) -> Option<Ending> {
+        Some(Ending {
+            said: "NODE_FAIL".to_owned(),
+            node: Some("n1".to_owned()),
+            was_told: false,
+        })
     }
 
     fn cancel(&self, job: &str) -> Result<(), EngineError> {
@@ -128,14 +134,35 @@ fn what_is_published_decides_whatever_the_scheduler_says() {
     let (ticket, reason) = lost.unwrap();
     assert_eq!(ticket, &ids[1]);
     assert!(reason.contains("NODE_FAIL"), "{reason}");
-    // It is started again. Its first job was not lost, and publishes; the second publishes too, and is late.
-    farm.step().unwrap();
-    publish(&queue, &ids[1], "adopt");
+    // Its job was not lost, and publishes while it waits for another.
+    assert_eq!(state(&queue, &ids[1]), State::Queued);
+    publish(&queue, &ids[1], "regression");
     farm.step().unwrap();
     let status = queue.status(&ids[1]).unwrap();
     assert_eq!(status.state, State::Decided);
-    assert_eq!(status.attempts.len(), 2);
-    assert!(status.attempts[0].reason.is_some() && status.attempts[1].reason.is_none());
+    assert_eq!((status.attempts.len(), &status.attempts[0].reason), (1, &None));
+}
+
+#[test]
+fn a_node_on_which_jobs_die_is_given_no_more() {
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (queue, _) = queued(&folder, 3);
+    let mut farm = farm(&queue, &cluster, 2);
+    farm.step().unwrap();
+    cluster.alive.borrow_mut().clear();
+    let events = farm.step().unwrap();
+    let shunned = Event::Shunned {
+        node: "n1".to_owned(),
+        tickets: 2,
+    };
+    assert_eq!(
+        events.iter().filter(|event| **event == shunned).count(),
+        1,
+        "{events:?}"
+    );
+    // Both dead tickets wait; the third is started elsewhere.
+    assert_eq!(cluster.started.borrow().len(), 3);
+    assert_eq!(*cluster.avoided.borrow(), ["n1"]);
 }
 
 #[test]
@@ -173,6 +200,22 @@ fn a_ticket_that_is_given_up_has_its_job_cancelled_and_checks_need_no_card() {
     farm.step().unwrap();
     assert_eq!(cluster.cancelled.borrow().len(), 1);
     assert_eq!(state(&queue, &ids[0]), State::Cancelled);
+}
+
+#[test]
+fn a_ticket_that_is_given_up_between_attempts_has_its_job_cancelled_once() {
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (queue, ids) = queued(&folder, 1);
+    // A dispatcher that has ended left it.
+    cluster
+        .alive
+        .borrow_mut()
+        .insert(ids[0].clone(), "7_0".to_owned());
+    queue.cancel(&ids[0]).unwrap();
+    let mut farm = farm(&queue, &cluster, 4);
+    farm.step().unwrap();
+    farm.step().unwrap();
+    assert_eq!(*cluster.cancelled.borrow(), ["7_0"]);
 }
 
 #[test]

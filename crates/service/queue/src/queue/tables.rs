@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 
-use super::MAX_DEAD_ATTEMPTS;
+use super::{MAX_DEAD_ATTEMPTS, Rest};
 use crate::blobs::digest;
 use crate::judgement::JudgementKind;
 use crate::outcome::{JobResult, State};
@@ -32,6 +32,7 @@ CREATE TABLE IF NOT EXISTS attempts (
     PRIMARY KEY (ticket, number)
 ) STRICT;
 CREATE INDEX IF NOT EXISTS open_attempts ON attempts (place) WHERE ended IS NULL;
+CREATE INDEX IF NOT EXISTS attempts_of_places ON attempts (place, began);
 CREATE TABLE IF NOT EXISTS results (ticket TEXT PRIMARY KEY REFERENCES tickets, result TEXT NOT NULL) STRICT;
 ";
 
@@ -161,6 +162,42 @@ pub(super) fn end_attempt(
         params![id, now, reasons.join("\n")],
     )?;
     Ok(())
+}
+
+/// How long a place rests after the second attempt in a row that died there; after each further one six times as long.
+const REST: SignedDuration = SignedDuration::from_secs(10);
+
+/// The longest that a place rests.
+const MAX_REST: SignedDuration = SignedDuration::from_mins(10);
+
+/// Until when a place rests, or rested, if the last attempts there died. One that was interrupted says nothing of its place.
+pub(super) fn rest(base: &Connection, place: &str) -> rusqlite::Result<Option<Rest>> {
+    let mut query = base.prepare_cached(
+        "SELECT ended, died, reason FROM attempts WHERE place = ?1 AND ended IS NOT NULL AND (died OR reason IS NULL)
+         ORDER BY began DESC LIMIT 6",
+    )?;
+    let rows = query.query_map([place], |row| {
+        Ok((
+            row.get::<_, i64>(0)?,
+            row.get::<_, bool>(1)?,
+            row.get::<_, Option<String>>(2)?,
+        ))
+    })?;
+    let mut deaths = 0;
+    let mut last = None;
+    for row in rows {
+        let (ended, died, reason) = row?;
+        if !died {
+            break;
+        }
+        deaths += 1;
+        last.get_or_insert((timestamp(ended), reason.unwrap_or_default()));
+    }
+    Ok(last.filter(|_| deaths > 1).map(|(ended, reason)| Rest {
+        deaths,
+        reason,
+        until: ended + (REST * 6_i32.pow(deaths - 2)).min(MAX_REST),
+    }))
 }
 
 pub(super) fn status(base: &Connection, id: &str) -> rusqlite::Result<Option<Status>> {

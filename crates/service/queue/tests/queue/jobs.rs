@@ -127,6 +127,38 @@ fn a_command_that_dies_publishes_nothing() {
 }
 
 #[test]
+fn an_attempt_goes_on_with_the_pairs_of_the_one_that_was_interrupted() {
+    let place = Place::new(
+        r#"echo "$@" >>"$out/../words"
+        if [ -e "$3" ]; then grep -q one "$3" && echo '{"verdict": "adopt"}' >"$3"; echo '### all' >"$5"; exit 0; fi
+        echo '{"verdict": "inconclusive", "kept": {"observations": {"interrupted": true, "pairs": ["one"]}}}' >"$3"; exit 130"#,
+    );
+    assert_eq!(place.run(&ticket()).exit, 130);
+    assert_eq!(place.run(&ticket()).exit, 0);
+    assert_eq!(place.result().verdict.as_deref(), Some("adopt"));
+    let words = fs::read_to_string(place.path("words")).unwrap();
+    let resumed: Vec<bool> = words.lines().map(|line| line.contains("--resume")).collect();
+    assert_eq!(resumed, [false, true]);
+    let is_pairs = |name: &str| name.ends_with(".pairs");
+    let left = fs::read_dir(place.path("out/attempts")).unwrap();
+    let left = left.filter(|entry| is_pairs(&entry.as_ref().unwrap().file_name().to_string_lossy()));
+    assert_eq!(left.count(), 0, "what was published is kept once");
+}
+
+#[test]
+fn what_an_interrupted_attempt_kept_is_no_result_of_the_next() {
+    // The next one finds the machine busy, and writes nothing.
+    let place = Place::new(
+        r#"if [ -e "$3" ]; then exit 4; fi
+        echo '{"verdict": "inconclusive", "kept": {"observations": {"interrupted": true}}}' >"$3"; exit 130"#,
+    );
+    place.run(&ticket());
+    let end = place.run(&ticket());
+    assert_eq!(end.reason.as_deref(), Some("exit code 4"));
+    assert!(!place.path("out/one.json").exists());
+}
+
+#[test]
 fn words_that_are_wrong_fail_the_ticket_for_good() {
     let place = Place::new("echo 'there is no task t.py' >&2; exit 2");
     assert_eq!(place.run(&ticket()).exit, 2);

@@ -1,6 +1,6 @@
 //! Tickets, attempts and leases.
 
-use gauntlet_queue::{JudgementKind, LEASE, QueueError, Recorded};
+use gauntlet_queue::{JudgementKind, LEASE, QueueError, Recorded, this_worker};
 use jiff::SignedDuration;
 
 use super::*;
@@ -35,7 +35,8 @@ fn three_dead_attempts_fail_a_ticket_and_an_interrupted_one_is_no_death() {
     let (_folder, queue) = queue();
     let id = submit(&queue, "a", compare("stages=2"));
     for (attempt, died) in [(1, true), (2, false), (3, true), (4, true)] {
-        assert_eq!(next(&queue, "here", later(0)), Some((id.clone(), attempt)));
+        let now = later(i64::from(attempt) * 100);
+        assert_eq!(next(&queue, "here", now), Some((id.clone(), attempt)));
         queue
             .end_attempt(&id, attempt, &format!("reason {attempt}"), died)
             .unwrap();
@@ -44,13 +45,55 @@ fn three_dead_attempts_fail_a_ticket_and_an_interrupted_one_is_no_death() {
     assert_eq!(status.state, State::Failed);
     let reasons = "attempt 1: reason 1\nattempt 3: reason 3\nattempt 4: reason 4";
     assert_eq!(status.reason.as_deref(), Some(reasons));
-    assert_eq!(status.attempts.len(), 4);
+    assert_eq!((status.attempts.len(), status.result), (4, None));
+    // An attempt that was taken for dead publishes after all.
+    publish(&queue, &found(&id, "regression"));
+    let status = queue.status(&id).unwrap();
+    assert_eq!(status.state, State::Decided);
+    assert_eq!(status.result.unwrap().verdict.unwrap(), "regression");
     assert_eq!(queue.record(4, &found(&id, "adopt")).unwrap(), Recorded::Late);
-    assert_eq!(
-        queue.status(&id).unwrap().result,
-        None,
-        "an attempt that died is no verdict"
-    );
+}
+
+#[test]
+fn a_ticket_whose_attempt_died_waits_while_others_go_first() {
+    let (_folder, queue) = queue();
+    let dies = submit(&queue, "a", compare("stages=2"));
+    let other = submit(&queue, "a", compare("stages=3"));
+    assert_eq!(next(&queue, "here", later(0)), Some((dies.clone(), 1)));
+    queue.end_attempt(&dies, 1, "exit code 3", true).unwrap();
+    assert_eq!(next(&queue, "here", later(1)), Some((other.clone(), 1)));
+    queue.record(1, &found(&other, "regression")).unwrap();
+    assert_eq!(next(&queue, "here", later(2)), None);
+    assert_eq!(next(&queue, "here", later(20)), Some((dies, 2)));
+}
+
+#[test]
+fn a_place_where_attempts_die_one_after_another_rests_ever_longer() {
+    let (_folder, queue) = queue();
+    let ids: Vec<_> = (2..12)
+        .map(|stages| submit(&queue, "a", compare(&format!("stages={stages}"))))
+        .collect();
+    let dies = |place: &str, seconds: i64| {
+        let (id, attempt) = next(&queue, place, later(seconds))?;
+        queue.end_attempt(&id, attempt, "no such device", true).unwrap();
+        Some(id)
+    };
+    // By this test's clock no time passes between the deaths themselves.
+    assert!(dies("broken", 0).is_some() && dies("broken", 0).is_some());
+    assert_eq!(dies("broken", 5), None, "it rests for 10 s");
+    assert!(next(&queue, "sound", later(5)).is_some(), "others do not");
+    assert!(dies("broken", 15).is_some());
+    assert_eq!(dies("broken", 50), None, "it rests for 60 s");
+    let rest = queue.rest("broken", later(50)).unwrap().unwrap();
+    assert_eq!((rest.deaths, rest.reason.as_str()), (3, "no such device"));
+    // One that ends with a result makes good.
+    let (id, attempt) = next(&queue, "broken", later(70)).unwrap();
+    queue.record(attempt, &found(&id, "regression")).unwrap();
+    assert_eq!(queue.rest("broken", later(70)).unwrap(), None);
+    let failed = ids
+        .iter()
+        .filter(|id| queue.status(id).unwrap().state == State::Failed);
+    assert_eq!(failed.count(), 0);
 }
 
 #[test]
@@ -87,8 +130,7 @@ fn what_a_silent_worker_had_published_is_recorded() {
     let (_folder, queue) = queue();
     let id = submit(&queue, "a", compare("stages=2"));
     next(&queue, "here", later(0)).unwrap();
-    let text = serde_json::to_vec(&found(&id, "regression")).unwrap();
-    std::fs::write(queue.results().join(format!("{id}.json")), text).unwrap();
+    publish(&queue, &found(&id, "regression"));
     assert_eq!(next(&queue, "here", later(LEASE.as_secs() + 1)), None);
     let status = queue.status(&id).unwrap();
     assert_eq!((status.state, status.attempts.len()), (State::Decided, 1));
@@ -249,11 +291,13 @@ fn programs_that_start_together_share_a_new_queue() {
 fn the_ticket_of_a_worker_that_has_ended_is_free_at_once() {
     let (_folder, queue) = queue();
     let id = submit(&queue, "a", compare("stages=2"));
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let mut ended = std::process::Command::new("true").spawn().unwrap();
     ended.wait().unwrap();
-    let [ended, living] =
-        [ended.id(), std::process::id()].map(|process| format!("{}-{process}", host.trim()));
+    let living = this_worker();
+    let own = format!("-{}-", std::process::id());
+    let ended = living.replace(&own, &format!("-{}-", ended.id()));
+    // A process of another container may have any number.
+    let elsewhere = ended.clone() + "1";
     // Each comes back only after the lease of the one before has run out.
     let pause = LEASE.as_secs() + 10;
     for attempt in 1..=4 {
@@ -266,6 +310,9 @@ fn the_ticket_of_a_worker_that_has_ended_is_free_at_once() {
         );
     }
     let now = later(5 * pause);
-    assert_eq!(queue.lease(&living, "here", now).unwrap().unwrap().1, 5);
+    assert_eq!(queue.lease(&elsewhere, "here", now).unwrap().unwrap().1, 5);
+    assert_eq!(queue.lease(&living, "here", now).unwrap(), None);
+    let now = later(6 * pause);
+    assert_eq!(queue.lease(&living, "here", now).unwrap().unwrap().1, 6);
     assert_eq!(queue.lease(&living, "here", now).unwrap(), None);
 }
