@@ -20,7 +20,9 @@ const MAX_ENTRIES: usize = 2000;
 pub fn sources(judgement: &mut Judgement) -> Result<BTreeMap<String, Vec<u8>>, String> {
     let here = std::env::current_dir().map_err(|error| format!("the folder cannot be read: {error}"))?;
     let prefix = format!("{}/", here.display());
-    let names = std::iter::once(&mut judgement.task).chain(&mut judgement.kernels);
+    let names = std::iter::once(&mut judgement.task)
+        .chain(&mut judgement.kernels)
+        .chain(&mut judgement.device);
     names.for_each(|name| *name = name.replace(&prefix, ""));
     let read = |text: &String| text.parse::<KernelText>();
     let kernels: Vec<KernelText> = judgement
@@ -33,6 +35,14 @@ pub fn sources(judgement: &mut Judgement) -> Result<BTreeMap<String, Vec<u8>>, S
     let mut bytes = 0;
     let mut named = gauntlet_entrants::task_files(Path::new(&judgement.task));
     named.extend(kernels.iter().flat_map(KernelText::files));
+    // A device by its name is in no file.
+    named.extend(
+        judgement
+            .device
+            .iter()
+            .map(PathBuf::from)
+            .filter(|path| path.is_file()),
+    );
     for path in gauntlet_entrants::digests_of(named)
         .into_keys()
         .map(PathBuf::from)

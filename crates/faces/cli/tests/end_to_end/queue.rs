@@ -60,6 +60,20 @@ fn a_ticket_is_queued_run_and_shown() {
 }
 
 #[test]
+fn a_ticket_takes_the_file_of_its_device_along() {
+    let place = place();
+    place.write("k.cu", "extern \"C\" __global__ void k() {}");
+    place.write("mine.toml", "name = \"mine\"");
+    let words = "queue submit check k.cu:k --task suite.toml --device mine.toml --queue q";
+    let words: Vec<&str> = words.split(' ').collect();
+    let ticket = place.run(&words).expect(0).out.trim().to_owned();
+    let text = std::fs::read_to_string(place.path(&format!("q/tickets/{ticket}.json"))).unwrap();
+    let ticket: Value = serde_json::from_str(&text).unwrap();
+    let files: Vec<_> = ticket["files"].as_object().unwrap().keys().collect();
+    assert_eq!(files, ["k.cu", "mine.toml", "suite.toml"]);
+}
+
+#[test]
 fn what_no_ticket_may_name_is_refused_before_it_is_queued() {
     let place = place();
     let outside = tempfile::Builder::new().suffix(".py").tempfile().unwrap();
