@@ -56,8 +56,10 @@ def waiting(queue: str | os.PathLike[str]) -> list[str]:
     for status in reversed(json.loads(ran.stdout)):
         # A candidate that was found faster by the target is compared a second time, by a ticket of its own.
         second = status["confirmation"]
-        ids += [status["id"]] * (status["state"] == "queued")
-        ids += [second["ticket"]] * bool(second and second["state"] == "queued")
+        if status["state"] == "queued":
+            ids.append(status["id"])
+        if second and second["state"] == "queued":
+            ids.append(second["ticket"])
     return ids
 
 

@@ -8,6 +8,7 @@ mod kept;
 mod ledger;
 mod measured;
 mod native;
+mod pages;
 mod queue;
 mod selftest;
 mod service;
@@ -24,6 +25,7 @@ pub use kept::{CalibrationFile, JsonFile, LedgerFile, Recording};
 pub use ledger::{LedgerArguments, LedgerCommand, WantedVerdicts};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
 pub use native::NativeWorkerArguments;
+pub use pages::PagesArguments;
 pub use queue::{ListTickets, QueueArguments, QueueCommand, ShowTicket, Submit, Work};
 pub use selftest::Selftest;
 pub use service::{JobArguments, McpArguments};
@@ -113,6 +115,8 @@ pub enum Command {
     Queue(QueueArguments),
     /// Serve the judge to an agent: the Model Context Protocol on standard input and output.
     Mcp(McpArguments),
+    /// Write what the ledger holds as pages, for any web server.
+    Pages(PagesArguments),
     /// Say what this machine has and lacks.
     Doctor(Doctor),
     /// Measure how often verdicts err where the truth is known.

@@ -18,6 +18,7 @@ pub mod man;
 pub mod mcp;
 pub mod more;
 pub mod native;
+pub mod pages;
 pub mod queue;
 pub mod repeat;
 pub mod report;

@@ -75,6 +75,7 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
         Command::Ledger(ledger) => commands::ledger::ledger(&ledger),
         Command::Job(job) => commands::job::job(&job),
         Command::Queue(queue) => commands::queue::queue(&queue),
+        Command::Pages(pages) => commands::pages::pages(&pages),
         Command::Mcp(mcp) => commands::mcp::mcp(&mcp),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor),
         Command::Selftest(_) => commands::selftest::selftest(&words),

@@ -1,8 +1,9 @@
-//! A self-contained page: no scripts, no fonts, no files. Everything from outside is escaped.
+//! Pages: those of a result stand alone, without scripts, fonts or files. Everything from outside is escaped.
 
 mod chart;
 mod claims;
 mod comparison;
+mod glance;
 mod intervals;
 mod labels;
 mod phases;
@@ -14,9 +15,10 @@ mod scores;
 use std::collections::BTreeMap;
 
 pub use chart::at;
-pub use comparison::comparison_html;
+pub use comparison::comparison_body;
 use gauntlet_judge::Verdict;
 use gauntlet_tournament::{Judged, TournamentReport};
+pub use glance::glance;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
 use self::intervals::{Row, intervals};
@@ -27,19 +29,27 @@ use crate::tone::Tone;
 /// Both themes; the reader's system selects one.
 const STYLE: &str = include_str!("style.css");
 
-/// A tournament as a page with its pictures.
-pub fn html(report: &TournamentReport) -> String {
-    let body = markup! {
+/// A tournament with its pictures.
+pub fn tournament_body(report: &TournamentReport) -> Markup {
+    markup! {
         (header(&report.name, &report.title))
         (summary(report))
         @for one in &report.rounds { (round::round(one)) }
         (origin(Some(&report.run.to_string()), &report.version, &report.environment))
-    };
-    page(&report.name, &body)
+    }
+}
+
+/// What a page has around its content. One that stands alone has nothing.
+#[derive(Debug, Default)]
+pub struct Surroundings {
+    /// Links to other pages.
+    pub navigation: Option<Markup>,
+    /// The address of a script.
+    pub script: Option<String>,
 }
 
 /// A whole page.
-fn page(title: &str, body: &Markup) -> String {
+pub fn page(title: &str, around: &Surroundings, body: &Markup) -> String {
     markup! {
         (DOCTYPE)
         html lang="en" {
@@ -49,15 +59,19 @@ fn page(title: &str, body: &Markup) -> String {
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Gauntlet" }
                 style { (PreEscaped(STYLE)) }
+                @if let Some(script) = &around.script { script src=(script) defer {} }
             }
-            body { (body) }
+            body {
+                @if let Some(navigation) = &around.navigation { (navigation) }
+                main { (body) }
+            }
         }
     }
     .into_string()
 }
 
 /// A verdict as a coloured label.
-fn badge(verdict: Verdict) -> Markup {
+pub fn badge(verdict: Verdict) -> Markup {
     let tone = Tone::from(verdict);
     markup! { span class={ "badge " (tone.name()) } { (tone.mark()) " " (verdict) } }
 }

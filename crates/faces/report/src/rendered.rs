@@ -1,10 +1,11 @@
 //! The forms in which a result can be shown, the same for a comparison and for a tournament.
 
 use gauntlet_tournament::TournamentReport;
+use maud::Markup;
 
 use crate::comparison::{Detail, compared};
 use crate::foreign::shown;
-use crate::html::{comparison_html, html};
+use crate::html::{Surroundings, comparison_body, page, tournament_body};
 use crate::junit::{self, UnwritableXml};
 use crate::markdown;
 use crate::tournament::tournament;
@@ -16,8 +17,16 @@ pub trait Rendered {
     /// For a terminal of `width` columns.
     fn text(&self, detail: Detail, width: usize) -> String;
 
+    /// What a page of it is called.
+    fn title(&self) -> String;
+
+    /// The content of a page of it.
+    fn body(&self) -> Markup;
+
     /// A page of its own.
-    fn html(&self) -> String;
+    fn html(&self) -> String {
+        page(&self.title(), &Surroundings::default(), &self.body())
+    }
 
     /// For a comment under a pull request: no colours, no pictures, details behind folds.
     fn markdown(&self) -> String;
@@ -34,8 +43,16 @@ impl Rendered for ComparisonReport {
         compared(&shown(self), detail, width)
     }
 
-    fn html(&self) -> String {
-        comparison_html(&shown(self))
+    fn title(&self) -> String {
+        let report = shown(self);
+        format!(
+            "{} against {} · {}",
+            report.candidate.text, report.baseline.text, report.task
+        )
+    }
+
+    fn body(&self) -> Markup {
+        comparison_body(&shown(self))
     }
 
     fn markdown(&self) -> String {
@@ -52,8 +69,12 @@ impl Rendered for TournamentReport {
         tournament(&shown(self), detail, width)
     }
 
-    fn html(&self) -> String {
-        html(&shown(self))
+    fn title(&self) -> String {
+        shown(self).name.clone()
+    }
+
+    fn body(&self) -> Markup {
+        tournament_body(&shown(self))
     }
 
     fn markdown(&self) -> String {

@@ -49,7 +49,7 @@ pub fn claims(report: &TournamentReport) -> Markup {
 
 fn table(tested: &[TestedClaim]) -> Markup {
     html! {
-        div.scroll {
+        div.scroll tabindex="0" {
             table {
                 thead { tr { th { "#" } th { "pitch" } th { "claimed" } th { "found" } th { "verdict" } } }
                 tbody {

@@ -1,17 +1,17 @@
 //! One comparison as a page.
 
 use gauntlet_judge::{Comparison, ComparisonReport};
-use maud::html;
+use maud::{Markup, html};
 
 use super::round::{case_by_case, gates, samples};
-use super::{badge, header, origin, page};
+use super::{badge, header, origin};
 use crate::outline::{criteria as criteria_line, side_name};
 use crate::plain::plainly;
 
-/// A page with the verdict, the cases, the findings and the times of each process.
-pub fn comparison_html(report: &ComparisonReport) -> String {
+/// The verdict, the cases, the findings and the times of each process.
+pub fn comparison_body(report: &ComparisonReport) -> Markup {
     let title = format!("{} against {}", report.candidate.text, report.baseline.text);
-    let body = html! {
+    html! {
         (header(&report.task, &title))
         section {
             h2 { "Verdict" }
@@ -30,6 +30,5 @@ pub fn comparison_html(report: &ComparisonReport) -> String {
             @if let Some(comparison) = &report.comparison { (samples(comparison)) }
         }
         (origin(None, &report.version, &report.environment))
-    };
-    page(&report.task, &body)
+    }
 }

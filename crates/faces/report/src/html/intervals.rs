@@ -50,7 +50,7 @@ pub fn intervals(rows: &[Row], criteria: &Criteria) -> Markup {
         },
     );
     html! {
-        figure {
+        figure tabindex="0" {
             (chart)
             figcaption {
                 "Speed-up with its interval; green from the target " (bound(criteria.target)) " on, grey within "

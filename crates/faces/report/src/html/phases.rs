@@ -42,7 +42,7 @@ pub fn phases(report: &RoundReport) -> Markup {
         },
     );
     html! {
-        figure {
+        figure tabindex="0" {
             (chart)
             figcaption.legend {
                 "Where the time of a call goes: "

@@ -12,7 +12,7 @@ pub fn plan(plan: Option<&Plan>) -> Markup {
     html! {
         @if let Some(plan) = plan {
             h3 { "What to do first" }
-            div.scroll {
+            div.scroll tabindex="0" {
                 table {
                     (head("do", &plan.baseline))
                     tbody {
@@ -34,7 +34,7 @@ pub fn plan(plan: Option<&Plan>) -> Markup {
             p.quiet { (NOTE) }
             @if !plan.alone.is_empty() {
                 h3 { "Each change alone" }
-                div.scroll {
+                div.scroll tabindex="0" {
                     table {
                         (head("change", &plan.baseline))
                         tbody {

@@ -12,7 +12,7 @@ pub fn prospects(prospects: &[Prospect]) -> Markup {
     html! {
         @if !prospects.is_empty() {
             h3 { "What to try next" }
-            div.scroll {
+            div.scroll tabindex="0" {
                 table {
                     thead { tr { th { "pitch" } th { "round" } th { "so far" } th { "expected" } th { "chance" } th { "hours" } th { "%/h" } th { "why it is open" } } }
                     tbody {
@@ -41,7 +41,7 @@ pub fn returns(returns: &[Return]) -> Markup {
     html! {
         @if !returns.is_empty() {
             h3 { "What the hours brought" }
-            div.scroll {
+            div.scroll tabindex="0" {
                 table {
                     thead { tr { th { "pitch" } th { "round" } th { "verdict" } th { "hours" } th { "%/h expected" } th { "found" } } }
                     tbody {

@@ -98,7 +98,7 @@ fn baseline(report: &BaselineReport) -> Markup {
 
 fn verdicts(report: &RoundReport) -> Markup {
     html! {
-        div.scroll {
+        div.scroll tabindex="0" {
             table {
                 thead { tr { th { "pitch" } th { "author" } th { "changes" } th { "verdict" } th { "gate" } th { "claimed" } th { "found" } } }
                 tbody { @for judged in &report.judged { (verdict(judged)) } }
@@ -169,9 +169,9 @@ pub fn gates(findings: &[Finding]) -> Markup {
     };
     html! {
         @if !findings.is_empty() {
-            div.scroll {
+            div.scroll tabindex="0" {
                 table {
-                    thead { tr { th {} th { "gate" } th { "finding" } th { "took" } } }
+                    thead { tr { td {} th { "gate" } th { "finding" } th { "took" } } }
                     tbody {
                         @for finding in findings {
                             tr {
@@ -216,9 +216,9 @@ pub fn case_by_case(comparison: &Comparison, verdict: Verdict, criteria: &Criter
         })
         .collect();
     html! {
-        div.scroll {
+        div.scroll tabindex="0" {
             table {
-                thead { tr { th { "case" } th { "baseline" } th { "candidate" } th { "speed-up" } th {} } }
+                thead { tr { th { "case" } th { "baseline" } th { "candidate" } th { "speed-up" } td {} } }
                 tbody {
                     @for line in &lines {
                         tr {
@@ -243,7 +243,7 @@ fn activity(comparison: &Comparison) -> Markup {
     html! {
         @if let Some(Traced { said, note }) = traced(comparison) {
             h3 { (TITLE) }
-            div.scroll {
+            div.scroll tabindex="0" {
                 table {
                     tbody { @for (side, sentence) in &said { tr { td.whole { (side) } td { (sentence) } } } }
                 }
@@ -259,7 +259,7 @@ pub fn samples(comparison: &Comparison) -> Markup {
         @for case in comparison.cases.iter().filter(|case| !case.blocks.is_empty()) {
             details {
                 summary { "times of " (case.case) ", process by process" }
-                div.scroll {
+                div.scroll tabindex="0" {
                     table {
                         thead { tr { th { "process" } th { "baseline" } th { "candidate" } th { "speed-up" } } }
                         tbody {

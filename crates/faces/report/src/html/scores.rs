@@ -37,7 +37,7 @@ pub fn scores(ranking: &Ranking) -> Markup {
         },
     );
     html! {
-        figure {
+        figure tabindex="0" {
             (chart)
             figcaption { "The panel's mean (bar) and each judge's total (dots), of 10." }
         }
