@@ -78,7 +78,7 @@ pub fn table(links: &Links, verdicts: &[Judged]) -> Markup {
     html! {
         @if !verdicts.is_empty() {
             div.scroll tabindex="0" {
-                table {
+                table.list {
                     thead { tr { th { "when" } th { "task" } th { "kernel" } th { "against" } th { "verdict" } th { "speed-up" } } }
                     tbody { @for one in verdicts { (row(links, one)) } }
                 }
@@ -94,7 +94,7 @@ fn row(links: &Links, one: &Judged) -> Markup {
             td.whole { a href=(links.to(&place(one))) { (moment(one.at)) } }
             td { a href=(links.to(&Address::Task(slug(task)))) { (visible(task)) } }
             td { (visible(one.kernel.as_deref().unwrap_or("–"))) }
-            td { (visible(one.baseline.as_deref().unwrap_or("–"))) }
+            td data-before="against " { (visible(one.baseline.as_deref().unwrap_or("–"))) }
             td { (verdict(one)) }
             td.number { (speedup(one)) }
         }

@@ -54,13 +54,11 @@ pub fn page(source: &Source<'_>, run: &str) -> Result<Page, PageError> {
             p { "Its sources are kept beside the ledger. This writes them out with the command:" }
             pre tabindex="0" { "gauntlet ledger repeat " (id) " --into FOLDER" }
         }
-        @if !others.is_empty() {
-            section {
-                h2 { "Of the same task" }
-                p { a href=(task) { (visible(&record.task)) } }
-                (beside(source, run, &others))
-                (listing::table(&source.links, &others))
-            }
+        section {
+            h2 { "Of the same task" }
+            p { a href=(task) { (visible(&record.task)) } }
+            @if !others.is_empty() { (beside(source, run, &others)) }
+            (listing::table(&source.links, &others))
         }
     };
     Ok(Page { title, body })

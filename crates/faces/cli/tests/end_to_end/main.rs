@@ -23,6 +23,7 @@ mod limits;
 mod machine;
 mod mcp;
 mod more;
+mod pages;
 mod places;
 mod practice;
 mod python_kernels;
