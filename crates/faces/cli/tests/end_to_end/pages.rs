@@ -1,7 +1,5 @@
 //! `gauntlet pages`.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
-
 use crate::common::{NORM_SUITE, Place, names};
 
 #[test]
