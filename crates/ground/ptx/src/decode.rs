@@ -64,9 +64,10 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
         }
         "tensormap" => operands.of_map(&name),
         "fence" if PROXY_FENCES.contains(&mnemonic) => Ok(Operation::Fence),
-        "membar" => Ok(Operation::OrderMemory(scope(&name))),
+        // `membar` is `fence.sc` (PTX ISA).
+        "membar" => Ok(memory_fence(&name, true)),
         "fence" if ["acq_rel", "sc", "acquire", "release"].contains(&name.part(1)) => {
-            Ok(Operation::OrderMemory(scope(&name)))
+            Ok(memory_fence(&name, name.part(1) == "sc"))
         }
         "griddepcontrol" if name.part(1) == "wait" => Ok(Operation::WaitForBefore),
         "griddepcontrol" => Ok(Operation::LetNextBegin),
@@ -348,6 +349,13 @@ fn scope(name: &Mnemonic<'_>) -> Scope {
     match name.has("cta") {
         true => Scope::Block,
         false => Scope::Device,
+    }
+}
+
+fn memory_fence(name: &Mnemonic<'_>, is_sequential: bool) -> Operation {
+    Operation::OrderMemory {
+        scope: scope(name),
+        is_sequential,
     }
 }
 

@@ -128,7 +128,11 @@ pub(crate) enum Operation {
     /// Makes the thread's stores to shared memory visible to the copy engine and the matrix unit.
     Fence,
     /// Orders the thread's accesses to memory for others of a scope.
-    OrderMemory(Scope),
+    OrderMemory {
+        scope: Scope,
+        /// Whether all such fences are in one order.
+        is_sequential: bool,
+    },
     /// Lets the next launch begin, as far as this block is concerned.
     LetNextBegin,
     /// Waits for the previous launch to end.

@@ -160,16 +160,16 @@ impl Memory {
     }
 
     pub(crate) fn read(&self, address: u64, count: usize) -> Result<&[u8], Problem> {
-        self.trace.note(address, count, false);
         let found = self.index(address).and_then(|index| {
             let (begin, bytes) = &self.allocations[index];
             bytes.get((address - begin) as usize..)?.get(..count)
         });
-        found.ok_or_else(|| self.outside(address, count))
+        let found = found.ok_or_else(|| self.outside(address, count))?;
+        self.trace.note(address, count, false);
+        Ok(found)
     }
 
     pub(crate) fn write(&mut self, address: u64, from: &[u8]) -> Result<(), Problem> {
-        self.trace.note(address, from.len(), true);
         let found = self.index(address).and_then(|index| {
             let (begin, bytes) = &mut self.allocations[index];
             bytes
@@ -179,6 +179,7 @@ impl Memory {
         match found {
             Some(to) => {
                 to.copy_from_slice(from);
+                self.trace.note(address, from.len(), true);
                 Ok(())
             }
             None => Err(self.outside(address, from.len())),
@@ -258,10 +259,11 @@ impl Shared {
 
     /// Reads as a thread.
     pub fn read(&self, address: u32, count: usize) -> Result<&[u8], Problem> {
-        self.trace.note(address.into(), count, false);
         let begin = address.checked_sub(SHARED_BEGIN).map(|begin| begin as usize);
         let found = begin.and_then(|begin| self.bytes.get(begin..begin + count));
-        found.ok_or_else(|| self.outside(address, count))
+        let found = found.ok_or_else(|| self.outside(address, count))?;
+        self.trace.note(address.into(), count, false);
+        Ok(found)
     }
 
     /// Reads as the copy engine and the matrix unit do.
@@ -309,11 +311,11 @@ impl Shared {
     }
 
     fn put(&mut self, address: u32, from: &[u8]) -> Result<(), Problem> {
-        self.trace.note(address.into(), from.len(), true);
         let begin = address.checked_sub(SHARED_BEGIN).map(|begin| begin as usize);
         match begin.and_then(|begin| self.bytes.get_mut(begin..begin + from.len())) {
             Some(to) => {
                 to.copy_from_slice(from);
+                self.trace.note(address.into(), from.len(), true);
                 Ok(())
             }
             None => Err(self.outside(address, from.len())),

@@ -79,9 +79,9 @@ impl Machine<'_> {
             }
             Operation::Exit => self.exit(who)?,
             Operation::Trap => return Err("the kernel ends the launch with an error here".to_owned()),
-            Operation::OrderMemory(scope) => {
+            Operation::OrderMemory { scope, is_sequential } => {
                 if let Some(watch) = &mut self.watch {
-                    watch.fence(who, *scope);
+                    watch.fence(who, *scope, *is_sequential);
                 }
             }
             Operation::Fence => self.blocks[who.block].shared.fence(who.thread as u32),

@@ -159,7 +159,7 @@ impl Watch {
         let own = || Own {
             known: Known {
                 seen: Rc::clone(&begin),
-                executed: None,
+                ..Known::default()
             },
             epoch: 1,
             ..Own::default()

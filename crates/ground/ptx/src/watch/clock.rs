@@ -75,6 +75,15 @@ fn is_within(one: &[u32], other: &[u32]) -> bool {
     one.iter().enumerate().all(known)
 }
 
+fn join_some(own: &mut Option<Rc<Clock>>, other: &Option<Rc<Clock>>) {
+    match (own, other) {
+        (_, None) => {}
+        (Some(own), Some(other)) if Rc::ptr_eq(own, other) || other.is_within(own) => {}
+        (Some(own), Some(other)) => Rc::make_mut(own).join(other),
+        (own, Some(other)) => *own = Some(Rc::clone(other)),
+    }
+}
+
 /// What is known of others' accesses.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
@@ -83,6 +92,9 @@ pub(super) struct Known {
     /// Reads that have ended before, which is enough for a write behind them: instructions that lanes execute together wait for the
     /// lanes' reads and order no memory (PTX ISA, `shfl.sync` beside `bar.warp.sync`). None if no more than `seen`.
     pub executed: Option<Rc<Clock>>,
+    /// What was known at sequentially consistent fences that happened before, of whichever threads. Such fences are in one order (PTX
+    /// ISA, Fence-SC), so whoever sees a later atomic access of any thread and then fences is behind them. None if there were none.
+    pub fenced: Option<Rc<Clock>>,
 }
 
 impl Known {
@@ -91,12 +103,8 @@ impl Known {
         if !Rc::ptr_eq(&self.seen, &other.seen) && !other.seen.is_within(&self.seen) {
             Rc::make_mut(&mut self.seen).join(&other.seen);
         }
-        match (&mut self.executed, &other.executed) {
-            (_, None) => {}
-            (Some(own), Some(other)) if Rc::ptr_eq(own, other) => {}
-            (Some(own), Some(other)) => Rc::make_mut(own).join(other),
-            (own, Some(other)) => *own = Some(Rc::clone(other)),
-        }
+        join_some(&mut self.executed, &other.executed);
+        join_some(&mut self.fenced, &other.fenced);
     }
 
     /// Adds an epoch of a thread or barrier.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::clock::Known;
+use super::clock::{Clock, Known};
 use super::{Asked, Own, Place, SINCE_EXECUTED, SINCE_FENCE, SINCE_ORDERED, Use, Watch};
 use crate::block::{Lanes, WARP};
 use crate::instruction::{Order, Scope};
@@ -18,13 +18,11 @@ struct Gathered {
 
 impl Gathered {
     fn add(&mut self, who: Who, own: &mut Own) {
-        let is_same = Rc::ptr_eq(&self.last.seen, &own.known.seen)
-            && match (&self.last.executed, &own.known.executed) {
-                (_, None) => true,
-                (Some(last), Some(own)) => Rc::ptr_eq(last, own),
-                (None, Some(_)) => false,
-            };
-        if !is_same {
+        let has = |last: &Option<Rc<Clock>>, own: &Option<Rc<Clock>>| own.is_none() || is_same(last, own);
+        let is_known = Rc::ptr_eq(&self.last.seen, &own.known.seen)
+            && has(&self.last.executed, &own.known.executed)
+            && has(&self.last.fenced, &own.known.fenced);
+        if !is_known {
             self.known.join(&own.known);
             self.last = own.known.clone();
         }
@@ -37,6 +35,14 @@ impl Gathered {
         let mut known = std::mem::take(&mut self.known);
         known.tidy();
         known
+    }
+}
+
+fn is_same(one: &Option<Rc<Clock>>, other: &Option<Rc<Clock>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Rc::ptr_eq(one, other),
+        _ => false,
     }
 }
 
@@ -84,12 +90,10 @@ impl Watch {
         };
         let is_known = |own: &Own| {
             let (one, other) = (&own.known, &lanes[first].known);
-            let is_executed = match (&one.executed, &other.executed) {
-                (None, None) => true,
-                (Some(one), Some(other)) => Rc::ptr_eq(one, other),
-                _ => false,
-            };
-            own.since & since == 0 && Rc::ptr_eq(&one.seen, &other.seen) && is_executed
+            own.since & since == 0
+                && Rc::ptr_eq(&one.seen, &other.seen)
+                && is_same(&one.executed, &other.executed)
+                && (!orders || is_same(&one.fenced, &other.fenced))
         };
         if Lanes::of(mask).all(|lane| is_known(&lanes[lane])) {
             return;
@@ -221,8 +225,8 @@ impl Watch {
         known
     }
 
-    /// Notes a fence.
-    pub fn fence(&mut self, who: Who, scope: Scope) {
+    /// Notes a fence; whether it is in one order with all others of its kind.
+    pub fn fence(&mut self, who: Who, scope: Scope, is_sequential: bool) {
         let own = &mut self.threads[who.block][who.thread];
         own.acquire();
         // What another lane has seen before its warp voted on it, say, is behind each lane's fence.
@@ -234,6 +238,9 @@ impl Watch {
         own.since &= !SINCE_FENCE;
         own.released[0] = Some(known.clone());
         if scope == Scope::Device {
+            if is_sequential {
+                own.known.fenced = Some(Rc::clone(&known.seen));
+            }
             own.released[1] = Some(known);
         }
     }
@@ -264,18 +271,26 @@ impl Watch {
         if usage == Use::Read {
             return;
         }
-        let [mut block, mut device] = self.threads[who.block][who.thread].released.clone();
-        if at_fence && (block.is_some() || device.is_some()) {
-            let known = self.publish(who);
-            device = device.map(|_| known.clone());
-            block = block.map(|_| known);
+        let own = &mut self.threads[who.block][who.thread];
+        let mut released = own.released.clone();
+        if at_fence && released.iter().any(Option::is_some) {
+            let of_both = released.iter_mut().flatten();
+            of_both.for_each(|known| known.set(who.block, who.thread, own.epoch));
+            own.epoch += 1;
         }
+        let [mut block, mut device] = released;
         if order.releases {
             let known = self.publish(who);
             if order.scope == Scope::Device {
                 device = Some(known.clone());
             }
             block = Some(known);
+        }
+        if let Some(fenced) = &self.threads[who.block][who.thread].known.fenced {
+            device.get_or_insert_default().join(&Known {
+                seen: Rc::clone(fenced),
+                ..Known::default()
+            });
         }
         if block.is_none() && device.is_none() && !self.flags.contains_key(&key) {
             return;

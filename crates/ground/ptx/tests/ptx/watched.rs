@@ -11,7 +11,8 @@ const THREADS: u32 = 64;
 /// shared memory in %r2, behind which lies that of the next thread.
 fn kernel(body: &str) -> Kernel {
     let text = format!(
-        ".visible .entry one(.param .u64 memory)
+        ".global .align 4 .u32 flag = 0;
+.visible .entry one(.param .u64 memory)
 {{
 .reg .pred %p<4>;
 .reg .b32 %r<16>;
@@ -260,5 +261,41 @@ fn nobody_is_held_back_for_ever() {
         atom.release.gpu.global.exch.b32 %r4, [%rd0], 0;
         END:",
         1,
+    );
+}
+
+/// Each thread fences before a barrier, and one of them counts behind it: enough only if fences are in one order.
+#[test]
+fn sequential_fences_of_all_threads_order_what_one_of_them_hands_on() {
+    let body = |fence: &str, between: &str| {
+        format!(
+            "mov.u32 %r3, %ctaid.x; setp.ne.u32 %p1, %r3, 0; @%p1 bra SECOND;
+            st.global.u32 [%rd1], 5;
+            {fence} {between}
+            setp.ne.u32 %p0, %r0, 0; @!%p0 st.relaxed.gpu.global.u32 [flag], 1; bra END;
+            SECOND: setp.ne.u32 %p0, %r0, 0; @%p0 bra MEET;
+            TRY: ld.relaxed.gpu.global.u32 %r4, [flag]; setp.ne.u32 %p2, %r4, 1; @%p2 bra TRY;
+            MEET: bar.sync 0; {fence} ld.global.u32 %r5, [%rd1];
+            END:"
+        )
+    };
+    for fence in ["membar.gl;", "fence.sc.gpu;"] {
+        is_right(&body(fence, "bar.sync 0;"), 2);
+    }
+    for (fence, between) in [
+        ("fence.acq_rel.gpu;", "bar.sync 0;"),
+        ("membar.cta;", "bar.sync 0;"),
+        ("membar.gl;", ""),
+    ] {
+        is_found(&body(fence, between), 2, &["race: reads 4 bytes at byte"]);
+    }
+}
+
+#[test]
+fn a_copy_past_the_end_of_shared_memory_is_told() {
+    is_found(
+        "cp.async.cg.shared.global [%r1+256], [%rd0], 16; cp.async.wait_all;",
+        1,
+        &["16 bytes at 1280 of shared memory, which lies from 1024 to 1284"],
     );
 }

@@ -214,7 +214,7 @@ fn run(
             only,
         }
     });
-    gauntlet_ptx::run(&launches.collect::<Vec<_>>(), memory, seed)
+    gauntlet_ptx::watch(&launches.collect::<Vec<_>>(), memory, seed)
 }
 
 /// The parameter of a launch, with the maps of its operands.

@@ -124,6 +124,38 @@ KERNEL(race_of_the_last_block) {
     }
 }
 
+// All threads store and fence; one of them counts when all have met.
+// <<<4, 64>>> right
+KERNEL(right_last_block_of_all_threads) {
+    __shared__ bool is_last;
+    y[ALL] = x[ALL];
+    __threadfence();
+    __syncthreads();
+    if (ME == 0) is_last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+    __syncthreads();
+    if (!is_last) return;
+    __threadfence();
+    float sum = 0;
+    for (int block = 0; block < gridDim.x; block++) sum += y[block * 64 + ME];
+    y[ME] = sum;
+}
+
+// The same with fences that are in no one order.
+// <<<4, 64>>> race
+KERNEL(race_of_the_last_block_of_all_threads) {
+    __shared__ bool is_last;
+    y[ALL] = x[ALL];  // *
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    __syncthreads();
+    if (ME == 0) is_last = atomicInc(&tickets, gridDim.x - 1) == gridDim.x - 1;
+    __syncthreads();
+    if (!is_last) return;
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+    float sum = 0;
+    for (int block = 0; block < gridDim.x; block++) sum += y[block * 64 + ME];  // *
+    y[ME] = sum;  // *
+}
+
 __device__ unsigned ready;
 
 // One block hands a value to another through a flag.
