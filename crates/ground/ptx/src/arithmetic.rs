@@ -190,6 +190,12 @@ fn whole(parts: &Parts<'_>) -> Option<(Function, usize)> {
                     2,
                 ),
                 ("clz", []) => (of!($type, |a| a.leading_zeros()), 1),
+                ("bfind", []) => (of!($type, |a| highest_bit(a as i128).unwrap_or(u32::MAX)), 1),
+                ("bfind", ["shiftamt"]) => (
+                    of!($type, |a| highest_bit(a as i128)
+                        .map_or(u32::MAX, |place| BITS as u32 - 1 - place)),
+                    1,
+                ),
                 ("popc", []) => (of!($type, |a| a.count_ones()), 1),
                 ("brev", []) => (of!($type, |a| a.reverse_bits()), 1),
                 ("bfe", []) => (
@@ -216,6 +222,12 @@ fn whole(parts: &Parts<'_>) -> Option<(Function, usize)> {
 fn high_half(left: i128, right: i128, bits: u64) -> i128 {
     // Products of two 64-bit numbers without a sign may exceed i128 by its sign bit alone, which the shift keeps.
     ((left as u128).wrapping_mul(right as u128) >> bits) as i128
+}
+
+/// The place of the highest bit that is not the sign.
+fn highest_bit(number: i128) -> Option<u32> {
+    let number = if number < 0 { !number } else { number };
+    number.checked_ilog2()
 }
 
 /// `count` bits from `place` on; in a signed type the last of them is the sign.

@@ -14,7 +14,9 @@ use registers::{OfThread, Registers};
 pub(crate) use shape::Shape;
 
 use crate::fault::Problem;
-use crate::instruction::{GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special};
+use crate::instruction::{
+    BarrierVote, GroupProduct, Instruction, Operand, Operation, Own, SPECIALS, Special, VoteKind,
+};
 use crate::memory::{LOCAL, RANK_SHIFT, Shared, UNWRITTEN, local};
 use crate::tensor_core::{Fences, TensorMemory};
 
@@ -87,6 +89,8 @@ pub(crate) struct Block {
     pub barrier_changes: u64,
     /// Threads that have arrived at each numbered barrier, and how many it waits for if not for all.
     pub arrived: HashMap<u64, (u64, Option<u64>)>,
+    /// What threads bring to numbered barriers at which they vote.
+    ballots: HashMap<u64, Vec<(usize, BarrierVote, bool)>>,
     /// The pending products of each warp.
     pub products: Vec<Products>,
     pub tensor: TensorMemory,
@@ -133,6 +137,7 @@ impl Block {
             barriers: HashMap::new(),
             barrier_changes: 0,
             arrived: HashMap::new(),
+            ballots: HashMap::new(),
             products: (0..warps).map(|_| Products::default()).collect(),
             tensor: TensorMemory::default(),
         }
@@ -335,8 +340,28 @@ impl Block {
             return false;
         }
         *arrived = 0;
+        self.tell_votes(number);
         self.release_all(State::AtBarrier(number));
         true
+    }
+
+    /// Notes what a thread brings to a barrier at which threads vote.
+    pub fn vote(&mut self, thread: usize, number: u64, vote: BarrierVote, holds: bool) {
+        let ballots = self.ballots.entry(number).or_default();
+        ballots.push((thread, vote, holds));
+    }
+
+    fn tell_votes(&mut self, number: u64) {
+        let ballots = self.ballots.remove(&number).unwrap_or_default();
+        let holding = ballots.iter().filter(|(.., holds)| *holds).count();
+        for (thread, vote, _) in &ballots {
+            let told = match vote.kind {
+                VoteKind::All => u64::from(holding == ballots.len()),
+                VoteKind::Any => u64::from(holding > 0),
+                VoteKind::Count => holding as u64,
+            };
+            self.registers.of_mut(*thread).set(vote.to, told);
+        }
     }
 
     /// Lets all threads in a state go on.

@@ -90,7 +90,11 @@ impl Copy {
                 bytes,
                 given,
             } => {
-                let mut copied = memory.read(*from, *given)?.to_vec();
+                // Of a copy of nothing, which fills with zeros, the address may be any.
+                let mut copied = match given {
+                    0 => Vec::new(),
+                    given => memory.read(*from, *given)?.to_vec(),
+                };
                 copied.resize(*bytes, 0);
                 match self.awaited {
                     Awaited::Group { thread, .. } => block.shared.write(thread as u32, *to, &copied)?,

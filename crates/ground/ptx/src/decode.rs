@@ -9,8 +9,8 @@ use crate::arithmetic::atomic;
 use crate::fault::Problem;
 use crate::functions::function;
 use crate::instruction::{
-    Address, BarrierOperation, CopyOperation, Operand, Operation, Order, Own, Register, Scope, Space,
-    Special, WarpOperation,
+    Address, BarrierOperation, BarrierVote, CopyOperation, Operand, Operation, Order, Own, Register, Scope,
+    Space, Special, VoteKind, WarpOperation,
 };
 use crate::module::Names;
 use crate::text::{operands, within};
@@ -49,7 +49,7 @@ const PROXY_FENCES: [&str; 3] = [
 
 /// Decodes any statement but a branch.
 pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Operation, Problem> {
-    let operands = Operands {
+    let mut operands = Operands {
         names,
         texts: operands(text),
     };
@@ -89,14 +89,24 @@ pub(crate) fn operation(names: &Names, mnemonic: &str, text: &str) -> Result<Ope
             },
             _ => Operation::WaitForCluster,
         }),
-        "bar" | "barrier" if name.has("sync") || name.has("arrive") => Ok(Operation::Meet {
-            number: operands.number(0)?,
-            threads: (operands.texts.len() > 1)
-                .then(|| operands.number(1))
-                .transpose()?,
-            waits: name.has("sync"),
-            is_aligned: name.part(0) == "bar" || name.has("aligned"),
-        }),
+        "bar" | "barrier" if name.has("sync") || name.has("arrive") => operands.meeting(&name, None),
+        "bar" | "barrier" if name.has("red") => {
+            let vote = operands.ballot(&name)?;
+            operands.texts.pop();
+            operands.texts.remove(0);
+            operands.meeting(&name, Some(vote))
+        }
+        // Lanes run on their own here, so each is the only one that is active with it.
+        "activemask" => Ok(Operation::Own(Own::Compute {
+            function: |[lane, ..]| 1 << lane,
+            to: operands.register(0)?,
+            from: [
+                Operand::Special(Special::Lane),
+                Operand::Constant(0),
+                Operand::Constant(0),
+                Operand::Constant(0),
+            ],
+        })),
         "cp" => operands.copy(mnemonic).map(Operation::Copy),
         "st" => Ok(Operation::Copy(CopyOperation::Remote {
             to: operands.address(0)?,
@@ -280,6 +290,7 @@ impl Operands<'_> {
             bytes: bytes_of(type_name)?,
             order: order(name, true),
             function,
+            reads: name.part_from_end(1) != "exch",
             old: if returns { self.register(0)? } else { 0 },
             to: self.address(first)?,
             from: [
@@ -290,6 +301,35 @@ impl Operands<'_> {
                     Operand::Constant(0)
                 },
             ],
+        })
+    }
+
+    fn meeting(&self, name: &Mnemonic<'_>, vote: Option<BarrierVote>) -> Result<Operation, Problem> {
+        let threads = (self.texts.len() > 1).then(|| self.number(1)).transpose()?;
+        Ok(Operation::Meet {
+            number: self.number(0)?,
+            threads,
+            waits: !name.has("arrive"),
+            is_aligned: name.part(0) == "bar" || name.has("aligned"),
+            vote,
+        })
+    }
+
+    /// The first and the last operand of a barrier at which threads vote.
+    fn ballot(&self, name: &Mnemonic<'_>) -> Result<BarrierVote, Problem> {
+        let last = self.text(self.texts.len().saturating_sub(1))?;
+        let from = last.trim_start_matches('!');
+        let kinds = [
+            ("and", VoteKind::All),
+            ("or", VoteKind::Any),
+            ("popc", VoteKind::Count),
+        ];
+        let kind = kinds.into_iter().find(|(one, _)| name.has(one));
+        Ok(BarrierVote {
+            kind: kind.ok_or("no such vote at a barrier here")?.1,
+            to: self.register(0)?,
+            from: self.read(from)?,
+            is_negated: from != last,
         })
     }
 
@@ -330,13 +370,11 @@ impl Operands<'_> {
     }
 }
 
-/// A number as PTX writes it: decimal, hexadecimal, or the bits of a float.
+/// A number as PTX writes it: decimal, hexadecimal, or the bits of a float; integers may end with `U`.
 pub(crate) fn constant(text: &str) -> Option<u64> {
-    if let Some(digits) = text
-        .strip_prefix("0x")
-        .or_else(|| text.strip_prefix("0f"))
-        .or_else(|| text.strip_prefix("0d"))
-    {
+    let text = text.trim_end_matches('U');
+    let prefixed = ["0x", "0X", "0f", "0F", "0d", "0D"];
+    if let Some(digits) = prefixed.iter().find_map(|prefix| text.strip_prefix(prefix)) {
         return u64::from_str_radix(digits, 16).ok();
     }
     text.parse::<u64>()
@@ -401,5 +439,26 @@ pub(crate) fn bytes_of(type_name: &str) -> Result<usize, Problem> {
         "32" => Ok(4),
         "64" => Ok(8),
         _ => Err(format!("no type `{type_name}` here")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constants_are_decimal_hexadecimal_or_bits_of_floats() {
+        for (text, expected) in [
+            ("12", Some(12)),
+            ("-1", Some(u64::MAX)),
+            ("0x7701U", Some(0x7701)),
+            ("3U", Some(3)),
+            ("0f3F800000", Some(0x3F80_0000)),
+            ("0F3F800000", Some(0x3F80_0000)),
+            ("U", None),
+            ("row", None),
+        ] {
+            assert_eq!(constant(text), expected, "{text}");
+        }
     }
 }

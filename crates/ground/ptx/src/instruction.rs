@@ -118,6 +118,8 @@ pub(crate) enum Operation {
         bytes: usize,
         order: Order,
         function: Function,
+        /// Whether the new value depends on the old one.
+        reads: bool,
         old: Register,
         to: Address,
         from: [Operand; 2],
@@ -145,6 +147,7 @@ pub(crate) enum Operation {
         waits: bool,
         /// Whether all lanes of a warp have to execute it together.
         is_aligned: bool,
+        vote: Option<BarrierVote>,
     },
     ArriveInCluster {
         /// Whether it orders memory.
@@ -186,6 +189,22 @@ pub(crate) enum Own {
     Branch(usize),
     /// Instructions without effect here: fences of other proxies, prefetches, releases of registers.
     Nothing,
+}
+
+/// What threads that wait at a numbered barrier are told of the predicates of all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BarrierVote {
+    pub kind: VoteKind,
+    pub to: Register,
+    pub from: Operand,
+    pub is_negated: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum VoteKind {
+    All,
+    Any,
+    Count,
 }
 
 /// Operations on barriers in shared memory.

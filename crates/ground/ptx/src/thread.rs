@@ -64,6 +64,7 @@ impl Machine<'_> {
                 bytes,
                 order,
                 function,
+                reads,
                 old,
                 to,
                 from,
@@ -71,7 +72,8 @@ impl Machine<'_> {
                 let (space, address) = located(*space, self.address(who, *to));
                 aligned(address, *bytes)?;
                 let before = number(self.read(who, space, address, *bytes)?);
-                self.watch_access(who, (space, address, *bytes), Use::Change, *order)?;
+                let usage = if *reads { Use::Change } else { Use::Exchange };
+                self.watch_access(who, (space, address, *bytes), usage, *order)?;
                 let [value, other] = from.map(|one| self.value(who, one));
                 let after = function([before, value, other, 0]);
                 self.write(who, space, address, &after.to_le_bytes()[..*bytes])?;
@@ -101,11 +103,16 @@ impl Machine<'_> {
                 threads,
                 waits,
                 is_aligned: _,
+                vote,
             } => {
                 let (number, threads) = (
                     self.value(who, *number),
                     threads.map(|threads| self.value(who, threads)),
                 );
+                if let Some(vote) = vote {
+                    let holds = (self.value(who, vote.from) != 0) != vote.is_negated;
+                    self.blocks[who.block].vote(who.thread, number, *vote, holds);
+                }
                 if let Some(watch) = &mut self.watch {
                     watch.meet(who, number, at, *waits);
                 }
@@ -203,8 +210,12 @@ impl Machine<'_> {
             stored.copy_from_slice(&self.value(who, *from).to_le_bytes()[..bytes]);
         }
         let stored = &stored[..bytes * from.len()];
+        let repeats = !order.is_atomic
+            && self.watch.is_some()
+            && self.read(who, space, address, stored.len())? == stored;
+        let usage = if repeats { Use::Repeat } else { Use::Write };
         self.write(who, space, address, stored)?;
-        self.watch_access(who, (space, address, stored.len()), Use::Write, order)
+        self.watch_access(who, (space, address, stored.len()), usage, order)
     }
 
     pub fn read(&self, who: Who, space: Space, address: u64, bytes: usize) -> Result<&[u8], Problem> {

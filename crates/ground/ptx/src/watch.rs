@@ -96,8 +96,12 @@ pub(crate) enum Place {
 pub(crate) enum Use {
     Read,
     Write,
+    /// Writes what lies there already.
+    Repeat,
     /// Both at once.
     Change,
+    /// Both at once, whatever lies there.
+    Exchange,
     /// Reads of the matrix unit and of copies, which may take along what nobody uses.
     Take,
 }
@@ -195,8 +199,8 @@ impl Watch {
             epoch: own.epoch,
             at: at as u32,
             mask: 0,
-            writes: matches!(usage, Use::Write | Use::Change),
-            changes: usage == Use::Change,
+            writes: !matches!(usage, Use::Read | Use::Take),
+            changes: matches!(usage, Use::Change | Use::Exchange),
             strength,
             ends: Ends::WithEpoch,
         };
@@ -240,7 +244,7 @@ impl Watch {
             }
             let access = Access { mask, ..access };
             let before = |one: &Access| ordered(threads, launches, known, own, one);
-            if let Some(earlier) = word.access(access, is_global, before) {
+            if let Some(earlier) = word.access((access, usage == Use::Repeat), is_global, before) {
                 return Err(Found {
                     place,
                     count,

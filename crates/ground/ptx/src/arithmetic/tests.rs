@@ -33,6 +33,11 @@ fn whole_numbers_wrap_and_keep_their_width() {
     assert_eq!(of("shr.s64", [-8_i64 as u64, 70, 0, 0]), u64::MAX);
     assert_eq!(of("shl.b64", [1, 40, 0, 0]), 1 << 40);
     assert_eq!(of("clz.b32", [1, 0, 0, 0]), 31);
+    assert_eq!(of("bfind.u32", [0x80, 0, 0, 0]), 7);
+    assert_eq!(of("bfind.shiftamt.u32", [0x80, 0, 0, 0]), 24);
+    assert_eq!(of("bfind.u32", [0; 4]), u64::from(u32::MAX));
+    assert_eq!(of("bfind.s32", [0xFFFF_FF00, 0, 0, 0]), 7);
+    assert_eq!(of("bfind.u64", [1 << 63, 0, 0, 0]), 63);
     assert_eq!(of("bfe.u32", [0xABCD, 4, 8, 0]), 0xBC);
     assert_eq!(of("bfe.s32", [0xFFFF_FF80, 4, 4, 0]), u64::from(-8_i32 as u32));
     assert_eq!(of("setp.lo.u64", [1, 2, 0, 0]), 1);

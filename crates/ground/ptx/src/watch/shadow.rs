@@ -1,5 +1,7 @@
 //! The last accesses to each word of memory.
 
+use crate::block::WARP;
+
 /// Bytes of a word.
 pub(super) const WORD: usize = 4;
 
@@ -73,6 +75,13 @@ impl Access {
         self.changes && other.writes && !self.conflicts(other)
     }
 
+    /// Whether lanes of one warp write with one instruction, of which one is the last (CUDA C++ Programming Guide, "SIMT Architecture").
+    fn is_beside(&self, other: &Self) -> bool {
+        let who = |one: &Self| (one.block, one.slot / WARP as u16, one.at);
+        let is_plain = |one: &Self| one.writes && !one.changes && one.ends == Ends::WithEpoch;
+        who(self) == who(other) && is_plain(self) && is_plain(other)
+    }
+
     fn is_same(&self, other: &Self) -> bool {
         (self.block, self.slot, self.epoch, self.at) == (other.block, other.slot, other.epoch, other.at)
             && (self.mask, self.writes) == (other.mask, other.writes)
@@ -100,10 +109,11 @@ impl Word {
         written: 0,
     };
 
-    /// Notes an access; returns an earlier one that conflicts and is not ordered before it.
+    /// Notes an access, and whether it writes what lies there already; returns an earlier one that conflicts and is not ordered
+    /// before it.
     pub fn access(
         &mut self,
-        new: Access,
+        (new, repeats): (Access, bool),
         is_global: bool,
         ordered: impl Fn(&Access) -> bool,
     ) -> Option<Access> {
@@ -122,7 +132,7 @@ impl Word {
             if one.mask & new.mask == 0 {
                 continue;
             }
-            let conflicts = one.conflicts(&new);
+            let conflicts = one.conflicts(&new) && !(repeats && one.is_beside(&new));
             let covers = one.mask & !new.mask == 0 && (new.writes || !one.writes);
             if !conflicts && !covers {
                 continue;

@@ -146,7 +146,7 @@ fn what_is_not_known_is_named() {
             "setp.lt.s32 %p1|%p2, %r0, 1;",
             "no such instruction with these operands here",
         ),
-        ("bar.red.popc.u32 %r1, 0, %p1;", "no such instruction here"),
+        ("bar.red.xor.pred %p1, 0, %p1;", "no such vote at a barrier here"),
         (
             "atom.global.mul.u32 %r1, [%rd0], 1;",
             "no such atomic operation here",

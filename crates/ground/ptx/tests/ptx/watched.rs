@@ -299,3 +299,60 @@ fn a_copy_past_the_end_of_shared_memory_is_told() {
         &["16 bytes at 1280 of shared memory, which lies from 1024 to 1284"],
     );
 }
+
+/// Of lanes that write the same word with one instruction one is the last, whichever: so it is no race if all write the same.
+#[test]
+fn lanes_may_write_the_same_together() {
+    let body = |lanes: &str, value: &str| {
+        format!(
+            "setp.ge.u32 %p0, %r0, {lanes}; @%p0 bra MEET;
+            st.shared.u32 [%r1], {value};
+            MEET: bar.sync 0; ld.shared.u32 %r3, [%r1];"
+        )
+    };
+    is_right(&body("32", "5"), 1);
+    is_found(&body("32", "%r0"), 1, &["race: writes 4 bytes at 1024"]);
+    is_found(&body("64", "5"), 1, &["race: writes 4 bytes at 1024"]);
+}
+
+#[test]
+fn a_copy_of_nothing_reads_nothing() {
+    let body = |given: u32| {
+        format!(
+            "mov.u32 %r3, {given}; cp.async.ca.shared.global [%r2], [%rd1+4096], 4, %r3; cp.async.wait_all;
+            ld.shared.u32 %r4, [%r2];"
+        )
+    };
+    is_right(&body(0), 1);
+    is_found(&body(4), 1, &["4 bytes at", "of global memory are not allocated"]);
+}
+
+#[test]
+fn barriers_tell_all_threads_the_votes_of_all() {
+    let text = ".visible .entry one(.param .u64 memory) {
+        .reg .pred %p<3>; .reg .b32 %r<8>; .reg .b64 %rd<3>;
+        ld.param.u64 %rd0, [memory]; mov.u32 %r0, %tid.x;
+        setp.lt.u32 %p0, %r0, 40;
+        bar.red.popc.u32 %r1, 0, %p0;
+        bar.red.popc.u32 %r2, 1, 64, !%p0;
+        barrier.cta.red.and.aligned.pred %p1, 0, %p0; selp.u32 %r3, 1, 0, %p1;
+        bar.red.or.pred %p2, 0, %p0; selp.u32 %r4, 1, 0, %p2;
+        activemask.b32 %r5; shr.u32 %r5, %r5, %r0; and.b32 %r5, %r5, 1;
+        setp.ne.u32 %p0, %r0, 7; @%p0 ret;
+        st.global.v4.u32 [%rd0], {%r1, %r2, %r3, %r4}; st.global.u32 [%rd0+16], %r5; ret; }";
+    let kernel = Kernel::read(text, "one").unwrap();
+    let mut memory = Memory::new();
+    let words = memory.allocate_unwritten(4 * 5);
+    let launch = Launch {
+        parameter: &words.to_le_bytes(),
+        ..Launch::of(&kernel, [1; 3], [THREADS, 1, 1])
+    };
+    watch(&[launch], &mut memory, 1).unwrap();
+    assert_eq!(super::words_at(&memory, words), [40, 24, 0, 1, 1]);
+}
+
+#[test]
+fn what_is_exchanged_need_not_have_been_written() {
+    is_right("atom.global.exch.b32 %r3, [%rd1], 5;", 1);
+    is_found("atom.global.add.u32 %r3, [%rd1], 5;", 1, &["uninitialised read"]);
+}

@@ -206,3 +206,13 @@ fn copies_and_barriers_in_shared_memory() {
 fn code_that_compilers_make_besides() {
     examine("code.cu");
 }
+
+#[test]
+fn reductions_scans_histograms_and_transpositions() {
+    examine("samples.cu");
+}
+
+#[test]
+fn what_looks_otherwise_than_it_is() {
+    examine("tricky.cu");
+}
