@@ -153,7 +153,7 @@ KERNEL(race_of_the_last_block_of_all_threads) {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
     float sum = 0;
     for (int block = 0; block < gridDim.x; block++) sum += y[block * 64 + ME];  // *
-    y[ME] = sum;  // *
+    y[ME] = sum;                                                                // *
 }
 
 __device__ unsigned ready;

@@ -1,5 +1,5 @@
-// Reductions, scans, histograms and transpositions as they are commonly written, and with the hazards that they commonly have. Above each
-// kernel stands its launch. `*` marks the lines that a fault has to name.
+// Reductions, scans, histograms and transpositions as they are commonly written, and with the hazards that they
+// commonly have. Above each kernel stands its launch. `*` marks the lines that a fault has to name.
 
 #define KERNEL(name) extern "C" __global__ void name(const float* x, float* y, int n)
 #define ME (int)threadIdx.x
@@ -110,9 +110,9 @@ KERNEL(race_down_the_tree) {
         apart /= 2;
         if (ME < threads) {
             int left = apart * (2 * ME + 1) - 1, right = apart * (2 * ME + 2) - 1;
-            float before = sums[left];   // *
-            sums[left] = sums[right];    // *
-            sums[right] += before;       // *
+            float before = sums[left];  // *
+            sums[left] = sums[right];   // *
+            sums[right] += before;      // *
         }
     }
     __syncthreads();

@@ -1,5 +1,5 @@
-// Kernels that look as if they raced and do not, and some that look right and race. Above each kernel stands its launch. `*` marks
-// the lines that a fault has to name.
+// Kernels that look as if they raced and do not, and some that look right and race. Above each kernel stands its
+// launch. `*` marks the lines that a fault has to name.
 
 #define KERNEL(name) extern "C" __global__ void name(const float* x, float* y, int n)
 #define ME (int)threadIdx.x
@@ -284,9 +284,9 @@ KERNEL(race_of_branches) {
     __shared__ float row[32];
     row[ME] = 0;
     __syncwarp();
-    if (ME < 16) row[ME] = x[ME];      // *
-    else y[ME] = row[31 - ME];         // *
-    y[ME % 16] = 1.0f;                 // *
+    if (ME < 16) row[ME] = x[ME];  // *
+    else y[ME] = row[31 - ME];     // *
+    y[ME % 16] = 1.0f;             // *
 }
 
 // A lock within a block, taken by one lane of each warp.
