@@ -36,7 +36,7 @@ pub enum Address {
     },
     /// The tasks.
     Tasks,
-    /// A task, by [`slug`] of its name.
+    /// A task, by its name as a part of a path.
     Task(String),
     /// The rounds and tournaments.
     Rounds,
