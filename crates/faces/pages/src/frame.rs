@@ -1,75 +1,63 @@
 //! What all pages have in common: links, navigation, times.
 
-use gauntlet_report::{Surroundings, page};
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use gauntlet_report::page;
 use jiff::Timestamp;
 use maud::{Markup, html};
 
-use crate::address::{Address, Filter};
-use crate::pages::{Form, Page};
+use crate::address::Address;
+use crate::source::Page;
 
-/// How a page links to others.
-#[derive(Debug, Clone)]
+/// The links of a page.
+#[derive(Debug)]
 pub struct Links {
-    form: Form,
-    /// The way from a file to the folder of the site.
+    /// The way from the page's file to the folder of the site.
     up: String,
+    /// The pages that it links to.
+    to: RefCell<BTreeSet<Address>>,
 }
 
 impl Links {
     /// The links of the page at an address.
-    pub fn of(form: Form, address: &Address) -> Self {
+    pub fn of(address: &Address) -> Self {
         Self {
-            form,
-            up: "../".repeat(address.path().matches('/').count()),
+            up: "../".repeat(address.file().matches('/').count()),
+            to: RefCell::default(),
         }
-    }
-
-    /// Whether a server answers, so that pages can be asked for more than files hold.
-    pub fn are_served(&self) -> bool {
-        self.form == Form::Served
     }
 
     /// Where a page is, as seen from this one.
     pub fn to(&self, address: &Address) -> String {
-        match self.form {
-            Form::Served => address.location(),
-            Form::Files => format!("{}{}", self.up, file(address)),
-        }
+        self.to.borrow_mut().insert(address.clone());
+        format!("{}{}", self.up, address.file())
     }
-}
 
-/// The file of a page in the folder of a site.
-pub fn file(address: &Address) -> String {
-    match address {
-        Address::Now => "index.html".to_owned(),
-        other => format!("{}.html", other.path()),
+    /// The pages that were linked to.
+    pub fn into_addresses(self) -> BTreeSet<Address> {
+        self.to.into_inner()
     }
 }
 
 /// A page with its navigation.
 pub fn frame(links: &Links, address: &Address, content: &Page) -> String {
     let places = [
-        ("Now", Address::Now),
-        ("Verdicts", Address::Verdicts(Filter::default())),
-        ("Regressed", Address::Regressed { since: None }),
+        ("Verdicts", Address::Verdicts),
+        ("Regressed", Address::Regressed),
         ("Tasks", Address::Tasks),
         ("Rounds", Address::Rounds),
         ("Forecasters", Address::Forecasters),
-        ("Ledger", Address::Ledger { verify: false }),
+        ("Ledger", Address::Ledger),
     ];
-    let is_here = |place: &Address| place.path() == address.path();
     let navigation = html! {
         nav aria-label="pages" {
             @for (name, place) in &places {
-                a href=(links.to(place)) aria-current=[is_here(place).then_some("page")] { (name) }
+                a href=(links.to(place)) aria-current=[(place == address).then_some("page")] { (name) }
             }
         }
     };
-    let around = Surroundings {
-        navigation: Some(navigation),
-        script: links.are_served().then(|| "/pages.js".to_owned()),
-    };
-    page(&content.title, &around, &content.body)
+    page(&content.title, Some(&navigation), &content.body)
 }
 
 /// A moment, to the minute, for people; in full for programs.

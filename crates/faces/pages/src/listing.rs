@@ -3,74 +3,32 @@
 use gauntlet_judge::Verdict;
 use gauntlet_judge::ledger::{Judged, Wanted};
 use gauntlet_report::{Tone, badge, glance, visible};
+use gauntlet_stats::percent;
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde::de::value::{Error, StrDeserializer};
 
-use crate::address::{Address, Filter, slug};
+use crate::address::Address;
 use crate::error::PageError;
 use crate::frame::{Links, moment};
-use crate::pages::{Page, Source};
+use crate::source::{Page, Source};
 
-/// Verdicts on a page of a list.
-const MOST: usize = 100;
-
-/// A list of the verdicts that fit.
-pub fn page(source: &Source<'_>, filter: &Filter) -> Result<Page, PageError> {
+/// The newest verdicts.
+pub fn page(source: &Source<'_>) -> Result<Page, PageError> {
     let wanted = Wanted {
-        task: filter.task.clone(),
-        kernel: filter.kernel.clone(),
-        client: filter.client.clone(),
-        newest: None,
+        newest: Some(source.newest),
+        ..Wanted::default()
     };
-    let mut fitting = source.verdicts(&wanted)?;
-    if let Some(verdict) = &filter.verdict {
-        fitting.retain(|one| one.verdict.as_ref() == Some(verdict));
-    }
-    let count = fitting.len();
-    let shown: Vec<Judged> = fitting.into_iter().skip(filter.skip).take(MOST).collect();
-    let until = filter.skip + shown.len();
-    let at = |skip: usize| {
-        source.links.to(&Address::Verdicts(Filter {
-            skip,
-            ..filter.clone()
-        }))
-    };
-    let served = source.links.are_served();
+    let newest = source.verdicts(&wanted)?;
     let body = html! {
         header { h1 { "Verdicts" } }
-        @if served { (form(filter)) }
-        p.quiet {
-            @if count == 0 { "No verdict fits." }
-            @else { (filter.skip + 1) " to " (until) " of " (count) ", the newest first." }
-        }
-        (table(&source.links, &shown))
-        @if served {
-            p {
-                @if filter.skip > 0 { a rel="prev" href=(at(filter.skip.saturating_sub(MOST))) { "newer" } " " }
-                @if until < count { a rel="next" href=(at(until)) { "older" } }
-            }
-        }
+        p.quiet { "The newest " (newest.len()) " of " (source.index.count()?) "." }
+        (table(&source.links, &newest))
     };
     Ok(Page {
         title: "Verdicts".to_owned(),
         body,
     })
-}
-
-fn form(filter: &Filter) -> Markup {
-    let field = |name: &str, title: &str, value: &Option<String>| {
-        html! { label { (title) input name=(name) value=[value.as_ref()]; } }
-    };
-    html! {
-        form action="/verdicts" {
-            (field("task", "task", &filter.task))
-            (field("kernel", "kernel (digest)", &filter.kernel))
-            (field("client", "client", &filter.client))
-            (field("verdict", "verdict", &filter.verdict))
-            button { "show" }
-        }
-    }
 }
 
 /// Verdicts as a table.
@@ -88,16 +46,24 @@ pub fn table(links: &Links, verdicts: &[Judged]) -> Markup {
 }
 
 fn row(links: &Links, one: &Judged) -> Markup {
-    let task = one.task.as_deref().unwrap_or("–");
+    let task = one.task.clone().unwrap_or_default();
     html! {
         tr {
             td.whole { a href=(links.to(&place(one))) { (moment(one.at)) } }
-            td { a href=(links.to(&Address::Task(slug(task)))) { (visible(task)) } }
+            td { a href=(links.to(&Address::Task(task.clone()))) { (task_name(&task)) } }
             td { (visible(one.kernel.as_deref().unwrap_or("–"))) }
             td data-before="against " { (visible(one.baseline.as_deref().unwrap_or("–"))) }
             td { (verdict(one)) }
             td.number { (speedup(one)) }
         }
+    }
+}
+
+/// A task's name for people.
+pub fn task_name(task: &str) -> String {
+    match task {
+        "" => "without a task".to_owned(),
+        name => visible(name).into_owned(),
     }
 }
 
@@ -137,9 +103,4 @@ pub fn speedup(one: &Judged) -> Markup {
             (percent(found.estimate)) " [" (percent(found.lower)) " … " (percent(found.upper)) "]"
         }
     }
-}
-
-/// A fraction in per cent.
-pub fn percent(fraction: f64) -> String {
-    gauntlet_stats::percent(fraction)
 }

@@ -12,7 +12,7 @@ use maud::html;
 use crate::address::Address;
 use crate::error::PageError;
 use crate::frame::moment;
-use crate::pages::{Page, Source};
+use crate::source::{Page, Source};
 
 /// Columns of a table that is laid out as text.
 const COLUMNS: usize = 100;
@@ -59,7 +59,7 @@ pub fn list(source: &Source<'_>) -> Result<Page, PageError> {
 }
 
 /// The runs that gave verdicts on pitches, in the order of their names, which is that of their beginnings.
-pub fn runs(source: &Source<'_>) -> Result<BTreeMap<RunId, Vec<Judged>>, PageError> {
+fn runs(source: &Source<'_>) -> Result<BTreeMap<RunId, Vec<Judged>>, PageError> {
     let mut runs: BTreeMap<RunId, Vec<Judged>> = BTreeMap::new();
     for one in source.verdicts(&Wanted::default())? {
         if one.command == "run" {
@@ -85,13 +85,9 @@ pub fn page(source: &Source<'_>, run: &str) -> Result<Page, PageError> {
     let (summary, records) = (source.ledger.run(&id)?, source.ledger.records(&id)?);
     let report = TournamentReport::of_run(&summary, &records, &source.ledger.verdicts()?)
         .map_err(|error| PageError::Unknown(format!("run `{}` cannot be shown: {error}", visible(run))))?;
-    let body = html! {
-        (report.body())
-        (source.notes.of(&source.links, run))
-    };
     Ok(Page {
         title: report.title(),
-        body,
+        body: report.body(),
     })
 }
 

@@ -1,17 +1,18 @@
 //! All pages as files.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use gauntlet_judge::ledger::{Index, Judged, Ledger, Wanted};
+use gauntlet_judge::ledger::{Index, Ledger};
 
-use crate::address::{Address, Filter, slug};
+use crate::address::Address;
 use crate::error::PageError;
-use crate::frame::file;
-use crate::pages::{Form, Pages};
+use crate::frame::{Links, frame};
+use crate::source::Source;
 
-/// Writes the pages of a ledger, with those of the newest verdicts and all of the tasks and rounds that they are about. `told` is
-/// called with the number of pages so far and in all. Returns how many there are.
+/// Writes the pages of a ledger: a list of the newest verdicts, so many of them, and every page that leads to another from there.
+/// `told` is called with the number of pages that are written. Returns how many there are.
 ///
 /// # Errors
 /// If the ledger cannot be read, or a file cannot be written.
@@ -19,21 +20,21 @@ pub fn write_site(
     ledger: &Path,
     folder: &Path,
     newest: usize,
-    mut told: impl FnMut(usize, usize),
+    mut told: impl FnMut(usize),
 ) -> Result<usize, PageError> {
-    let verdicts = {
-        let opened = Ledger::open_read_only(ledger)?;
-        let wanted = Wanted {
-            newest: Some(newest),
-            ..Wanted::default()
+    let ledger = Ledger::open_read_only(ledger)?;
+    let index = Index::of(&ledger)?;
+    let mut open = vec![Address::Verdicts];
+    let mut known = BTreeSet::from([Address::Verdicts]);
+    while let Some(address) = open.pop() {
+        let source = Source {
+            ledger: &ledger,
+            index: &index,
+            newest,
+            links: Links::of(&address),
         };
-        Index::of(&opened)?.verdicts(&wanted)?
-    };
-    let pages = Pages::new(ledger, None, Form::Files);
-    let addresses = addresses(&verdicts);
-    for (number, address) in addresses.iter().enumerate() {
-        let path = folder.join(file(address));
-        let page = pages.answer(address)?;
+        let page = frame(&source.links, &address, &source.page(&address)?);
+        let path = folder.join(address.file());
         let write = || {
             fs::create_dir_all(path.parent().unwrap_or(folder))?;
             fs::write(&path, page)
@@ -42,31 +43,12 @@ pub fn write_site(
             path: path.clone(),
             source,
         })?;
-        told(number + 1, addresses.len());
-    }
-    Ok(addresses.len())
-}
-
-fn addresses(verdicts: &[Judged]) -> Vec<Address> {
-    let mut addresses = vec![
-        Address::Now,
-        Address::Verdicts(Filter::default()),
-        Address::Regressed { since: None },
-        Address::Tasks,
-        Address::Rounds,
-        Address::Forecasters,
-        Address::Ledger { verify: true },
-    ];
-    for one in verdicts {
-        let own = [
-            crate::listing::place(one),
-            Address::Task(slug(one.task.as_deref().unwrap_or_default())),
-        ];
-        for address in own {
-            if !addresses.contains(&address) {
-                addresses.push(address);
+        for linked in source.links.into_addresses() {
+            if known.insert(linked.clone()) {
+                open.push(linked);
             }
         }
+        told(known.len() - open.len());
     }
-    addresses
+    Ok(known.len())
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use gauntlet_judge::ledger::{Judged, RunId};
 use gauntlet_report::{duration, visible};
+use gauntlet_stats::percent;
 use maud::{Markup, html};
 
-use crate::address::{Address, Filter, slug};
+use crate::address::Address;
 use crate::error::PageError;
 use crate::frame::moment;
-use crate::listing::{percent, table};
-use crate::pages::{Page, Source};
+use crate::listing::{table, task_name};
+use crate::source::{Page, Source};
 use crate::verdict::comparison;
 
 /// How many comparisons, the newest first, are read for the times of a task.
@@ -82,7 +83,7 @@ pub fn list(source: &Source<'_>) -> Result<Page, PageError> {
                         @for (name, verdicts) in &tasks {
                             @let confirmed = standings(verdicts).iter().filter(|one| one.wins() > 1).count();
                             tr {
-                                td { a href=(source.links.to(&Address::Task(slug(name)))) { (shown(name)) } }
+                                td { a href=(source.links.to(&Address::Task(name.clone()))) { (task_name(name)) } }
                                 td.number { (verdicts.len()) }
                                 td.number { (verdicts.iter().filter(|one| is_a_try(one)).count()) }
                                 td.number { (clients(verdicts)) }
@@ -101,43 +102,29 @@ pub fn list(source: &Source<'_>) -> Result<Page, PageError> {
     })
 }
 
-fn shown(name: &str) -> String {
-    match name {
-        "" => "without a task".to_owned(),
-        name => visible(name).into_owned(),
-    }
-}
-
 fn clients(verdicts: &[Judged]) -> usize {
     let clients: BTreeSet<_> = verdicts.iter().filter_map(|one| one.client.as_ref()).collect();
     clients.len()
 }
 
-/// A task, by the slug of its name.
-pub fn page(source: &Source<'_>, task: &str) -> Result<Page, PageError> {
-    let unknown = || PageError::Unknown(format!("the ledger has no verdict of a task `{}`", visible(task)));
-    let mut tasks = source.by_task()?.into_iter();
-    let (name, verdicts) = tasks.find(|(name, _)| slug(name) == task).ok_or_else(unknown)?;
+/// A task.
+pub fn page(source: &Source<'_>, name: &str) -> Result<Page, PageError> {
+    let verdicts = source.by_task()?.remove(name).unwrap_or_default();
     let tries = verdicts.iter().filter(|one| is_a_try(one)).count();
-    let all = source.links.to(&Address::Verdicts(Filter {
-        task: Some(name.clone()),
-        ..Filter::default()
-    }));
     let body = html! {
         header {
-            h1 { (shown(&name)) }
+            h1 { (task_name(name)) }
             p.title { (tries) " comparisons of kernels, " (verdicts.len()) " verdicts in all." }
         }
         section { h2 { "Who leads" } (leaders(&verdicts)) }
         section { h2 { "Times by case and device" } (times(source, &verdicts)?) }
         section {
             h2 { "Verdicts" }
-            @if source.links.are_served() { p { a href=(all) { "all " (verdicts.len()) } } }
             (table(&source.links, &verdicts[..verdicts.len().min(NEWEST)]))
         }
     };
     Ok(Page {
-        title: shown(&name),
+        title: task_name(name),
         body,
     })
 }

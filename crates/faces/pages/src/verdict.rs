@@ -1,15 +1,14 @@
 //! What a command that judges found.
 
 use gauntlet_judge::ComparisonReport;
-use gauntlet_judge::ledger::{Judged, JudgementRecord, RunId, Wanted};
+use gauntlet_judge::ledger::{JudgementRecord, RunId, Wanted};
 use gauntlet_report::{Rendered, visible};
 use maud::{Markup, html};
 
-use crate::address::{Address, slug};
+use crate::address::Address;
 use crate::error::PageError;
-use crate::frame::moment;
 use crate::listing;
-use crate::pages::{Page, Source};
+use crate::source::{Page, Source};
 
 /// How many others of the same task are offered.
 const OTHERS: usize = 20;
@@ -45,10 +44,9 @@ pub fn page(source: &Source<'_>, run: &str) -> Result<Page, PageError> {
     };
     let mut others = source.verdicts(&wanted)?;
     others.retain(|one| one.run != id);
-    let task = source.links.to(&Address::Task(slug(&record.task)));
+    let task = source.links.to(&Address::Task(record.task.clone()));
     let body = html! {
         (found)
-        (source.notes.of(&source.links, run))
         section {
             h2 { "Once more" }
             p { "Its sources are kept beside the ledger. This writes them out with the command:" }
@@ -57,31 +55,10 @@ pub fn page(source: &Source<'_>, run: &str) -> Result<Page, PageError> {
         section {
             h2 { "Of the same task" }
             p { a href=(task) { (visible(&record.task)) } }
-            @if !others.is_empty() { (beside(source, run, &others)) }
             (listing::table(&source.links, &others))
         }
     };
     Ok(Page { title, body })
-}
-
-/// A form that shows another run beside this one.
-fn beside(source: &Source<'_>, run: &str, others: &[Judged]) -> Markup {
-    html! {
-        @if source.links.are_served() {
-            form action="/beside" {
-                input type="hidden" name="one" value=(run);
-                label {
-                    "beside this one"
-                    select name="other" {
-                        @for one in others.iter().filter(|one| one.command != "run") {
-                            option value=(one.run) { (one.at.strftime("%Y-%m-%d %H:%M")) " " (visible(one.kernel.as_deref().unwrap_or("–"))) }
-                        }
-                    }
-                }
-                button { "show" }
-            }
-        }
-    }
 }
 
 /// The result of a command that compares nothing.
@@ -103,9 +80,4 @@ fn facts(record: &JudgementRecord) -> Markup {
             }
         }
     }
-}
-
-/// When a verdict was found, and of what.
-pub fn heading(at: jiff::Timestamp, report: &ComparisonReport) -> Markup {
-    html! { h2 { (report.title()) } p.quiet { (moment(at)) } }
 }

@@ -39,17 +39,8 @@ pub fn tournament_body(report: &TournamentReport) -> Markup {
     }
 }
 
-/// What a page has around its content. One that stands alone has nothing.
-#[derive(Debug, Default)]
-pub struct Surroundings {
-    /// Links to other pages.
-    pub navigation: Option<Markup>,
-    /// The address of a script.
-    pub script: Option<String>,
-}
-
-/// A whole page.
-pub fn page(title: &str, around: &Surroundings, body: &Markup) -> String {
+/// A whole page; `navigation` has links to others, if there are others.
+pub fn page(title: &str, navigation: Option<&Markup>, body: &Markup) -> String {
     markup! {
         (DOCTYPE)
         html lang="en" {
@@ -59,10 +50,9 @@ pub fn page(title: &str, around: &Surroundings, body: &Markup) -> String {
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Gauntlet" }
                 style { (PreEscaped(STYLE)) }
-                @if let Some(script) = &around.script { script src=(script) defer {} }
             }
             body {
-                @if let Some(navigation) = &around.navigation { (navigation) }
+                @if let Some(navigation) = navigation { (navigation) }
                 main { (body) }
             }
         }

@@ -77,28 +77,20 @@ pub fn side_name(side: Arm) -> &'static str {
     }
 }
 
-/// One problem of a comparison.
+/// One problem of a comparison with its times in seconds, its interval and its errors.
 pub struct CaseLine<'c> {
-    /// Its name.
     pub name: &'c str,
-    /// The baseline's median time, in seconds.
     pub baseline: f64,
-    /// The candidate's.
     pub candidate: f64,
-    /// The candidate's speed-up.
     pub interval: Option<&'c Interval>,
-    /// The same in words.
     pub speedup: String,
-    /// Whether it is under the floor.
     pub floor: Option<Floor>,
 }
 
 /// An error of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Floor {
-    /// It is.
     Under,
-    /// It may be.
     PerhapsUnder,
 }
 

@@ -5,7 +5,7 @@ use maud::Markup;
 
 use crate::comparison::{Detail, compared};
 use crate::foreign::shown;
-use crate::html::{Surroundings, comparison_body, page, tournament_body};
+use crate::html::{comparison_body, page, tournament_body};
 use crate::junit::{self, UnwritableXml};
 use crate::markdown;
 use crate::tournament::tournament;
@@ -25,7 +25,7 @@ pub trait Rendered {
 
     /// A page of its own.
     fn html(&self) -> String {
-        page(&self.title(), &Surroundings::default(), &self.body())
+        page(&self.title(), None, &self.body())
     }
 
     /// For a comment under a pull request: no colours, no pictures, details behind folds.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// How long a death counts against its node.
 const MEMORY: Duration = Duration::from_secs(600);
 
-/// The jobs of so many tickets make it the node's fault.
+/// A node is shunned once the jobs of this many tickets have died on it: one ticket alone may be at fault itself.
 const TICKETS: usize = 2;
 
 /// When the jobs of tickets died, by node.

@@ -12,11 +12,11 @@ use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, 
 
 use crate::blobs::{Blobs, digest};
 use crate::error::QueueError;
-use crate::job::host;
-use crate::judgement::Judgement;
 use crate::outcome::{JobResult, State};
 use crate::status::Status;
+use crate::submission::Submission;
 use crate::ticket::Ticket;
+use crate::worker::has_ended;
 use tables::{confirm, connect, end_attempt, insert, known, millis, parsed, rest, status};
 
 /// How long a worker may be silent before its attempt counts as dead.
@@ -34,35 +34,6 @@ const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The most tickets of one client that wait at a time.
 const MAX_WAITING: usize = 64;
-
-/// What a client wants to be judged.
-#[derive(Debug, Clone)]
-pub struct Submission {
-    /// Who asks.
-    pub client: String,
-    /// The client's own name for it: the same key again is the same ticket. Without one, the same judgement of the same sources
-    /// is the same ticket only until it is decided.
-    pub key: Option<String>,
-    /// What is to be judged.
-    pub judgement: Judgement,
-    /// The contents of files by path.
-    pub files: BTreeMap<String, Vec<u8>>,
-    /// The name of the folder that they are from.
-    pub folder: Option<String>,
-}
-
-impl Submission {
-    /// A judgement that needs no files.
-    pub fn new(client: &str, judgement: Judgement) -> Self {
-        Self {
-            client: client.to_owned(),
-            key: None,
-            judgement,
-            files: BTreeMap::new(),
-            folder: None,
-        }
-    }
-}
 
 /// Whether a result became its ticket's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -493,31 +464,4 @@ impl Queue {
             source,
         }
     }
-}
-
-/// The name of this process as a worker of queues: host, process, and the namespace in which the process has its number, since containers
-/// may share a host's name.
-pub fn this_worker() -> String {
-    worker(std::process::id())
-}
-
-fn worker(process: u32) -> String {
-    format!("{}-{process}-{}", host(), namespace())
-}
-
-/// The number of this process's namespace of processes.
-fn namespace() -> String {
-    let link = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    let digits = |letter: &char| letter.is_ascii_digit();
-    link.to_string_lossy().chars().filter(digits).collect()
-}
-
-/// Whether a worker was a process beside this one, and is none any more.
-fn has_ended(name: &str) -> bool {
-    let process = name
-        .strip_prefix(&host())
-        .and_then(|rest| rest.strip_prefix('-'))
-        .and_then(|rest| rest.split_once('-'));
-    let number: Option<u32> = process.and_then(|(number, _)| number.parse().ok());
-    number.is_some_and(|number| name == worker(number) && !Path::new(&format!("/proc/{number}")).exists())
 }

@@ -15,8 +15,9 @@ use nix::unistd::Pid;
 
 use crate::error::QueueError;
 use crate::job::host;
-use crate::queue::{Queue, Rest, this_worker};
+use crate::queue::{Queue, Rest};
 use crate::ticket::Ticket;
+use crate::worker::this_worker;
 
 /// How often a waiting runner looks for a ticket, and a working one at its job.
 const PAUSE: Duration = Duration::from_millis(100);

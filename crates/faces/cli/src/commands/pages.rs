@@ -19,10 +19,10 @@ pub fn pages(arguments: &PagesArguments) -> Result<Exit, CliError> {
         &arguments.ledger.path,
         &arguments.out,
         arguments.newest,
-        |written, all| {
+        |written| {
             if told.elapsed() >= PAUSE {
                 told = Instant::now();
-                say_line(format_args!("{written} of {all} pages"));
+                say_line(format_args!("{written} pages so far"));
             }
         },
     )?;
@@ -40,7 +40,6 @@ impl From<PageError> for CliError {
                 Self::bad_input(what, "`gauntlet ledger verdicts` lists what there is")
             }
             PageError::Ledger(error) => error.into(),
-            PageError::Queue(error) => error.into(),
             PageError::File { path, source } => Self::of_place(
                 &source,
                 format!("{}: {source}", path.display()),

@@ -92,8 +92,9 @@ pub(super) struct Known {
     /// Reads that have ended before, which is enough for a write behind them: instructions that lanes execute together wait for the
     /// lanes' reads and order no memory (PTX ISA, `shfl.sync` beside `bar.warp.sync`). None if no more than `seen`.
     pub executed: Option<Rc<Clock>>,
-    /// What was known at sequentially consistent fences that happened before, of whichever threads. Such fences are in one order (PTX
-    /// ISA, Fence-SC), so whoever sees a later atomic access of any thread and then fences is behind them. None if there were none.
+    /// What was known at the sequentially consistent fences, of any thread, that happened before; none if there were none. All such
+    /// fences are in one order (PTX ISA, Fence-SC): a thread that sees a later atomic access, whichever thread made it, and then
+    /// fences, comes after them.
     pub fenced: Option<Rc<Clock>>,
 }
 

@@ -242,7 +242,7 @@ KERNEL(race_of_a_transposition_in_place) {
     y[ME] = y[ME % 16 * 16 + ME / 16];  // *
 }
 
-// Rows that nobody filled: the tile is taken for wider than it is.
+// The threads fill four rows of the tile, and read all sixteen.
 // <<<1, 64>>> unwritten
 KERNEL(unwritten_rows_of_a_tile) {
     __shared__ float tile[16][17];

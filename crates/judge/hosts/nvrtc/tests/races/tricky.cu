@@ -75,7 +75,7 @@ KERNEL(race_of_leaders) {
     if (ME < 8) y[ME] = (float)counts[ME];
 }
 
-// Who is there takes places for all that are.
+// One active lane takes places for all lanes that are active with it.
 // <<<1, 64>>> right
 KERNEL(right_places_of_the_active) {
     __shared__ int taken;
