@@ -106,7 +106,7 @@ fn wrong_kernels_are_noticed() {
         beyond.message
     );
     // Nothing is known about a kernel that the interpreter does not know: that is no fault of the kernel's.
-    let unknown = found("with_active_mask").unwrap().unwrap_err();
+    let unknown = found("rounded_toward_zero").unwrap().unwrap_err();
     assert_eq!(unknown.kind, FailureKind::Broken);
     assert!(
         unknown.message.contains("unsupported: ") && unknown.message.contains("rms_norm.cu:61"),
