@@ -13,7 +13,8 @@ pub fn page(source: &Source<'_>) -> Result<Page, PageError> {
         header { h1 { "Ledger" } }
         p { (source.index.count()?) " verdicts. Each record carries the digest of the one before it." }
         section {
-            h2 { "Was it as it was written when these pages were?" }
+            h2 { "Is it as it was written?" }
+            p.quiet { "As of the moment when these pages were made." }
             p { "This ledger: " (verified(&own)) }
             @for (origin, found) in &imported { p { "Imported from " code { (origin) } ": " (verified(found)) } }
             p.quiet { "A digest that you keep elsewhere shows a ledger that was rewritten from its beginning." }

@@ -28,21 +28,19 @@ struct Standing<'j> {
 }
 
 impl Standing<'_> {
-    fn wins(&self) -> usize {
-        self.comparisons
-            .iter()
-            .filter(|one| one.verdict.as_deref() == Some("adopt"))
-            .count()
+    fn adopted(&self) -> impl Iterator<Item = &Judged> {
+        let adopts = |one: &&Judged| one.verdict.as_deref() == Some("adopt");
+        self.comparisons.iter().copied().filter(adopts)
     }
 
-    /// The least that every win showed.
+    fn wins(&self) -> usize {
+        self.adopted().count()
+    }
+
+    /// The least lower bound of its wins.
     fn gain(&self) -> f64 {
-        let wins = self
-            .comparisons
-            .iter()
-            .filter(|one| one.verdict.as_deref() == Some("adopt"));
-        wins.filter_map(|one| Some(one.speedup?.estimate))
-            .fold(f64::INFINITY, f64::min)
+        let bounds = self.adopted().filter_map(|one| Some(one.speedup?.lower));
+        bounds.fold(f64::INFINITY, f64::min)
     }
 }
 
@@ -114,7 +112,7 @@ pub fn page(source: &Source<'_>, name: &str) -> Result<Page, PageError> {
     let body = html! {
         header {
             h1 { (task_name(name)) }
-            p.title { (tries) " comparisons of kernels, " (verdicts.len()) " verdicts in all." }
+            p.title { "Comparisons of kernels: " (tries) ". Verdicts in all: " (verdicts.len()) "." }
         }
         section { h2 { "Who leads" } (leaders(&verdicts)) }
         section { h2 { "Times by case and device" } (times(source, &verdicts)?) }
@@ -155,7 +153,7 @@ fn leaders(verdicts: &[Judged]) -> Markup {
                 }
             }
         }
-        @if once > 0 { p.quiet { (once) " more were found faster once, which is no win yet." } }
+        @if once > 0 { p.quiet { "Found faster once, which is no win yet: " (once) "." } }
     }
 }
 
@@ -255,10 +253,10 @@ mod tests {
         ];
         let shown = leaders(&verdicts).into_string();
         assert!(
-            shown.contains("steady") && shown.contains("+20.0 %") && shown.contains("2 of 2"),
+            shown.contains("steady") && shown.contains("+19.0 %") && shown.contains("2 of 2"),
             "{shown}"
         );
         assert!(!shown.contains("<td>lucky"), "{shown}");
-        assert!(shown.contains("1 more were found faster once"), "{shown}");
+        assert!(shown.contains("no win yet: 1."), "{shown}");
     }
 }
