@@ -11,6 +11,7 @@ mod native;
 mod pages;
 mod queue;
 mod selftest;
+mod serve;
 mod service;
 mod task;
 mod tune;
@@ -28,6 +29,7 @@ pub use native::NativeWorkerArguments;
 pub use pages::PagesArguments;
 pub use queue::{ListTickets, QueueArguments, QueueCommand, ShowTicket, Submit, Work};
 pub use selftest::Selftest;
+pub use serve::{ServeArguments, ServeCommand, TokenCommand};
 pub use service::{JobArguments, McpArguments};
 pub use task::{Kernels, TaskArguments, TaskCommand};
 pub use tune::{Tune, TuneExecutor};
@@ -115,6 +117,8 @@ pub enum Command {
     Queue(QueueArguments),
     /// Serve the judge to an agent: the Model Context Protocol on standard input and output.
     Mcp(McpArguments),
+    /// Serve the judge over HTTP, to everyone with a token.
+    Serve(ServeArguments),
     /// Write what the ledger holds as pages, for any web server.
     Pages(PagesArguments),
     /// Say what this machine has and lacks.

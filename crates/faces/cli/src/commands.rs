@@ -28,6 +28,7 @@ pub mod samples;
 pub mod schedules;
 pub mod schema;
 pub mod selftest;
+pub mod serve;
 pub mod several;
 pub mod suites;
 pub mod task;

@@ -77,6 +77,7 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
         Command::Queue(queue) => commands::queue::queue(&queue),
         Command::Pages(pages) => commands::pages::pages(&pages),
         Command::Mcp(mcp) => commands::mcp::mcp(&mcp),
+        Command::Serve(serve) => commands::serve::serve(&serve),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor),
         Command::Selftest(_) => commands::selftest::selftest(&words),
         Command::Calibrate(calibrate) => commands::calibrate::calibrate(&calibrate),

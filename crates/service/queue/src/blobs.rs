@@ -82,7 +82,7 @@ impl Blobs {
 }
 
 /// The SHA-256 digest of contents, in hexadecimal digits.
-pub(crate) fn digest(contents: &[u8]) -> String {
+pub fn digest(contents: &[u8]) -> String {
     let digits = Sha256::digest(contents);
     digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -31,7 +31,7 @@ mod submission;
 mod ticket;
 mod worker;
 
-pub use blobs::Blobs;
+pub use blobs::{Blobs, digest};
 pub use error::QueueError;
 pub use job::{Job, JobEnd, run_job};
 pub use judgement::{Judgement, JudgementKind};

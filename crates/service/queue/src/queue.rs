@@ -15,7 +15,7 @@ use crate::error::QueueError;
 use crate::outcome::{JobResult, State};
 use crate::status::Status;
 use crate::submission::Submission;
-use crate::ticket::Ticket;
+use crate::ticket::{Ticket, is_inside};
 use crate::worker::has_ended;
 use tables::{confirm, connect, end_attempt, insert, known, millis, parsed, rest, status};
 
@@ -104,9 +104,15 @@ impl Queue {
     /// Queues a judgement, unless it is queued already.
     ///
     /// # Errors
-    /// If the judgement's words are wrong, its key is another's, or too many tickets of its client wait.
+    /// If the judgement's words are wrong, a file's name leads out of the ticket's folder, its key is another's, or too many tickets of its client wait.
     pub fn submit(&self, submission: &Submission) -> Result<Ticket, QueueError> {
         submission.judgement.arguments()?;
+        let mut paths = submission.files.keys().chain(&submission.folder);
+        if let Some(name) = paths.find(|name| !is_inside(name)) {
+            return Err(QueueError::Judgement(format!(
+                "{name} leads out of the ticket's folder; name files by their path below it"
+            )));
+        }
         let blobs = self.blobs();
         let mut files = BTreeMap::new();
         for (name, contents) in &submission.files {

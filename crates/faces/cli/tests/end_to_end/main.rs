@@ -35,6 +35,7 @@ mod resilience;
 mod right_or_wrong;
 mod schemas;
 mod selftest;
+mod serve;
 mod solutions;
 mod sustained;
 mod tuning;

@@ -1,0 +1,125 @@
+//! What all answers share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query};
+use axum::routing::{get, post, put};
+use axum::{Router, middleware};
+use gauntlet_queue::{Queue, Runner, State};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::guard::guard;
+use crate::hosts::Hosts;
+use crate::metrics::Metrics;
+use crate::refusal::Refusal;
+use crate::tokens::Tokens;
+use crate::turns::Turns;
+use crate::{events, judgements, looking, metrics, openapi, sources};
+
+/// The most bodies that are read at a time.
+const BODIES: usize = 8;
+
+/// How often a ticket is looked at for someone who waits.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// The same while it is judged on this machine, where looking takes time from what is measured.
+const QUIET_PAUSE: Duration = Duration::from_secs(1);
+
+/// What all answers share.
+pub struct Service {
+    pub queue: Arc<Queue>,
+    pub runner: Arc<Runner>,
+    /// Whether this server runs tickets.
+    pub works: bool,
+    pub tokens: Tokens,
+    pub hosts: Hosts,
+    pub turns: Turns,
+    pub bodies: Semaphore,
+    pub metrics: Metrics,
+    /// Whether the server is about to end.
+    pub stopping: AtomicBool,
+}
+
+impl Service {
+    pub fn new(queue: Arc<Queue>, runner: Arc<Runner>, works: bool, tokens: Tokens, hosts: Hosts) -> Self {
+        Self {
+            queue,
+            runner,
+            works,
+            tokens,
+            hosts,
+            turns: Turns::default(),
+            bodies: Semaphore::new(BODIES),
+            metrics: Metrics::default(),
+            stopping: AtomicBool::new(false),
+        }
+    }
+
+    /// Does what may wait for the disk without holding up other answers.
+    pub async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let service = self.clone();
+        spawn_blocking(move || work(&service))
+            .await
+            .unwrap_or_else(|error| Err(Refusal::broken(&error)))
+    }
+
+    /// How long to wait before a ticket in this state is looked at again.
+    pub fn pause(&self, state: State) -> Duration {
+        if self.works && state == State::Running {
+            QUIET_PAUSE
+        } else {
+            PAUSE
+        }
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+}
+
+/// The addresses.
+pub fn router(service: Arc<Service>) -> Router {
+    Router::new()
+        .route("/judgements", post(judgements::submit).get(judgements::list))
+        .route(
+            "/judgements/{id}",
+            get(judgements::show).delete(judgements::cancel),
+        )
+        .route("/judgements/{id}/events", get(events::events))
+        .route("/sources/{digest}", put(sources::store))
+        .route("/tasks", get(looking::tasks))
+        .route("/devices", get(looking::devices))
+        .route("/queue", get(looking::queue))
+        .route("/metrics", get(metrics::metrics))
+        .route("/openapi.json", get(openapi::openapi))
+        .fallback(|| async { Refusal::unknown("there is nothing at this address") })
+        .method_not_allowed_fallback(|| async {
+            Refusal::new(
+                axum::http::StatusCode::METHOD_NOT_ALLOWED,
+                "this address does not take this method",
+                "/openapi.json lists what each address takes",
+            )
+        })
+        .layer(middleware::from_fn_with_state(service.clone(), guard))
+        .with_state(service)
+}
+
+/// The part of an address that names something.
+pub fn named(path: Result<Path<String>, PathRejection>) -> Result<String, Refusal> {
+    path.map(|Path(name)| name)
+        .map_err(|_| Refusal::unknown("there is nothing at this address"))
+}
+
+/// What stands after the question mark of an address.
+pub fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Refusal> {
+    query
+        .map(|Query(asked)| asked)
+        .map_err(|error| Refusal::unreadable(error.body_text()))
+}
