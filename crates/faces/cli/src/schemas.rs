@@ -130,6 +130,7 @@ pub const PUBLISHED: &[Published] = published! {
     Document "audit" 1 "The result of `gauntlet audit`";
     Document "tuning" 1 "The result of `gauntlet tune`";
     Document "compiled-kernels" 2 "The result of `gauntlet compile`";
+    Document "kernel-explanation" 1 "The result of `gauntlet explain` of a kernel";
     Document "explanation" 1 "The result of `gauntlet explain --problem`";
     Document "diagnosis" 1 "The result of `gauntlet explain --times`";
     Document "doctor" 1 "The result of `gauntlet doctor`";

@@ -182,6 +182,24 @@ pub struct Setup {
     pub quick: bool,
 }
 
+impl Setup {
+    /// Of one kernel alone, which is not watched for cheats.
+    pub fn alone(task: Option<String>, cases: Vec<String>, measured: Measured) -> Self {
+        Self {
+            task,
+            cases,
+            measured,
+            budget: SignedDuration::from_secs(30),
+            pairs: None,
+            warm: false,
+            regime: RegimeName::Isolated,
+            scope: ScopeName::Device,
+            activity: false,
+            quick: true,
+        }
+    }
+}
+
 /// A regime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RegimeName {

@@ -1,5 +1,6 @@
 //! `gauntlet explain`.
 
+pub mod counted;
 mod measured;
 pub mod schedule;
 mod timelines;
@@ -16,12 +17,15 @@ use crate::exit::Exit;
 /// Shows where the time goes.
 pub fn explain(arguments: &Explain) -> Result<Exit, CliError> {
     arguments.json.check()?;
+    if let Some(kernel) = &arguments.kernel {
+        return counted::explain(kernel, arguments);
+    }
     let schedule = gauntlet_entrants::read_parameters(
         &arguments.schedule,
         &Parameters::new(),
         &gauntlet_families::parameters(),
     )?;
-    let device = Calibrations::of(&arguments.calibration).apply(devices::find(&arguments.device)?)?;
+    let device = Calibrations::of(&arguments.calibration).apply(devices::find(arguments.device())?)?;
     match &arguments.times {
         Some(file) => times::explain(file, &schedule, &device, &arguments.json),
         None => {

@@ -9,7 +9,7 @@ use gauntlet_task::Suite;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::arguments::{RegimeName, Setup, Time};
+use crate::arguments::{Setup, Time};
 use crate::commands::contest::Contest;
 use crate::documents::Document;
 use crate::error::{CliError, terminal_width};
@@ -75,16 +75,15 @@ impl Document for Timed {
 pub fn time(arguments: &Time) -> Result<Exit, CliError> {
     arguments.json.check()?;
     let setup = Setup {
-        task: arguments.task.clone(),
-        cases: arguments.cases.clone(),
-        measured: arguments.measured.clone(),
         budget: arguments.budget,
         pairs: Some(PAIRS),
         warm: arguments.warm,
-        regime: RegimeName::Isolated,
         scope: arguments.scope,
-        activity: false,
-        quick: true,
+        ..Setup::alone(
+            arguments.task.clone(),
+            arguments.cases.clone(),
+            arguments.measured.clone(),
+        )
     };
     let text = gauntlet_entrants::read(&arguments.kernel)?;
     let contest = Contest::of(&setup, [text.clone(), text])?;

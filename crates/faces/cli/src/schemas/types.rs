@@ -24,6 +24,7 @@ use super::{read, written};
 use crate::commands::check::Checked;
 use crate::commands::compile::Compiled;
 use crate::commands::doctor::Findings;
+use crate::commands::explain::counted::KernelExplained;
 use crate::commands::explain::schedule::Explained;
 use crate::commands::explain::times::Diagnosed;
 use crate::commands::ledger::Shown;
@@ -56,6 +57,7 @@ pub fn types() -> Vec<Type> {
         document::<Tuned>(),
         document::<Compiled>(),
         document::<Explained>(),
+        document::<KernelExplained>(),
         document::<Diagnosed>(),
         document::<Findings>(),
         document::<Calibration>(),

@@ -3,11 +3,14 @@
 //! Each tool runs its own worker, and nothing is timed under a tool, because a tool slows down the program it inspects.
 //! Both tools write into a file, since standard output belongs to the worker protocol.
 
+mod counted;
 mod counters;
+mod launches;
 mod sanitizer;
 
 use std::path::{Path, PathBuf};
 
+pub use counted::{CountedCall, KernelTimes, count_call};
 pub use counters::read_counters;
 pub use sanitizer::{TOOLS, check};
 

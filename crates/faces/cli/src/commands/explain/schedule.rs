@@ -50,7 +50,7 @@ pub fn explain(
     let measured = arguments
         .measured
         .as_ref()
-        .map(|file| Measured::of(file.as_deref(), &arguments.device, &problems))
+        .map(|file| Measured::of(file.as_deref(), arguments.device(), &problems))
         .transpose()?;
     let host = host_term(arguments.host.as_ref());
     let explanations = all(&problems, schedule, device, host)?;

@@ -6,6 +6,7 @@ use std::path::Path;
 use gauntlet_parameters::Parameters;
 use gauntlet_task::Case;
 
+use super::launches::{self, Launch};
 use super::log_of;
 use crate::evidence::{Candidate, Counters, JudgeError, Unreadable};
 use crate::runner::{Operands, Workshop};
@@ -46,8 +47,6 @@ const ARGUMENTS: [&str; 24] = [
 ];
 
 const HOPPERS_MATRIX_UNITS: &str = "sm__pipe_tensor_op_gmma_cycles_active.avg.pct_of_peak_sustained_active";
-
-const DURATION: &str = "gpu__time_duration.sum";
 
 /// A counter's plain name, Nsight Compute's names for it (the first that exists is used), and its unit.
 type Figure = (&'static str, &'static [&'static str], f64);
@@ -141,22 +140,22 @@ pub fn read_counters(
         }))
 }
 
-/// Launches in a log, each with its kernel and its counters.
-type Launches = BTreeMap<String, (String, BTreeMap<String, f64>)>;
-
 /// The kernel that took the most total time in a log, with counters averaged over its launches.
 fn parse(log: &str) -> Result<Counters, Unreadable> {
     let mut kernels: BTreeMap<String, Vec<BTreeMap<String, f64>>> = BTreeMap::new();
-    for (kernel, counters) in launches(log)?.into_values() {
+    for Launch { kernel, counters } in launches::read(log)? {
         kernels.entry(kernel).or_default().push(counters);
     }
     let time = |launches: &[BTreeMap<String, f64>]| -> f64 {
-        launches.iter().filter_map(|launch| launch.get(DURATION)).sum()
+        launches
+            .iter()
+            .filter_map(|launch| launch.get(launches::DURATION))
+            .sum()
     };
     let (kernel, launches) = kernels
         .into_iter()
         .max_by(|one, other| time(&one.1).total_cmp(&time(&other.1)))
-        .ok_or_else(|| told(log))?;
+        .ok_or_else(|| launches::told(log))?;
     let mean = |name: &str| {
         let values: Vec<f64> = launches
             .iter()
@@ -172,7 +171,7 @@ fn parse(log: &str) -> Result<Counters, Unreadable> {
         })
         .collect();
     if figures.is_empty() {
-        return Err(told(log));
+        return Err(launches::told(log));
     }
     let names = launches.iter().flat_map(BTreeMap::keys);
     let mut stalls: Vec<(String, f64)> = names
@@ -190,69 +189,6 @@ fn parse(log: &str) -> Result<Counters, Unreadable> {
         figures,
         stalls,
     })
-}
-
-/// Parses the launches of a log. Depending on the page and the version, each counter is a column, or a row with its
-/// name in a column. The tool's own messages begin with `==`.
-fn launches(log: &str) -> Result<Launches, Unreadable> {
-    let table: Vec<&str> = log.lines().filter(|line| line.starts_with('"')).collect();
-    let table = table.join("\n");
-    let mut reader = csv::ReaderBuilder::new()
-        .flexible(true)
-        .from_reader(table.as_bytes());
-    let head = reader.headers().map_err(|error| error.to_string())?.clone();
-    let place = |name: &str| head.iter().position(|column| column == name);
-    let (Some(id), Some(kernel)) = (place("ID"), place("Kernel Name")) else {
-        return Err(told(log));
-    };
-    let named = place("Metric Name").zip(place("Metric Value"));
-    let mut launches = Launches::new();
-    for row in reader.records() {
-        let row = row.map_err(|error| format!("ncu's table cannot be read: {error}"))?;
-        // The row below the header holds units.
-        let Some(id) = row.get(id).filter(|id| !id.is_empty()) else {
-            continue;
-        };
-        let name = row.get(kernel).unwrap_or_default();
-        let (_, counters) = launches
-            .entry(id.to_owned())
-            .or_insert_with(|| (name.to_owned(), BTreeMap::new()));
-        match named {
-            Some((name, value)) => counters.extend(
-                row.get(name)
-                    .zip(row.get(value).and_then(number))
-                    .map(|(name, value)| (name.to_owned(), value)),
-            ),
-            None => counters.extend(
-                head.iter()
-                    .zip(&row)
-                    .filter_map(|(name, value)| Some((name.to_owned(), number(value)?))),
-            ),
-        }
-    }
-    Ok(launches)
-}
-
-/// Parses a number with commas for thousands; none for `n/a`.
-fn number(text: &str) -> Option<f64> {
-    text.replace(',', "").parse().ok()
-}
-
-/// The tool's own message, if it read no counter.
-fn told(log: &str) -> Unreadable {
-    let complaint = log
-        .lines()
-        .find(|line| line.starts_with("==ERROR==") || line.contains("ERR_NVGPUCTRPERM"))
-        .or_else(|| log.lines().rfind(|line| line.starts_with("==")));
-    match complaint {
-        Some(line) if line.contains("ERR_NVGPUCTRPERM") => {
-            "the driver lets only root read counters: run as root, or load the module nvidia with \
-             NVreg_RestrictProfilingToAdminUsers=0"
-                .to_owned()
-        }
-        Some(line) => format!("ncu says: {}", line.trim()),
-        None => "ncu wrote no table".to_owned(),
-    }
 }
 
 #[cfg(test)]
