@@ -11,6 +11,9 @@ use crate::text::{bold, dim, paragraph, usable};
 /// Parts of the GPU that are shown.
 const PARTS: usize = 5;
 
+/// Reasons to wait that are shown.
+const WAITS: usize = 4;
+
 /// Columns of a bar.
 const BAR: usize = 20;
 
@@ -46,6 +49,7 @@ pub fn counted(kernel: &str, kernels: &[KernelTimes], explanation: &Explanation,
         let waits: Vec<String> = explanation
             .waits
             .iter()
+            .take(WAITS)
             .map(|wait| format!("{} {}", wait.reason, percent(wait.share)))
             .collect();
         page += "\n";
@@ -113,7 +117,12 @@ fn causes(causes: &[Cause], width: usize) -> String {
         dim("what costs time, and at most how much of it; causes overlap")
     );
     for (number, cause) in causes.iter().enumerate() {
-        let first = format!("  {}. {} ", number + 1, percent(cause.share));
+        let first = format!(
+            "  {}. {}, {}: ",
+            number + 1,
+            cause.kind.name(),
+            percent(cause.share)
+        );
         said += &paragraph(&first, &cause.evidence, 5, width);
         said += &paragraph("     try: ", cause.kind.next(), 5, width);
     }

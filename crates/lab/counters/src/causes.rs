@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::figures::{EXCESSIVE_SECTORS, Figures};
+use crate::figures::{EXCESSIVE_SECTORS, Figures, bytes};
 use crate::roofs::Used;
 use crate::waits::{Wait, share_of};
 
@@ -43,6 +43,19 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// A name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FewBlocks => "few blocks",
+            Self::Spills => "spilled registers",
+            Self::BankConflicts => "bank conflicts",
+            Self::ScatteredAccess => "scattered accesses",
+            Self::LowOccupancy => "low occupancy",
+            Self::NeedlessTraffic => "needless traffic",
+            Self::LastWave => "the last wave",
+        }
+    }
+
     /// What it means for the kernel.
     pub fn sentence(self) -> &'static str {
         match self {
@@ -213,8 +226,8 @@ fn low_occupancy(figures: &Figures, best: f64) -> Option<Cause> {
     Some(Cause {
         kind: Kind::LowOccupancy,
         evidence: format!(
-            "at most {:.0} % of a multiprocessor's warps: {limit} limits it to {:.0} block{} at once ({of_limit}); the best used \
-             part is at {:.0} %",
+            "at most {:.0} % of a multiprocessor's warps, since {of_limit} leave room for {:.0} block{} at once; the best used part \
+             of the GPU is at {:.0} %",
             possible * 100.0,
             launched.blocks_at_once?,
             if launched.blocks_at_once == Some(1.0) { "" } else { "s" },
@@ -233,9 +246,9 @@ fn needless_traffic(figures: &Figures, least_bytes: u64) -> Option<Cause> {
     (least > 0.0 && moved > least).then(|| Cause {
         kind: Kind::NeedlessTraffic,
         evidence: format!(
-            "{:.2} MB from and to device memory, where a call needs {:.2} MB at least",
-            moved / 1e6,
-            least / 1e6
+            "{} from and to device memory, where a call needs {} at least",
+            bytes(moved),
+            bytes(least)
         ),
         share: (1.0 - least / moved) * used,
     })

@@ -10,6 +10,16 @@ use serde::Serialize;
 /// 32-byte sectors of global accesses beyond those that the same bytes would need if they lay side by side.
 pub const EXCESSIVE_SECTORS: &str = "derived__memory_l2_theoretical_sectors_global_excessive";
 
+/// An amount of bytes with its unit.
+pub fn bytes(amount: f64) -> String {
+    match amount {
+        small if small < 1e3 => format!("{small:.0} B"),
+        kilo if kilo < 1e6 => format!("{:.1} kB", kilo / 1e3),
+        mega if mega < 1e9 => format!("{:.1} MB", mega / 1e6),
+        giga => format!("{:.2} GB", giga / 1e9),
+    }
+}
+
 /// The counters of a launch.
 pub struct Figures<'c>(pub &'c BTreeMap<String, f64>);
 

@@ -88,7 +88,7 @@ pub fn explain(counters: &BTreeMap<String, f64>, least_bytes: u64) -> Explanatio
 }
 
 fn bound(causes: &[Cause], used: &[Used], waits: &[Wait]) -> String {
-    match (causes.first(), used.first(), waits.first()) {
+    match (causes.first(), roofs::limiting(used), waits.first()) {
         (Some(cause), _, _) if cause.share >= MAIN => cause.kind.sentence().to_owned(),
         (_, Some(best), _) if best.share >= WELL_USED => {
             format!(
@@ -108,7 +108,7 @@ fn bound(causes: &[Cause], used: &[Used], waits: &[Wait]) -> String {
 
 fn unknown(figures: &Figures, least_bytes: u64) -> Vec<String> {
     let mut unknown = vec![
-        "which source lines wait: `ncu --set source` shows them".to_owned(),
+        "which source lines wait: Nsight Compute shows them on its page of sources".to_owned(),
         "how much of the loss a cause would give back: shares are upper bounds, and causes overlap"
             .to_owned(),
         "how near arithmetic is to its roof, which depends on the type of the numbers".to_owned(),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::figures::Figures;
+use crate::figures::{Figures, bytes};
 
 /// The least time of a call by one roof.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -72,6 +72,15 @@ const PARTS: [Part; 8] = [
     ),
 ];
 
+/// The part that limits the others: the best used one, or device memory if that is about as well used.
+pub fn limiting(used: &[Used]) -> Option<&Used> {
+    let best = used.first()?;
+    let memory = used
+        .iter()
+        .find(|one| one.part == PARTS[0].0 && one.share >= ABOUT * best.share);
+    memory.or(Some(best))
+}
+
 /// How well the parts of the GPU are used, the best used first.
 pub fn used(figures: &Figures) -> Vec<Used> {
     let busy = busy(figures);
@@ -92,13 +101,6 @@ pub fn used(figures: &Figures) -> Vec<Used> {
         })
         .collect();
     used.sort_by(|one, other| other.share.total_cmp(&one.share));
-    let most = used.first().map_or(0.0, |best| best.share);
-    if let Some(memory) = used
-        .iter()
-        .position(|one| one.part == PARTS[0].0 && one.share >= ABOUT * most)
-    {
-        used[..=memory].rotate_right(1);
-    }
     used
 }
 
@@ -122,8 +124,8 @@ pub fn roofs(figures: &Figures, least_bytes: u64) -> Vec<Roof> {
     if let (Some(peak), true) = (peak, least_bytes > 0 && seconds > 0.0) {
         roofs.push(Roof {
             name: format!(
-                "device memory: {:.2} MB at {:.2} TB/s",
-                least_bytes as f64 / 1e6,
+                "device memory: {} at {:.2} TB/s",
+                bytes(least_bytes as f64),
                 peak / 1e12
             ),
             seconds: least_bytes as f64 / peak,

@@ -1,5 +1,7 @@
 //! Kernels that are slow for a planted reason: the reason is what the explanation begins with.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::collections::BTreeMap;
 
 use gauntlet_counters::{Explanation, Kind, explain};

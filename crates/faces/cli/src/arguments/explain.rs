@@ -22,10 +22,10 @@ pub struct Explain {
     /// A kernel, in a form that `gauntlet compare` takes: what bounds it on the GPU that is here, by Nsight Compute's counters.
     pub kernel: Option<String>,
     /// The kernel's task, by name or file (see `gauntlet suites`).
-    #[arg(long, visible_alias = "suite", requires = "kernel")]
+    #[arg(long, visible_alias = "suite", conflicts_with_all = ["times", "problem"])]
     pub task: Option<String>,
     /// Only these of the task's benchmark cases.
-    #[arg(long = "case", value_name = "NAME", requires = "kernel")]
+    #[arg(long = "case", value_name = "NAME", conflicts_with_all = ["times", "problem"])]
     pub cases: Vec<String>,
     /// Measured times: a CSV file with the columns g, m, n, k and time, and variant where there are several.
     #[arg(long, value_name = "FILE")]

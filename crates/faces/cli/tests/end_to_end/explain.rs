@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use crate::common::Place;
+use crate::common::{NORM_SUITE, Place, has_numpy};
 use serde_json::Value;
 
 /// Schedules of several kinds; those that a device refuses are left out.
@@ -273,4 +273,26 @@ fn what_cannot_be_explained_is_refused_with_a_remedy() {
         assert!(ran.folded().contains(reason), "{arguments:?}: {}", ran.err);
     }
     assert!(!place.path("call.png").exists() && !place.path("call.svg").exists());
+}
+
+/// A CPU has no such counters, and `--task` alone names no kernel.
+#[test]
+fn a_kernel_on_the_cpu_is_refused_before_it_runs() {
+    let place = Place::new();
+    place
+        .run(&["explain", "--problem", "group-gemm", "--task", "rms-norm"])
+        .expect(2);
+    if !has_numpy() {
+        return;
+    }
+    place.write("suite.toml", NORM_SUITE);
+    place.write("kernels.py", "def norm(x, weight):\n    return x\n");
+    let ran = place
+        .run(&["explain", "kernels.py:norm", "--task", "suite.toml"])
+        .expect(2);
+    let told = ran.folded();
+    assert!(
+        told.contains("kernels.py:norm runs on the CPU") && told.contains("`gauntlet time`"),
+        "{told}"
+    );
 }
