@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_parameters::Parameters;
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -47,10 +46,11 @@ pub struct Pitch {
     /// names a function of the source.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, PathBuf>,
-    /// An attention loop from the records, in place of the loop of `schedule`. It has no kernel: the prover reports its
-    /// flaws, and nothing else is examined.
+    /// A loop from the records, in files and reports of earlier versions, which proved it in place of the loop of
+    /// `schedule`. Only a round of records takes it still, and judges it by the record alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded_loop: Option<RecordedLoop>,
+    #[schemars(extend("deprecated" = true))]
+    pub recorded_loop: Option<String>,
     /// The claim.
     pub claim: Claim,
     /// The chance of each verdict, in the author's view.
@@ -300,12 +300,11 @@ pub struct Fallback {
 pub const FALLBACK: &str = " (fallback)";
 
 impl Pitch {
-    /// Whether it names anything that changes what is built, run or proved.
+    /// Whether it names anything that changes what is built or run.
     pub fn changes_something(&self) -> bool {
         self.schedule != Parameters::default()
             || self.command.is_some()
             || self.dispatch.is_some()
-            || self.recorded_loop.is_some()
             || self.kernel.is_some()
             || self.changes_source()
     }
@@ -323,8 +322,10 @@ impl Pitch {
         }
         let dispatch = self.dispatch.as_ref();
         let dispatch = dispatch.map_or_else(String::new, |file| format!(" {}", file.display()));
-        let recorded = self.recorded_loop;
-        let recorded = recorded.map_or_else(String::new, |recorded| format!(" {recorded:?}"));
+        let recorded = self
+            .recorded_loop
+            .as_ref()
+            .map_or_else(String::new, |name| format!(" {name}"));
         let kernel = self
             .kernel
             .as_ref()

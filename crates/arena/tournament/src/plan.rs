@@ -173,7 +173,7 @@ fn best(
 
 fn prospect(round: &Round, baseline: &Candidate, pitch: &Pitch) -> Result<Prospect, TournamentError> {
     let nothing = |reason: &str| Ok(Prospect::Nothing(reason.to_owned()));
-    if pitch.command.is_some() || pitch.dispatch.is_some() || pitch.recorded_loop.is_some() {
+    if pitch.command.is_some() || pitch.dispatch.is_some() {
         return nothing("it is no change of a schedule");
     }
     let candidate = baseline.changed(&pitch.name, &pitch.schedule);

@@ -99,7 +99,6 @@ impl Round {
         let parameters = suite.parameters();
         check::check(&source, &pitches, &parameters)?;
         let benchmark_cases = named::chosen_cases(&source, &suite)?;
-        check::check_loops(&source, &pitches, &benchmark_cases)?;
         participants::check(&source, &source.value.contestant, &source.value.panellist)?;
         let contestants = participants::contestants(&source, &source.value.contestant);
         let panellists = participants::panellists(&source, &source.value.panellist);
@@ -222,7 +221,6 @@ impl Round {
         Candidate {
             command: self.command(&pitch.command).or(changed.command),
             dispatch: self.dispatch(&pitch.dispatch).or(changed.dispatch),
-            recorded_loop: pitch.recorded_loop.map(|recorded| recorded.name().to_owned()),
             ..changed
         }
     }
@@ -367,7 +365,6 @@ mod tests {
         let own = Some(vec![PathBuf::from("worker")]);
         let baseline = Candidate {
             command: own.clone(),
-            recorded_loop: Some("barrier-removed".to_owned()),
             ..Candidate::new("baseline", Parameters::new())
         };
         let mut pitch = pitch("two stages");
@@ -376,11 +373,11 @@ mod tests {
             (pitched.name.as_str(), pitched.schedule.get("stages")),
             ("two stages", Some(&Value::Number(2)))
         );
-        assert_eq!((&pitched.command, &pitched.recorded_loop), (&own, &None));
+        assert_eq!(pitched.command, own);
         pitch.command = Some(vec![PathBuf::from("other")]);
         assert_eq!(round.pitched(&pitch, &baseline).command, pitch.command);
         let fallback = baseline.changed("fallback", pitch.fallback.schedule.as_ref().unwrap());
-        assert_eq!((&fallback.command, &fallback.recorded_loop), (&own, &None));
+        assert_eq!(fallback.command, own);
         assert_eq!(fallback.schedule.get("stages"), Some(&Value::Number(1)));
     }
 }

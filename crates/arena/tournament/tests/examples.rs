@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_entrants::EntrantError;
 use gauntlet_judge::{Candidate, ExecutorKind, Verdict};
 use gauntlet_parameters::Value;
@@ -270,7 +269,6 @@ fn keeps_the_rules(round: &Round) {
         assert_eq!(pitch.after.is_some(), pitch.regardless, "{}", pitch.name);
         let step = Candidate {
             dispatch: round.dispatch(&pitch.dispatch),
-            recorded_loop: pitch.recorded_loop.map(|recorded| recorded.name().to_owned()),
             ..Candidate::new(&pitch.name, below.changed(&pitch.schedule))
         };
         let same = Candidate {
@@ -320,38 +318,6 @@ fn a_table_of_the_staircase_of_attention_says_something_of_every_case_and_change
             tables += 1;
         }
         assert_eq!(tables, 1, "{}", round.file().name);
-    }
-}
-
-#[test]
-fn each_recorded_loop_is_pitched_once_on_a_schedule_that_keeps_the_rules() {
-    let round = Round::load(
-        &example("../attention/rounds/recorded-loops.toml"),
-        &Overrides::default(),
-    )
-    .unwrap();
-    let mut pitched: Vec<_> = round
-        .pitches
-        .iter()
-        .filter_map(|pitch| pitch.recorded_loop)
-        .collect();
-    assert_eq!(pitched.len(), round.pitches.len());
-    pitched.retain(|one| RecordedLoop::ALL.contains(one));
-    pitched.dedup();
-    assert_eq!(pitched.len(), RecordedLoop::ALL.len());
-    let baseline = round.baseline_schedule().unwrap();
-    for pitch in &round.pitches {
-        let schedule = baseline.changed(&pitch.schedule);
-        let loop_stages = pitch.recorded_loop.unwrap().program().buffers[0].slots;
-        assert_eq!(
-            schedule.get("stages"),
-            Some(&Value::from(loop_stages)),
-            "{}",
-            pitch.name
-        );
-        for case in &round.setting.benchmark_cases {
-            assert_eq!(case.sizes.violations(&schedule, &round.setting.device), []);
-        }
     }
 }
 

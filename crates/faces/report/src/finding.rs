@@ -5,7 +5,6 @@ use owo_colors::Style;
 
 use crate::duration::duration;
 use crate::foreign::shown;
-use crate::outline::interleaving;
 use crate::text::{dim, fitted, paint, paragraph, usable};
 use crate::tone::Tone;
 
@@ -15,8 +14,7 @@ const NAME_COLUMNS: usize = 10;
 /// Gates faster than this are shown without their time.
 const WORTH_TELLING: f64 = 0.1;
 
-/// One line, wrapped if necessary: a mark, the gate, the reason and its time. A flaw of a tile program is followed by
-/// the interleaving that demonstrates it.
+/// One line, wrapped if necessary: a mark, the gate, the reason and its time.
 pub fn finding(finding: &Finding, width: usize) -> String {
     let finding = &*shown(finding);
     let (mark, style) = match finding.outcome {
@@ -34,10 +32,5 @@ pub fn finding(finding: &Finding, width: usize) -> String {
         reason += &dim(format!(" ({})", duration(finding.seconds)));
     }
     let hang = 4 + NAME_COLUMNS + 1;
-    let mut text = paragraph(&first, &reason, hang, usable(width));
-    for (number, event) in interleaving(finding).iter().enumerate() {
-        let first = format!("{:>hang$}", format!("{}. ", number + 1));
-        text += &paragraph(&first, event, hang, usable(width));
-    }
-    text
+    paragraph(&first, &reason, hang, usable(width))
 }

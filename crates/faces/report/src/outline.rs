@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use gauntlet_gates::Interleavings;
 use gauntlet_judge::{Comparison, Evidence, Finding, Heating, Launching, Regime, Scope, Verdict};
 use gauntlet_stats::{Arm, Block, Ground, Interval, Origin, percent, percent_interval};
 use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport, TournamentReport};
@@ -15,12 +14,6 @@ use crate::speedup::bound;
 /// The finding that stopped a candidate.
 pub fn stop(judged: &Judged) -> Option<&Finding> {
     judged.findings.iter().find(|finding| finding.stops().is_some())
-}
-
-/// The interleaving that demonstrates the flaw of a tile program, event by event; empty if there is none.
-pub fn interleaving(finding: &Finding) -> Vec<String> {
-    let flaw = Interleavings::read(&finding.evidence).and_then(|explored| explored.flaw);
-    flaw.map_or_else(Vec::new, |flaw| flaw.flaw.interleaving)
 }
 
 /// The suite's interval.

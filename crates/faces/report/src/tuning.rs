@@ -119,9 +119,6 @@ fn search(tuned: &TunedCase) -> String {
     } else {
         said += "ranked by how few parameters they change, since there is no model of the task";
     }
-    if search.refuted > 0 {
-        said += &format!(", {} refuted by proof", search.refuted);
-    }
     if tuned.measured {
         said += &format!(
             ", {} measured in {:.0} s",

@@ -1,7 +1,7 @@
 //! A schedule as a program: what each role of one block does, in which order, and what it waits for.
 //!
-//! One program has several readers: the simulator gives each operation its time, the prover explores every interleaving
-//! of the roles, and counters add up the bytes moved and the products. A program does not contain sizes; readers take
+//! One program has several readers: the simulator gives each operation its time, and counters add up the bytes
+//! moved and the products. A program does not contain sizes; readers take
 //! them from the problem and the schedule.
 //!
 //! A loop over steps has an index, and operations name their step by its distance `ahead`. A buffer filled once a step
@@ -15,36 +15,33 @@
 //! fast warp would fill it while a slow one still multiplies:
 //!
 //! ```
-//! use gauntlet_barrier_proofs::{FlawKind, prove};
 //! use gauntlet_tile_program::{
 //!     Action, Buffer, Contents, CopyMethod, Extent, Filled, Guard, Product, Role, Statement, TileProgram,
 //! };
 //!
-//! let program = |barriers_of_a_step: usize| {
-//!     let mut step = vec![
-//!         Action::Load { buffer: 0, ahead: 0, copy: CopyMethod::Registers }.into(),
-//!         Action::Synchronise.into(),
-//!         Action::Multiply { product: Product::Gemm, from: 0, to: None, asynchronous: false }.into(),
-//!     ];
-//!     step.extend((1..barriers_of_a_step).map(|_| Statement::from(Action::Synchronise)));
-//!     let store = Action::Store { from: None, to: None };
-//!     let tile = vec![Statement::Repeat(Extent::Steps, step), store.into()];
-//!     TileProgram {
-//!         buffers: vec![Buffer {
-//!             contents: Contents::Operands,
-//!             slots: 1,
-//!             filled: Filled::Step,
-//!             guard: Guard::Block,
-//!         }],
-//!         roles: vec![Role {
-//!             name: "everyone",
-//!             warps: 4,
-//!             body: vec![Statement::Repeat(Extent::Tiles, tile)],
-//!         }],
-//!     }
+//! let step = [
+//!     Action::Load { buffer: 0, ahead: 0, copy: CopyMethod::Registers },
+//!     Action::Synchronise,
+//!     Action::Multiply { product: Product::Gemm, from: 0, to: None, asynchronous: false },
+//!     Action::Synchronise,
+//! ];
+//! let steps = step.map(Statement::from).to_vec();
+//! let store = Action::Store { from: None, to: None };
+//! let tile = vec![Statement::Repeat(Extent::Steps, steps), store.into()];
+//! let program = TileProgram {
+//!     buffers: vec![Buffer {
+//!         contents: Contents::Operands,
+//!         slots: 1,
+//!         filled: Filled::Step,
+//!         guard: Guard::Block,
+//!     }],
+//!     roles: vec![Role {
+//!         name: "everyone",
+//!         warps: 4,
+//!         body: vec![Statement::Repeat(Extent::Tiles, tile)],
+//!     }],
 //! };
-//! assert!(prove(&program(2)).is_ok());
-//! assert_eq!(prove(&program(1)).unwrap_err().kind, FlawKind::WrittenBeforeEmpty);
+//! assert_eq!(program.roles[0].warps, 4);
 //! ```
 
 /// What one block of threads does for its tiles.

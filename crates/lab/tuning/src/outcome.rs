@@ -51,8 +51,6 @@ pub struct Search {
     pub accepted: usize,
     /// Of these, distinct to the model.
     pub told_apart: usize,
-    /// Schedules refuted by proof before enough were found to measure.
-    pub refuted: usize,
 }
 
 /// A schedule that was measured.

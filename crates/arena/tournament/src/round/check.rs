@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use gauntlet_barrier_proofs::recorded::RecordedLoop;
 use gauntlet_parameters::{Parameters, Table};
-use gauntlet_task::{Case, Rules, fault_of_name};
+use gauntlet_task::{Rules, fault_of_name};
 use jiff::SignedDuration;
 
 use gauntlet_judge::{ExecutorKind, KernelText, Measurement};
@@ -312,14 +311,12 @@ fn check_pitch(
             "leave one of them out: each names what is to be run",
         );
     }
-    if pitch.recorded_loop.is_some() && (pitch.command.is_some() || pitch.dispatch.is_some()) {
-        return at(
-            format!(
-                "the pitch `{}` has a `recorded-loop` and something else that is to be run",
-                pitch.name
-            ),
-            "leave `command` and `dispatch` out: a recorded loop is proved and never run",
-        );
+    if pitch.recorded_loop.is_some() && executor != ExecutorKind::Replay {
+        return Err(source.error_at(
+            "recorded-loop",
+            format!("the pitch `{}` has a `recorded-loop`, and loops are proved no longer", pitch.name),
+            "name the kernel itself: `kernel`, such as \"softmax.cu:fused\"; the gate race-free and `gauntlet check` look for its races",
+        ));
     }
     if !pitch.changes_something() && executor != ExecutorKind::Replay {
         return at(
@@ -389,31 +386,6 @@ fn check_commitments(source: &Source<Pitch>, names: &BTreeSet<&str>) -> Result<(
         );
     }
     Ok(())
-}
-
-/// A loop from the records multiplies scores and values, which a GEMM does not have.
-pub fn check_loops(
-    source: &Source<RoundFile>,
-    pitches: &[Source<Pitch>],
-    cases: &[Case],
-) -> Result<(), FileError> {
-    let recorded = RecordedLoop::TASK;
-    let is_of_task = |case: &&Case| case.sizes.task().name() == recorded;
-    let Some(stranger) = cases.iter().find(|case| !is_of_task(case)) else {
-        return Ok(());
-    };
-    let Some(pitch) = pitches.iter().find(|pitch| pitch.value.recorded_loop.is_some()) else {
-        return Ok(());
-    };
-    let message = format!(
-        "the pitch `{}` has a `recorded-loop`, which is one of {recorded}, and the round's case `{}` is one of {}",
-        pitch.value.name,
-        stranger.name,
-        stranger.sizes.task().name()
-    );
-    let suite = &source.value.suite;
-    let remedy = format!("take the loop out, or put a suite of {recorded} in the place of `{suite}`");
-    Err(pitch.error_at("recorded-loop", message, remedy))
 }
 
 /// Pitches with circular dependencies would all be left without a candidate to build on.

@@ -46,31 +46,20 @@ fn an_unknown_value_of_a_word() {
 }
 
 #[test]
-fn a_recorded_loop_that_is_unknown_or_out_of_place() {
-    let with = |schedule: &str, rest: &str| tiny_round(&pitch("loop", schedule, rest));
+fn a_recorded_loop_outside_of_a_round_of_records() {
     refused(
-        &with("", "recorded-loop = \"barrier-removd\""),
+        &tiny_round(&pitch(
+            "loop",
+            "stages = 2",
+            "recorded-loop = \"barrier-removed\"",
+        )),
         TINY_SUITE,
         &[
             "round.toml:31",
-            "barrier-removd",
-            "races-on-the-last-step",
-            "help:",
+            "proved no longer",
+            "softmax.cu:fused",
+            "gauntlet check",
         ],
-    );
-    refused(
-        &with("", "recorded-loop = \"barrier-removed\""),
-        TINY_SUITE,
-        &[
-            "round.toml:31",
-            "case `one` is one of grouped-gemm",
-            "a suite of attention",
-        ],
-    );
-    refused(
-        &with("", "recorded-loop = \"barrier-removed\"\ncommand = [\"kernel\"]"),
-        TINY_SUITE,
-        &["`recorded-loop` and something else", "never run"],
     );
 }
 

@@ -124,32 +124,6 @@ fn a_file_that_holds_no_times_is_told_with_a_remedy() {
     );
 }
 
-/// None of them can be built, so the prover alone stops them.
-#[test]
-fn the_prover_stops_each_of_the_recorded_loops() {
-    let place = Place::new();
-    let round = repository("examples/attention/rounds/recorded-loops.toml");
-    let round = round.to_str().unwrap();
-    place
-        .run(&["run", round, "--executor", "model", "--json", "out.json"])
-        .expect(0);
-    let text = std::fs::read_to_string(place.path("out.json")).unwrap();
-    let report: serde_json::Value = serde_json::from_str(&text).unwrap();
-    let judged = report["rounds"][0]["judged"].as_array().unwrap();
-    assert_eq!(judged.len(), 3);
-    for (name, verdict, words) in [
-        ("two-stages", "blocked", "no executor has a kernel of this loop"),
-        ("fused-softmax", "racy", "mission: read before full"),
-        ("three-stages", "racy", "mission: missing commit"),
-    ] {
-        let one = judged.iter().find(|one| one["name"] == name).unwrap();
-        assert_eq!(one["verdict"], verdict, "{one}");
-        assert!(one["reason"].as_str().unwrap().contains(words), "{one}");
-        let last = one["findings"].as_array().unwrap().last().unwrap();
-        assert_eq!(last["gate"], "proved", "{one}");
-    }
-}
-
 #[test]
 fn a_timeline_is_measured_on_a_gpu_alone_and_of_one_problem() {
     let place = Place::new();

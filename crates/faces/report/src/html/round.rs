@@ -13,7 +13,7 @@ use super::scores::scores;
 use super::verdict_badge;
 use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
-use crate::outline::{cases, criteria, ground, interleaving, mark, peer, processes, setting, stop, suite};
+use crate::outline::{cases, criteria, ground, mark, peer, processes, setting, stop, suite};
 use crate::speedup::{claim, times};
 use crate::story::sentence;
 use crate::tone::Tone;
@@ -177,16 +177,7 @@ pub fn gates(findings: &[Finding]) -> Markup {
                             tr {
                                 td { (mark(finding.outcome)) }
                                 td.whole { (finding.gate) }
-                                td {
-                                    (finding.reason)
-                                    @let events = interleaving(finding);
-                                    @if !events.is_empty() {
-                                        details {
-                                            summary { "how it comes about" }
-                                            ol { @for event in events { li { (event) } } }
-                                        }
-                                    }
-                                }
+                                td { (finding.reason) }
                                 td.number { (duration(finding.seconds)) }
                             }
                         }

@@ -38,7 +38,7 @@ pub fn judged() -> ComparisonReport {
         environment: BTreeMap::from([("processor".to_owned(), "one".to_owned())]),
         findings: vec![
             fixture::finding("right", Outcome::Pass, "all elements of 4 cases are right", 1.5),
-            fixture::finding("proved", Outcome::Skip, "it has no tile program", 0.0),
+            fixture::finding("worth it", Outcome::Skip, "it has no model", 0.0),
         ],
         side: Arm::Candidate,
         verdict: Verdict::from(comparison.assessment.decision),
@@ -82,7 +82,7 @@ fn on_a_terminal_with_as_much_detail_as_is_wanted() {
         "{findings}"
     );
     assert!(
-        findings.contains("– proved") && findings.contains("it has no tile program"),
+        findings.contains("– worth it") && findings.contains("it has no model"),
         "{findings}"
     );
     assert!(
@@ -125,7 +125,7 @@ fn as_a_comment() {
         "fast\\_with\\_a\\|pipe&lt;b&gt; is faster than slow by",
         "| dual-1 | 2.0",
         "<details><summary>Gates</summary>",
-        "| – | proved | it has no tile program |",
+        "| – | worth it | it has no model |",
     ] {
         assert!(comment.contains(part), "no {part} in {comment}");
     }
@@ -148,7 +148,7 @@ fn as_tests_of_a_build_server() {
     for part in [
         "<testsuite name=\"softmax\"",
         "name=\"right\" classname=\"softmax.py:fast_with_a|pipe&lt;b&gt;\" time=\"1.500\"",
-        "<skipped message=\"it has no tile program\"",
+        "<skipped message=\"it has no model\"",
         "<property name=\"processor\" value=\"one\"/>",
     ] {
         assert!(xml.contains(part), "no {part} in {xml}");

@@ -28,9 +28,6 @@ pub struct Candidate {
     /// The schedule of each problem; `schedule` is for problems that no entry comes near.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dispatch: Option<DispatchTable>,
-    /// The name of the loop that is proved in place of the schedule's own loop; it is never built.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recorded_loop: Option<String>,
     /// A digest of the source that `command` was built from, where a round changes a source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
@@ -46,7 +43,6 @@ impl Candidate {
             hosted: false,
             device_only: false,
             dispatch: None,
-            recorded_loop: None,
             source: None,
         }
     }
@@ -60,8 +56,7 @@ impl Candidate {
         }
     }
 
-    /// The same candidate with other parameters. A recorded loop belongs to the candidate that names it, so it is
-    /// dropped.
+    /// The same candidate with other parameters.
     pub fn changed(&self, name: impl Into<String>, change: &Parameters) -> Self {
         Self {
             command: self.command.clone(),
@@ -80,10 +75,7 @@ impl Candidate {
 
     /// Whether this candidate builds or runs anything different from `other`, regardless of their names.
     pub fn differs_from(&self, other: &Self) -> bool {
-        self.schedule != other.schedule
-            || self.command != other.command
-            || self.dispatch != other.dispatch
-            || self.recorded_loop != other.recorded_loop
+        self.schedule != other.schedule || self.command != other.command || self.dispatch != other.dispatch
     }
 
     /// The schedule for a problem: workers receive a schedule, never a table.

@@ -37,7 +37,6 @@ fn each_step_is_planned(round: &Round) {
             command: None,
             hosted: false,
             device_only: false,
-            recorded_loop: None,
             source: None,
             dispatch: round.dispatch(&pitch.dispatch),
         };

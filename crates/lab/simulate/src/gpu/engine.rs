@@ -46,7 +46,7 @@ pub struct Outcome {
     pub end: f64,
     /// The end of the last product.
     pub last_product: f64,
-    /// Whether every group of warps reached the end of the program, as in a proved program.
+    /// Whether every group of warps reached the end of the program.
     pub complete: bool,
     pub(super) processors: Vec<Processor>,
 }

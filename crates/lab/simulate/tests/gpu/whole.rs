@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 
-use gauntlet_barrier_proofs::prove;
 use gauntlet_device::Device;
 use gauntlet_problems::{AttentionFormat, Form, Schedule, Setup};
 use gauntlet_simulate::{
@@ -153,7 +152,7 @@ fn a_call_without_work_takes_a_launch_and_nothing_else() {
 }
 
 #[test]
-fn few_rows_for_few_tokens_are_simulated_and_proved_on_hopper() {
+fn few_rows_for_few_tokens_are_simulated_on_hopper() {
     let h200 = device("h200");
     for (form, tile) in [(Form::Plain, [32, 16, 2048]), (Form::Swiglu, [16, 16, 1024])] {
         let problem = gemm(form, &[16, 0, 3], 4096, 7168);
@@ -161,7 +160,6 @@ fn few_rows_for_few_tokens_are_simulated_and_proved_on_hopper() {
             swap_ab: true,
             ..prepared(tile, 2)
         };
-        prove(&problem.model().program(&schedule, h200.arch)).unwrap();
         let seconds = simulate(&problem, &schedule, &h200, HOST).unwrap().seconds;
         assert!(seconds.is_finite() && seconds > 0.0, "{seconds}");
     }
