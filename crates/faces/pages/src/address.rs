@@ -39,6 +39,27 @@ impl Address {
         };
         format!("{name}.html")
     }
+
+    /// The page of a file, unless it is a task's.
+    pub fn of_file(file: &str) -> Option<Self> {
+        let name = file.strip_suffix(".html")?;
+        let fixed = [
+            Self::Verdicts,
+            Self::Regressed,
+            Self::Tasks,
+            Self::Rounds,
+            Self::Forecasters,
+            Self::Ledger,
+        ];
+        if let Some(page) = fixed.into_iter().find(|page| page.file() == file) {
+            return Some(page);
+        }
+        match name.split_once('/')? {
+            ("verdicts", run) => Some(Self::Verdict(run.to_owned())),
+            ("rounds", run) => Some(Self::Round(run.to_owned())),
+            _ => None,
+        }
+    }
 }
 
 /// A name as a part of a path: letters, digits and `-_.`, with a digest of the name where others were replaced.
@@ -59,6 +80,21 @@ fn slug(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_leads_to_the_page_that_is_written_to_it() {
+        for page in [
+            Address::Verdicts,
+            Address::Ledger,
+            Address::Verdict("20260314-1".to_owned()),
+            Address::Round("20260314-2".to_owned()),
+        ] {
+            assert_eq!(Address::of_file(&page.file()), Some(page));
+        }
+        for file in ["", "index", "verdicts.html", "../index.html", "other/x.html"] {
+            assert_eq!(Address::of_file(file), None, "{file}");
+        }
+    }
 
     #[test]
     fn a_slug_is_a_plain_part_of_a_path_and_tells_names_apart() {

@@ -1,6 +1,6 @@
 //! What a ledger holds, as pages.
 //!
-//! [`write_site`] writes them as files for any web server, by the pictures of the reports. They need no script.
+//! [`write_site`] writes them as files for any web server, by the pictures of the reports; [`page`] makes one of them. They need no script.
 
 mod address;
 mod error;
@@ -15,4 +15,4 @@ mod tasks;
 mod verdict;
 
 pub use error::PageError;
-pub use site::write_site;
+pub use site::{page, write_site};

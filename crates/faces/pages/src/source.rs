@@ -25,7 +25,17 @@ pub struct Page {
     pub body: Markup,
 }
 
-impl Source<'_> {
+impl<'s> Source<'s> {
+    /// What the page at an address is made from.
+    pub fn new(ledger: &'s Ledger, index: &'s Index, newest: usize, address: &Address) -> Self {
+        Self {
+            ledger,
+            index,
+            newest,
+            links: Links::of(address),
+        }
+    }
+
     /// The page at an address.
     pub fn page(&self, address: &Address) -> Result<Page, PageError> {
         match address {

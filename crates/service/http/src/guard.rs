@@ -14,6 +14,8 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::timeout;
 
@@ -35,7 +37,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub fn needed(method: &Method, path: &str) -> Option<Scope> {
     let looks = matches!(*method, Method::GET | Method::HEAD);
     match path {
-        "/openapi.json" if looks => None,
+        "/" | "/openapi.json" if looks => None,
+        "/mcp" => Some(Scope::Submit),
         _ if looks => Some(Scope::Read),
         _ => Some(Scope::Submit),
     }
@@ -98,25 +101,44 @@ async fn admit(service: &Service, request: Request) -> Result<(Request, Turn), R
 /// The token of a request.
 fn token(service: &Service, request: &Parts) -> Result<Token, Refusal> {
     let missing = |error: &str| {
-        Refusal::new(
+        let refusal = Refusal::new(
             StatusCode::UNAUTHORIZED,
             error,
             "send the header `Authorization: Bearer TOKEN`; `gauntlet serve token add` makes a token",
-        )
+        );
+        Refusal {
+            asks_browser: is_page(request),
+            ..refusal
+        }
     };
     let given = request
         .headers
         .get(AUTHORIZATION)
         .ok_or_else(|| missing("this needs a token"))?;
     let given = given.to_str().unwrap_or_default();
-    let bearer = given
-        .split_once(' ')
-        .filter(|(kind, _)| kind.eq_ignore_ascii_case("bearer"));
-    let found = match bearer {
-        Some((_, token)) => service.tokens.find(token.trim())?,
-        None => None,
+    let given = match given.split_once(' ') {
+        Some((kind, token)) if kind.eq_ignore_ascii_case("bearer") => Some(token.trim().to_owned()),
+        Some((kind, pair)) if kind.eq_ignore_ascii_case("basic") && is_page(request) => password(pair.trim()),
+        _ => None,
     };
+    let found = given
+        .map(|token| service.tokens.find(&token))
+        .transpose()?
+        .flatten();
     found.ok_or_else(|| missing("there is no such token"))
+}
+
+/// Whether a page is asked for. A browser keeps the password of a page and sends it along unasked, so that it opens pages alone,
+/// which change nothing.
+fn is_page(request: &Parts) -> bool {
+    let path = request.uri.path();
+    matches!(request.method, Method::GET | Method::HEAD) && (path == "/pages" || path.starts_with("/pages/"))
+}
+
+/// The password of the pair that a browser sends.
+fn password(pair: &str) -> Option<String> {
+    let pair = String::from_utf8(BASE64_STANDARD.decode(pair).ok()?).ok()?;
+    pair.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 /// A body, if it is not larger than allowed and comes in time. Few are read at once, since each is kept in memory.

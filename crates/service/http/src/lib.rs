@@ -10,8 +10,10 @@ mod guard;
 mod hosts;
 mod judgements;
 mod looking;
+mod mcp;
 mod metrics;
 mod openapi;
+mod pages;
 mod refusal;
 mod server;
 mod service;
@@ -30,7 +32,6 @@ use gauntlet_queue::{Queue, QueueError, Runner};
 use gauntlet_worker::Program;
 use tokio::runtime::Builder;
 
-use crate::hosts::Hosts;
 use crate::service::{Service, router};
 pub use crate::tokens::{Scope, Token, TokenError, Tokens};
 
@@ -45,9 +46,13 @@ pub struct Setup {
     pub queue: PathBuf,
     /// Whether this server runs tickets; else `gauntlet queue work` does.
     pub works: bool,
+    /// Whether agents are served by the Model Context Protocol: tasks and kernels are files of the current folder.
+    pub serves_agents: bool,
     /// The program whose commands judge.
     pub program: Program,
-    /// The ledger in which jobs leave their records.
+    /// The version of the program.
+    pub version: String,
+    /// The ledger in which jobs leave their records, and which pages show.
     pub ledger: PathBuf,
 }
 
@@ -113,13 +118,7 @@ pub fn serve(
         .map_err(ServeError::Start)?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
-        let service = Arc::new(Service::new(
-            queue,
-            runner,
-            setup.works,
-            Tokens::in_folder(&setup.queue),
-            Hosts::new(address, &setup.hosts),
-        ));
+        let service = Arc::new(Service::new(queue, runner, address, &setup));
         listening(address);
         server::run(listener, router(service.clone()), service, stop).await;
         Ok(())

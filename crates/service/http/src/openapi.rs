@@ -39,6 +39,9 @@ struct Address {
 
 const JSON: &str = "application/json";
 
+/// Requests of the Model Context Protocol, whose form that protocol has.
+const JSON_RPC: &str = "application/json; profile=json-rpc";
+
 fn of<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Value {
     generator.subschema_for::<T>().to_value()
 }
@@ -125,6 +128,16 @@ fn addresses() -> Vec<Address> {
         Address {
             answer: (200, "text/plain", text),
             ..get("/metrics", "Figures for Prometheus", text)
+        },
+        Address {
+            method: Method::POST,
+            sent: Some(JSON_RPC),
+            answer: (200, JSON, |_| json!({ "type": "object" })),
+            ..get("/mcp", "The tools of agents, by the Model Context Protocol", text)
+        },
+        Address {
+            answer: (200, "text/html", text),
+            ..get("/pages/{file}", "A page of the ledger, such as index.html", text)
         },
         get(
             "/openapi.json",

@@ -25,6 +25,8 @@ pub struct Problem {
 pub struct Refusal {
     pub status: StatusCode,
     pub problem: Problem,
+    /// Whether a browser is to ask its user for a token, as a password.
+    pub asks_browser: bool,
 }
 
 impl Refusal {
@@ -35,6 +37,7 @@ impl Refusal {
                 error: error.into(),
                 remedy: remedy.into(),
             },
+            asks_browser: false,
         }
     }
 
@@ -55,6 +58,12 @@ impl Refusal {
             "the server cannot do this now",
             "ask again in a while; whoever runs the server sees why",
         )
+    }
+
+    /// The same with another remedy.
+    pub fn with_remedy(mut self, remedy: &str) -> Self {
+        remedy.clone_into(&mut self.problem.remedy);
+        self
     }
 
     /// An address without anything.
@@ -100,6 +109,10 @@ impl From<TokenError> for Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let header = match self.status {
+            StatusCode::UNAUTHORIZED if self.asks_browser => Some((
+                WWW_AUTHENTICATE,
+                "Basic realm=\"a token of gauntlet, as the password\"",
+            )),
             StatusCode::UNAUTHORIZED => Some((WWW_AUTHENTICATE, "Bearer")),
             StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Some((RETRY_AFTER, "5")),
             StatusCode::METHOD_NOT_ALLOWED => Some((ALLOW, "GET, HEAD, POST, PUT, DELETE")),

@@ -1,13 +1,16 @@
 //! What all answers share.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query};
-use axum::routing::{get, post, put};
+use axum::routing::{any, get, post, put};
 use axum::{Router, middleware};
+use gauntlet_mcp::HttpTools;
 use gauntlet_queue::{Queue, Runner, State};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
@@ -18,7 +21,7 @@ use crate::metrics::Metrics;
 use crate::refusal::Refusal;
 use crate::tokens::Tokens;
 use crate::turns::Turns;
-use crate::{events, judgements, looking, metrics, openapi, sources};
+use crate::{Setup, events, judgements, looking, mcp, metrics, openapi, pages, sources};
 
 /// The most bodies that are read at a time.
 const BODIES: usize = 8;
@@ -35,23 +38,45 @@ pub struct Service {
     pub runner: Arc<Runner>,
     /// Whether this server runs tickets.
     pub works: bool,
+    /// The ledger of the pages.
+    pub ledger: PathBuf,
+    /// The tools of agents; none without a folder.
+    pub tools: Option<HttpTools>,
     pub tokens: Tokens,
     pub hosts: Hosts,
     pub turns: Turns,
     pub bodies: Semaphore,
+    /// Held by who makes a page.
+    pub rendering: Semaphore,
     pub metrics: Metrics,
     /// Whether the server is about to end.
     pub stopping: AtomicBool,
 }
 
 impl Service {
-    pub fn new(queue: Arc<Queue>, runner: Arc<Runner>, works: bool, tokens: Tokens, hosts: Hosts) -> Self {
+    /// What is served at an address.
+    pub fn new(queue: Arc<Queue>, runner: Arc<Runner>, address: SocketAddr, setup: &Setup) -> Self {
+        let tools = gauntlet_mcp::Setup {
+            queue: setup.queue.clone(),
+            rounds: Vec::new(),
+            works: setup.works,
+            client: None,
+            program: setup.program.clone(),
+            version: setup.version.clone(),
+            ledger: setup.ledger.clone(),
+        };
+        let tools = setup
+            .serves_agents
+            .then(|| gauntlet_mcp::over_http(queue.clone(), tools));
         Self {
             queue,
             runner,
-            works,
-            tokens,
-            hosts,
+            works: setup.works,
+            ledger: setup.ledger.clone(),
+            tools,
+            tokens: Tokens::in_folder(&setup.queue),
+            hosts: Hosts::new(address, &setup.hosts),
+            rendering: Semaphore::new(1),
             turns: Turns::default(),
             bodies: Semaphore::new(BODIES),
             metrics: Metrics::default(),
@@ -99,6 +124,10 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/queue", get(looking::queue))
         .route("/metrics", get(metrics::metrics))
         .route("/openapi.json", get(openapi::openapi))
+        .route("/mcp", any(mcp::mcp))
+        .route("/", get(pages::first))
+        .route("/pages", get(pages::first))
+        .route("/pages/{*file}", get(pages::page))
         .fallback(|| async { Refusal::unknown("there is nothing at this address") })
         .method_not_allowed_fallback(|| async {
             Refusal::new(

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, Response};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
 use gauntlet_queue::{Queue, Runner, digest};
 use gauntlet_worker::Program;
 use serde_json::{Value, json};
@@ -12,7 +14,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
-use crate::hosts::Hosts;
+use crate::Setup;
 use crate::openapi::described;
 use crate::service::{Service, router};
 use crate::tokens::{Scope, Tokens};
@@ -42,14 +44,23 @@ impl Place {
         ]
         .map(|(name, scope)| tokens.add(name, scope).unwrap());
         let queue = Arc::new(Queue::open(folder.path()).unwrap());
-        let program = Program::new("/bin/false");
+        let listen = "127.0.0.1:8485".parse().unwrap();
+        let setup = Setup {
+            listen,
+            hosts: Vec::new(),
+            queue: folder.path().to_owned(),
+            works: false,
+            serves_agents: true,
+            program: Program::new("/bin/false"),
+            version: "test".to_owned(),
+            ledger: folder.path().join("ledger.sqlite"),
+        };
         let runner = Arc::new(Runner::new(
             queue.clone(),
-            program,
-            folder.path().join("ledger.sqlite"),
+            setup.program.clone(),
+            setup.ledger.clone(),
         ));
-        let hosts = Hosts::new("127.0.0.1:8485".parse().unwrap(), &[]);
-        let service = Service::new(queue, runner, false, tokens, hosts);
+        let service = Service::new(queue, runner, listen, &setup);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -155,7 +166,12 @@ fn every_address_that_is_described_is_served() {
             .body(Body::empty())
             .unwrap();
         let status = place.answer(request).status().as_u16();
-        let expected = if method == Method::GET { 200 } else { 403 };
+        let expected = match method {
+            // There is no ledger yet.
+            Method::GET if path.starts_with("/pages") => 404,
+            Method::GET => 200,
+            _ => 403,
+        };
         assert_eq!(status, expected, "{method} {path}");
         count += 1;
     }
@@ -340,4 +356,58 @@ fn an_answer_is_taken_for_nothing_but_what_it_is() {
         .uri("/openapi.json")
         .header("host", "evil.example");
     assert_eq!(place.answer(other.body(Body::empty()).unwrap()).status(), 421);
+}
+
+#[test]
+fn a_browser_gives_the_token_as_a_password_for_pages_alone() {
+    let place = Place::new();
+    let pair = |password: &str| format!("Basic {}", BASE64_STANDARD.encode(format!("me:{password}")));
+    let status = |path: &str, given: &str| {
+        let request = Request::builder().uri(path).header("host", "127.0.0.1:8485");
+        let request = request
+            .header("authorization", given)
+            .body(Body::empty())
+            .unwrap();
+        let response = place.answer(request);
+        let asks = response
+            .headers()
+            .get("www-authenticate")
+            .map(|value| value.to_str().unwrap().to_owned());
+        (response.status().as_u16(), asks.unwrap_or_default())
+    };
+    let reader = pair(&place.tokens[READER]);
+    // There is no ledger yet.
+    assert_eq!(status("/pages/index.html", &reader).0, 404);
+    assert_eq!(status("/queue", &reader).0, 401);
+    let refused = status("/pages/index.html", &pair("x"));
+    assert!(refused.0 == 401 && refused.1.starts_with("Basic"), "{refused:?}");
+    assert_eq!(status("/queue", "").1, "Bearer");
+    assert_eq!(status("/", "").0, 303);
+}
+
+#[test]
+fn an_agent_is_known_by_its_token() {
+    let place = Place::new();
+    let call = |who: usize, tool: &str, arguments: Value| {
+        let asked = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": tool, "arguments": arguments }
+        });
+        let request = place
+            .request(who, Method::POST, "/mcp")
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream")
+            .body(Body::from(asked.to_string()))
+            .unwrap();
+        let response = place.answer(request);
+        (response.status().as_u16(), place.text(response))
+    };
+    assert_eq!(call(READER, "history", json!({})).0, 403);
+    place.submit(ALICE, &built_in());
+    let (status, text) = call(ALICE, "history", json!({}));
+    assert!(
+        status == 200 && text.contains("alice: 1 comparisons"),
+        "{status} {text}"
+    );
+    let (_, text) = call(BOB, "history", json!({}));
+    assert!(text.contains("No ticket of bob yet"), "{text}");
 }

@@ -1,4 +1,4 @@
-//! The judge for agents: tools of the [Model Context Protocol](https://modelcontextprotocol.io) over standard input and output.
+//! The judge for agents: tools of the [Model Context Protocol](https://modelcontextprotocol.io), over standard input and output or HTTP.
 //!
 //! A tool answers in less than a minute with at most 1.5 kB of Markdown; what takes longer becomes a ticket of a
 //! [`Queue`], whose jobs are processes of their own. A client that gives up, or goes, loses nothing: the ticket stays, and
@@ -21,10 +21,12 @@ use gauntlet_queue::{Queue, QueueError, Runner};
 use gauntlet_worker::Program;
 use rmcp::ServiceExt;
 use rmcp::transport::stdio;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::runtime::Builder;
 
 pub use crate::submission::submission;
-use crate::tools::Tools;
+pub use crate::tools::{ClientName, Tools};
 
 /// What is served, and to whom. Tasks and kernels are files of the current folder.
 #[derive(Debug, Clone)]
@@ -43,6 +45,19 @@ pub struct Setup {
     pub version: String,
     /// The ledger of rounds.
     pub ledger: PathBuf,
+}
+
+/// The tools as a service of HTTP, see [`over_http`].
+pub type HttpTools = StreamableHttpService<Tools, NeverSessionManager>;
+
+/// The tools as a service of HTTP. It keeps no sessions: nothing is left of a client that goes. Who is asked, who asks and how much is
+/// sent is for the caller to check, who adds a [`ClientName`] to the request.
+pub fn over_http(queue: Arc<Queue>, setup: Setup) -> HttpTools {
+    let tools = Tools::new(queue, setup);
+    let config = StreamableHttpServerConfig::default()
+        .with_legacy_session_mode(false)
+        .disable_allowed_hosts();
+    StreamableHttpService::new(move || Ok(tools.clone()), Arc::default(), config)
 }
 
 /// Serves one client on standard input and output until it goes, and runs the tickets of the queue meanwhile if it is to.

@@ -6,6 +6,7 @@ mod looking;
 use std::sync::Arc;
 
 use gauntlet_queue::Queue;
+use http::request::Parts;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{
@@ -28,7 +29,11 @@ const INSTRUCTIONS: &str = "Judges GPU and CPU kernels. The loop: get_task, writ
 
 type Context = RequestContext<RoleServer>;
 
-/// What all calls share.
+/// Who asks, in the extensions of a request of HTTP.
+#[derive(Debug, Clone)]
+pub struct ClientName(pub String);
+
+/// The tools, and what all their calls share.
 #[derive(Clone)]
 pub struct Tools {
     queue: Arc<Queue>,
@@ -38,7 +43,7 @@ pub struct Tools {
 
 impl Tools {
     /// The tools on a queue.
-    pub fn new(queue: Arc<Queue>, setup: Setup) -> Self {
+    pub(crate) fn new(queue: Arc<Queue>, setup: Setup) -> Self {
         Self {
             queue,
             setup: Arc::new(setup),
@@ -48,8 +53,13 @@ impl Tools {
 
     /// Who asks.
     fn client(&self, context: &Context) -> String {
+        let request = context.extensions.get::<Parts>();
+        let known = request.and_then(|request| request.extensions.get::<ClientName>());
+        let known = known
+            .map(|client| client.0.clone())
+            .or_else(|| self.setup.client.clone());
         let named = || context.client_info().map(|client| client.name);
-        let name = self.setup.client.clone().or_else(named).unwrap_or_default();
+        let name = known.or_else(named).unwrap_or_default();
         let name: String = name
             .chars()
             .filter(|letter| !letter.is_control())

@@ -32,13 +32,16 @@ pub struct ServeArguments {
     /// A further name under which the server may be asked, such as judge.example.org; may be repeated.
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
+    /// Serve agents at /mcp, as `gauntlet mcp` does: the files of this folder are tasks and kernels.
+    #[arg(long, value_name = "FOLDER")]
+    pub folder: Option<PathBuf>,
     /// Leave running tickets to `gauntlet queue work`.
     #[arg(long)]
     pub no_work: bool,
     /// Where tickets, results and tokens are kept; by default the folder `queue` beside the ledger.
     #[arg(long, global = true, value_name = "FOLDER")]
     pub queue: Option<PathBuf>,
-    /// The ledger, in which jobs leave their records.
+    /// The ledger, in which jobs leave their records, and which pages show.
     #[command(flatten)]
     pub ledger: LedgerFile,
     /// What to do in place of serving.

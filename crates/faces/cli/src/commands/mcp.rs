@@ -29,14 +29,17 @@ pub fn mcp(arguments: &McpArguments) -> Result<Exit, CliError> {
             "name the file of a round whose `pitches` names a folder",
         ));
     }
-    // Names of tasks and kernels are paths in the folder.
-    std::env::set_current_dir(&arguments.folder).map_err(|error| {
-        let folder = arguments.folder.display();
-        CliError::bad_input(
-            format!("{folder} cannot be entered: {error}"),
-            "name the folder of your tasks and kernels",
-        )
-    })?;
+    enter(&arguments.folder)?;
     serve(setup)?;
     Ok(Exit::Done)
+}
+
+/// Makes a folder the current one, since names of tasks and kernels are paths in it.
+pub fn enter(folder: &Path) -> Result<(), CliError> {
+    std::env::set_current_dir(folder).map_err(|error| {
+        CliError::bad_input(
+            format!("{} cannot be entered: {error}", folder.display()),
+            "name the folder of your tasks and kernels",
+        )
+    })
 }

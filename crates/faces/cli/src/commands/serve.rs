@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use gauntlet_http::{ServeError, Setup, TokenError, Tokens};
 
 use crate::arguments::{ServeArguments, ServeCommand, TokenCommand};
+use crate::commands::mcp::enter;
 use crate::commands::queue::folder;
-use crate::commands::run::this_program;
+use crate::commands::run::{this_program, version};
 use crate::error::{CliError, say_line};
 use crate::exit::Exit;
 use crate::{interrupt, listing, sink};
@@ -29,9 +30,14 @@ fn answer(arguments: &ServeArguments, queue: PathBuf, ledger: PathBuf) -> Result
         hosts: arguments.host.clone(),
         queue,
         works: !arguments.no_work,
+        serves_agents: arguments.folder.is_some(),
         program: this_program()?,
+        version: version(),
         ledger,
     };
+    if let Some(folder) = &arguments.folder {
+        enter(folder)?;
+    }
     let mut told = Ok(());
     let listening = |address| told = sink::line(format_args!("listening at http://{address}"));
     let served = || Ok(gauntlet_http::serve(setup, listening, interrupt::is_requested)?);

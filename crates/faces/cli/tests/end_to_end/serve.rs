@@ -26,7 +26,12 @@ impl Server {
             .expect(0)
             .out;
         let words = [&["serve", "--listen", "127.0.0.1:0"], options].concat();
-        let mut process = place.command(&words).stdout(Stdio::piped()).spawn().unwrap();
+        let mut process = place
+            .command(&words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
         let mut line = String::new();
         let mut output = BufReader::new(process.stdout.as_mut().unwrap());
         output.read_line(&mut line).unwrap();
@@ -113,6 +118,12 @@ fn a_kernel_is_judged_for_a_client_and_another_ticket_is_given_up() {
         (&json!("decided"), &json!("right")),
         "{found}"
     );
+
+    let (status, page) = server.ask("GET", "/pages/tasks.html", "");
+    let task = page.split("tasks/").nth(1).unwrap().split('"').next().unwrap();
+    assert_eq!(status, 200);
+    let (status, page) = server.ask("GET", &format!("/pages/tasks/{task}"), "");
+    assert!(status == 200 && page.contains("verdicts/"), "{task} {page}");
 
     let compare = json!({
         "judgement": {
