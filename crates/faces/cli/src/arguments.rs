@@ -4,6 +4,7 @@ mod calibration;
 mod compile;
 mod contest;
 mod explain;
+mod history;
 mod kept;
 mod ledger;
 mod measured;
@@ -22,6 +23,7 @@ pub use contest::{
     Compare, Contest, Judge, MAX_PAIRS, RegimeName, Requirement, ScopeName, Setup, Time, more_pairs, pairs,
 };
 pub use explain::Explain;
+pub use history::History;
 pub use kept::{CalibrationFile, JsonFile, LedgerFile, Recording};
 pub use ledger::{LedgerArguments, LedgerCommand, WantedVerdicts};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
@@ -111,6 +113,8 @@ pub enum Command {
     Explain(Explain),
     /// Read the ledger.
     Ledger(LedgerArguments),
+    /// Show the times of kernels over the commits of this repository, and the verdicts that join them.
+    History(History),
     /// Run a ticket once, and publish what is found: one job of a queue or a scheduler.
     Job(JobArguments),
     /// Queue judgements, look at them, and run them here or on a cluster.

@@ -11,6 +11,7 @@ pub mod cuda;
 pub mod devices;
 pub mod doctor;
 pub mod explain;
+pub mod history;
 pub mod job;
 pub mod judge;
 pub mod ledger;

@@ -86,9 +86,11 @@ fn commands_shown_in_the_pages_are_accepted() {
 }
 
 /// Options of other programs, and of those that Gauntlet starts itself, by the places that name them.
-const OTHERS: [(&str, &[&str]); 15] = [
+const OTHERS: [(&str, &[&str]); 16] = [
     // Of Slurm's commands.
     ("crates/service/farm/src/slurm.rs", &["--"]),
+    // Of git.
+    ("crates/service/history/src/", &["--"]),
     ("crates/faces/cli/src/arguments/queue.rs", &["--gres"]),
     (
         "crates/judge/foreign-measurements/",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use gauntlet_history::git::commit_of;
 use gauntlet_judge::ledger::{JudgedKernel, JudgementRecord, Ledger, RunId, RunStart, Sources, Speedup};
 use gauntlet_judge::{ComparisonReport, KernelForm, KernelText};
 use gauntlet_stats::Arm;
@@ -253,7 +254,21 @@ pub fn judged(text: &str, files: &BTreeMap<String, String>) -> JudgedKernel {
     JudgedKernel {
         text: text.to_owned(),
         digest: digest_of(&parts),
+        commit: match kernel.as_ref().map(KernelText::form) {
+            Some(KernelForm::File(kernel)) if is_unchanged(&kernel.file, files) => {
+                commit_of(&kernel.file, &kernel.function)
+            }
+            _ => None,
+        },
     }
+}
+
+/// Whether a file is still what it was when these digests were taken.
+fn is_unchanged(file: &Path, files: &BTreeMap<String, String>) -> bool {
+    let name = file.display().to_string();
+    let now = gauntlet_entrants::digests_of(vec![file.to_owned()]);
+    now.get(&name)
+        .is_some_and(|digest| files.get(&name) == Some(digest))
 }
 
 #[cfg(test)]

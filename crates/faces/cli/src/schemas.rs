@@ -152,6 +152,7 @@ pub const PUBLISHED: &[Published] = published! {
     List "violations" 1 "The result of `gauntlet schedules WORDS`: the rules that the parameters break";
     List "runs" 1 "The result of `gauntlet ledger list`: the runs of the ledger";
     List "verdicts" 1 "The result of `gauntlet ledger verdicts`: verdicts of commands and of rounds";
+    List "history" 1 "The result of `gauntlet history`: the times of kernels over commits";
     List "prospects" 1 "The result of `gauntlet ledger next`: what a run left open";
     List "tickets" 1 "The result of `gauntlet queue list`: the tickets of a queue";
     File "ticket-file" 1 "A ticket, which `gauntlet job` runs";

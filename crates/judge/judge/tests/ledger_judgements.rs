@@ -31,6 +31,7 @@ fn judgement(task: &str, kernel: &str, verdict: &str) -> JudgementRecord {
     let kernel = JudgedKernel {
         text: kernel.to_owned(),
         digest: blake3::hash(kernel.as_bytes()).to_hex().to_string(),
+        commit: None,
     };
     JudgementRecord {
         command: vec!["compare".to_owned()],

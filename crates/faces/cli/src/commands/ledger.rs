@@ -252,6 +252,7 @@ fn verdicts(ledger: &Ledger, wanted: &WantedVerdicts) -> Result<(), CliError> {
         task: wanted.task.clone(),
         kernel: wanted.kernel.clone(),
         client: wanted.client.clone(),
+        in_history: false,
         newest: Some(wanted.newest.most()),
     })?;
     wanted.json.deliver_list(&found, || {

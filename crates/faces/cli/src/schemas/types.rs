@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gauntlet_audit::AuditReport;
 use gauntlet_device::{Calibration, Device};
 use gauntlet_families::TASKS;
+use gauntlet_history::series::Series;
 use gauntlet_host_library::FunctionTable;
 use gauntlet_host_nvrtc::KernelTable;
 use gauntlet_judge::ComparisonReport;
@@ -74,6 +75,7 @@ pub fn types() -> Vec<Type> {
         ("violations", 1, written::<Vec<Violation>>),
         ("runs", 1, written::<Vec<RunSummary>>),
         ("verdicts", 1, written::<Vec<Judged>>),
+        ("history", 1, written::<Vec<Series>>),
         ("prospects", 1, written::<Vec<Prospect>>),
         ("tickets", 1, written::<Vec<Status>>),
         ("ticket-file", 1, read::<Ticket>),

@@ -16,6 +16,7 @@ mod faulty_tasks;
 mod forecasts;
 mod foreign_tasks;
 mod foreign_text;
+mod history;
 mod interrupted;
 mod jobs;
 mod ledger;

@@ -26,7 +26,7 @@ pub use self::chain::{Breach, Verification};
 pub use self::error::LedgerError;
 pub use self::import::Imported;
 pub use self::index::{Index, Judged, Wanted};
-pub use self::judgement::{JudgedKernel, JudgementRecord, Speedup};
+pub use self::judgement::{Commit, JudgedKernel, JudgementRecord, Speedup};
 pub use self::record::{Entry, Record, RecordKind, RunId, RunStart, RunSummary};
 pub use self::sources::Sources;
 

@@ -4,6 +4,8 @@
 //! record of the ledger it goes up to, with that record's link of the chain: an index that is damaged, or of another ledger, is made
 //! anew, and one that is behind reads on from there.
 
+mod judged;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
@@ -11,19 +13,17 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
-use super::judgement::{JudgementRecord, Speedup};
+pub use self::judged::Judged;
+use self::judged::{JUDGED, judged, kept, of_judgement, of_round};
+use super::judgement::Speedup;
 use super::read::entry;
 use super::record::{Entry, RecordKind, RunId};
 use super::{Ledger, LedgerError};
 
 /// Sets the digests of indexes apart; another form of the tables gets another number.
-const CONTEXT: &str = "gauntlet ledger 2026 index 1";
+const CONTEXT: &str = "gauntlet ledger 2026 index 2";
 
 /// Length of the digest at the end of the file.
 const DIGEST: usize = 32;
@@ -35,7 +35,7 @@ const TABLES: &str = "
         run TEXT NOT NULL, sequence INTEGER NOT NULL, origin TEXT, at TEXT NOT NULL, command TEXT NOT NULL, client TEXT,
         task TEXT, kernel TEXT, kernel_digest TEXT, baseline TEXT, verdict TEXT, reason TEXT NOT NULL,
         lower REAL, estimate REAL, upper REAL, interrupted INTEGER NOT NULL, predicted INTEGER NOT NULL,
-        round TEXT, pitch TEXT
+        round TEXT, pitch TEXT, kernel_commit TEXT, baseline_commit TEXT
     );
     CREATE INDEX verdict_run ON verdict (run);
     CREATE INDEX verdict_task ON verdict (task);
@@ -43,60 +43,6 @@ const TABLES: &str = "
     CREATE INDEX verdict_client ON verdict (client);
     CREATE TABLE upto (sequence INTEGER NOT NULL, digest TEXT NOT NULL);
     INSERT INTO upto VALUES (0, '');";
-
-/// The columns that [`judged`] reads.
-const JUDGED: &str = "SELECT run, sequence, origin, at, command, client, task, kernel, kernel_digest, baseline, verdict, reason,
-    lower, estimate, upper, interrupted, predicted, round, pitch FROM verdict";
-
-/// A verdict in short: what a command found, or of a pitch in a round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct Judged {
-    /// The run.
-    pub run: RunId,
-    /// The number of its record.
-    pub sequence: u64,
-    /// The ledger that it was imported from, by the digest of that ledger's first record.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub origin: Option<String>,
-    /// When it was stored.
-    pub at: Timestamp,
-    /// The command: `compare`, `judge`, `check`, `tune`, or `run` for a pitch in a round.
-    pub command: String,
-    /// On whose behalf.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub client: Option<String>,
-    /// The task or the suite.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub task: Option<String>,
-    /// The kernel that the verdict is about, as it was given; the pitch in a round.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel: Option<String>,
-    /// The digest of that kernel.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kernel_digest: Option<String>,
-    /// What it was compared with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baseline: Option<String>,
-    /// The verdict; none if the command gives none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<String>,
-    /// Its reason.
-    pub reason: String,
-    /// The speed-up between its bounds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub speedup: Option<Speedup>,
-    /// Whether it was interrupted.
-    pub interrupted: bool,
-    /// Whether the model gave it and nothing ran.
-    pub predicted: bool,
-    /// The round of a pitch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub round: Option<String>,
-    /// The pitch.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pitch: Option<String>,
-}
 
 /// Which verdicts are wanted: those that fit everything that is given.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -107,6 +53,8 @@ pub struct Wanted {
     pub kernel: Option<String>,
     /// On behalf of this client.
     pub client: Option<String>,
+    /// With a place in the history of a repository, of the kernel or of what it was compared with.
+    pub in_history: bool,
     /// The highest number of verdicts; the newest are taken.
     pub newest: Option<usize>,
 }
@@ -195,6 +143,9 @@ impl Index {
                 conditions.push(condition);
                 parameters.push((name, value));
             }
+        }
+        if wanted.in_history {
+            conditions.push("(kernel_commit IS NOT NULL OR baseline_commit IS NOT NULL)");
         }
         let most = wanted
             .newest
@@ -299,65 +250,6 @@ fn load(file: &Path) -> Option<Connection> {
     Some(connection)
 }
 
-/// What a command found.
-fn of_judgement(entry: &Entry) -> Option<Judged> {
-    // Its document, by far the largest part, is of no use here.
-    let body = JudgementRecord::deserialize(&entry.record.body).ok()?;
-    let mut kernels = body.kernels.into_iter().rev();
-    let kernel = kernels.next();
-    Some(Judged {
-        command: body.command.into_iter().next().unwrap_or_default(),
-        client: body.client,
-        task: Some(body.task),
-        kernel_digest: kernel.as_ref().map(|kernel| kernel.digest.clone()),
-        kernel: kernel.map(|kernel| kernel.text),
-        baseline: kernels.next().map(|kernel| kernel.text),
-        verdict: body.verdict,
-        reason: body.reason,
-        speedup: body.speedup,
-        interrupted: body.interrupted,
-        predicted: false,
-        ..bare(entry)
-    })
-}
-
-/// The verdict on a pitch.
-fn of_round(entry: &Entry, task: Option<String>) -> Judged {
-    let body = &entry.record.body;
-    let text = |key: &str| body.get(key).and_then(Value::as_str).map(str::to_owned);
-    Judged {
-        task,
-        kernel: entry.record.pitch.clone(),
-        baseline: text("baseline"),
-        verdict: text("verdict"),
-        reason: text("reason").unwrap_or_default(),
-        predicted: body["predicted"] == true,
-        ..bare(entry)
-    }
-}
-
-fn bare(entry: &Entry) -> Judged {
-    Judged {
-        run: entry.record.run.clone(),
-        sequence: entry.sequence,
-        origin: entry.origin.clone(),
-        at: entry.at,
-        command: "run".to_owned(),
-        client: None,
-        task: None,
-        kernel: None,
-        kernel_digest: None,
-        baseline: None,
-        verdict: None,
-        reason: String::new(),
-        speedup: None,
-        interrupted: false,
-        predicted: false,
-        round: entry.record.round.clone(),
-        pitch: entry.record.pitch.clone(),
-    }
-}
-
 /// The suite of the round that a verdict belongs to.
 fn task_of(
     ledger: &Ledger,
@@ -389,8 +281,9 @@ fn add(connection: &Connection, one: &Judged) -> rusqlite::Result<()> {
     connection
         .prepare_cached(
             "INSERT INTO verdict (run, sequence, origin, at, command, client, task, kernel, kernel_digest, baseline, verdict, reason,
-                 lower, estimate, upper, interrupted, predicted, round, pitch)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                 lower, estimate, upper, interrupted, predicted, round, pitch, kernel_commit,
+                 baseline_commit)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
         )?
         .execute(params![
             one.run,
@@ -412,38 +305,10 @@ fn add(connection: &Connection, one: &Judged) -> rusqlite::Result<()> {
             one.predicted,
             one.round,
             one.pitch,
+            kept(one.commit.as_ref()),
+            kept(one.baseline_commit.as_ref()),
         ])?;
     Ok(())
-}
-
-fn judged(row: &Row<'_>) -> rusqlite::Result<Judged> {
-    let bounds: [Option<f64>; 3] = [row.get(12)?, row.get(13)?, row.get(14)?];
-    Ok(Judged {
-        run: row.get(0)?,
-        sequence: row.get(1)?,
-        origin: row.get(2)?,
-        at: super::read::timestamp(3, row.get(3)?)?,
-        command: row.get(4)?,
-        client: row.get(5)?,
-        task: row.get(6)?,
-        kernel: row.get(7)?,
-        kernel_digest: row.get(8)?,
-        baseline: row.get(9)?,
-        verdict: row.get(10)?,
-        reason: row.get(11)?,
-        speedup: match bounds {
-            [Some(lower), Some(estimate), Some(upper)] => Some(Speedup {
-                lower,
-                estimate,
-                upper,
-            }),
-            _ => None,
-        },
-        interrupted: row.get(15)?,
-        predicted: row.get(16)?,
-        round: row.get(17)?,
-        pitch: row.get(18)?,
-    })
 }
 
 impl Ledger {

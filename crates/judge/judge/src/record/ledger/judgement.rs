@@ -44,6 +44,20 @@ pub struct JudgedKernel {
     pub text: String,
     /// The digest of its files and of what is named in them; of the text, if it is in no file.
     pub digest: String,
+    /// Where it is in the history of a repository; none if its file is in none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<Commit>,
+}
+
+/// The place of a kernel in the history of a git repository, when it was judged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Commit {
+    /// The full name of the commit that was checked out.
+    pub id: String,
+    /// The kernel as it is named at the root of the checkout, such as `src/softmax.py:fast`.
+    pub kernel: String,
+    /// Whether the kernel's file is not as the commit has it; so too if the commit has no such file, as with a built library.
+    pub changed: bool,
 }
 
 /// A speed-up, as a fraction: 0.02 is 2 % faster.
