@@ -34,7 +34,7 @@ pub use selftest::Selftest;
 pub use serve::{ServeArguments, ServeCommand, TokenCommand};
 pub use service::{JobArguments, McpArguments};
 pub use task::{Kernels, TaskArguments, TaskCommand};
-pub use tune::{Tune, TuneExecutor};
+pub use tune::{Replay, Tune, TuneExecutor};
 
 use std::path::PathBuf;
 

@@ -82,5 +82,5 @@ pub use text::{bold, dim, paint, paragraph, usable, widest};
 pub use timed::{CaseTime, timed};
 pub use timeline::{Trace, timeline_picture, timeline_roles, trace};
 pub use tone::Tone;
-pub use tuning::{tuned_case, tuning};
+pub use tuning::{replay, tuned_case, tuning};
 pub use validation::validation;

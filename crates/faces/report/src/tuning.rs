@@ -2,6 +2,7 @@
 
 use gauntlet_stats::{percent, percent_interval};
 use gauntlet_tuning::TunedCase;
+use gauntlet_tuning::replay::Mark;
 
 use crate::outline::PREDICTED;
 use crate::table::{columns, table};
@@ -69,6 +70,21 @@ pub fn tuning(cases: &[TunedCase], width: usize) -> String {
         text += &paragraph("", &paint(said, Tone::Open.style()), 0, width);
     }
     text
+}
+
+/// What searches over recorded times found, beside points chosen at random.
+pub fn replay(found: &[Mark], width: usize) -> String {
+    let ratio =
+        |found: Option<f64>| found.map_or_else(|| "nothing".to_owned(), |ratio| format!("{ratio:.3}"));
+    let rows = found.iter().map(|mark| {
+        vec![
+            mark.evaluations.to_string(),
+            ratio(mark.found),
+            ratio(mark.random),
+        ]
+    });
+    let header = columns!(Figures "evaluations", "best ÷ optimum", "at random");
+    table(&header, rows.collect(), 0, usable(width))
 }
 
 fn row(tuned: &TunedCase) -> Vec<String> {

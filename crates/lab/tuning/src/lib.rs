@@ -44,6 +44,9 @@ mod final_round;
 mod heats;
 mod outcome;
 mod ranking;
+pub mod recorded;
+pub mod replay;
+pub mod search;
 pub mod validation;
 
 use std::time::{Duration, Instant};

@@ -17,6 +17,7 @@ Examples:
   gauntlet tune --kernel rms_norm.cu:rms_norm --suite rms-norm --executor cuda --device h200
                                                      the parameters of a kernel of your own
   gauntlet tune --executor model --device b200       a device that is not here: the model's ranking, not measured
+  gauntlet tune --replay A100_T4.json.gz             how fast the search comes near the optimum of recorded times
   gauntlet compare 'tile = [64, 64, 64]' dispatch:attention.toml --suite attention    what the table is worth
 
 The table is written after each case, so that an interruption loses only the case at hand.")]
@@ -60,9 +61,29 @@ pub struct Tune {
     /// Leave no record of the result in the ledger.
     #[arg(long)]
     pub no_ledger: bool,
+    /// A search over recorded times in place of measurements.
+    #[command(flatten)]
+    pub replay: Replay,
     /// This machine's figures, for the model.
     #[command(flatten)]
     pub calibration: CalibrationFile,
+}
+
+/// A search over recorded times.
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// Search these recorded times, a T4 or cache file of Kernel Tuner, plain or compressed with gzip; nothing runs.
+    #[arg(long = "replay", value_name = "FILE", conflicts_with_all = ["suite", "kernel", "cases", "executor", "device", "baseline", "keep", "quick", "budget", "output", "resume"])]
+    pub file: Option<PathBuf>,
+    /// Points of the record that each search evaluates.
+    #[arg(long, value_name = "N", default_value = "128", requires = "file", value_parser = clap::value_parser!(u16).range(1..))]
+    pub evaluations: u16,
+    /// Searches, of which the medians are shown.
+    #[arg(long, value_name = "N", default_value = "50", requires = "file", value_parser = clap::value_parser!(u16).range(1..))]
+    pub seeds: u16,
+    /// Write the points that the first search evaluates as a T4 file.
+    #[arg(long, value_name = "FILE", requires = "file")]
+    pub t4: Option<PathBuf>,
 }
 
 /// What decides between schedules.

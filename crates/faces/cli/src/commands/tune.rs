@@ -1,5 +1,7 @@
 //! `gauntlet tune`.
 
+pub mod replay;
+
 use std::collections::BTreeMap;
 
 use gauntlet_device::{Accuracy, Device, on_record};
@@ -63,6 +65,9 @@ impl Document for Tuned {
 
 /// Finds the fastest schedule of each problem of a suite and writes a dispatch table.
 pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
+    if let Some(file) = &arguments.replay.file {
+        return replay::replay(file, &arguments.replay, arguments.json.as_deref());
+    }
     arguments
         .json
         .iter()

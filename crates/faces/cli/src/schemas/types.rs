@@ -33,6 +33,7 @@ use crate::commands::schedules::Row;
 use crate::commands::several::Comparisons;
 use crate::commands::time::Timed;
 use crate::commands::tune::Tuned;
+use crate::commands::tune::replay::Replayed;
 use crate::commands::validate::Validated;
 use crate::documents::Document;
 
@@ -56,6 +57,7 @@ pub fn types() -> Vec<Type> {
         document::<Checked>(),
         document::<AuditReport>(),
         document::<Tuned>(),
+        document::<Replayed>(),
         document::<Compiled>(),
         document::<Explained>(),
         document::<KernelExplained>(),
