@@ -31,7 +31,7 @@ pub fn evaluated(recorded: &RecordedSpace, seed: u64, evaluations: usize) -> Vec
     let mut search = Search::new(&space, seed);
     let mut points = Vec::new();
     while points.len() < evaluations
-        && let Some(point) = search.next()
+        && let Some(point) = search.propose()
     {
         search.tell(point, recorded.times[point]);
         points.push(point);

@@ -48,7 +48,7 @@ impl<'a> Search<'a> {
     }
 
     /// The index of the point to evaluate next; none if all were given.
-    pub fn next(&mut self) -> Option<usize> {
+    pub fn propose(&mut self) -> Option<usize> {
         let fresh: Vec<usize> = (0..self.space.len())
             .filter(|point| !self.given[*point])
             .collect();
@@ -187,7 +187,7 @@ mod tests {
         let mut search = Search::new(space, seed);
         let mut best = f64::MAX;
         for _ in 0..evaluations {
-            let point = search.next().unwrap();
+            let point = search.propose().unwrap();
             search.tell(point, times[point]);
             best = best.min(times[point].unwrap_or(f64::MAX));
         }
@@ -211,7 +211,7 @@ mod tests {
         let order = |seed| {
             let mut search = Search::new(&space, seed);
             let mut order = Vec::new();
-            while let Some(point) = search.next() {
+            while let Some(point) = search.propose() {
                 order.push(point);
                 search.tell(point, times[point]);
                 if order.len() == 40 {
@@ -225,7 +225,7 @@ mod tests {
         let small = Space::of(&[vec![json!(1)], vec![json!(2)], vec![json!(4)]]);
         let mut search = Search::new(&small, 0);
         let mut all: Vec<usize> = std::iter::from_fn(|| {
-            let point = search.next()?;
+            let point = search.propose()?;
             search.tell(point, None);
             Some(point)
         })
