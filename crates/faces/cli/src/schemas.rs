@@ -129,6 +129,7 @@ pub const PUBLISHED: &[Published] = published! {
     Document "check" 1 "The result of `gauntlet check`";
     Document "audit" 1 "The result of `gauntlet audit`";
     Document "tuning" 1 "The result of `gauntlet tune`";
+    Document "replay" 1 "The result of `gauntlet tune --replay`";
     Document "compiled-kernels" 2 "The result of `gauntlet compile`";
     Document "kernel-explanation" 1 "The result of `gauntlet explain` of a kernel";
     Document "explanation" 1 "The result of `gauntlet explain --problem`";

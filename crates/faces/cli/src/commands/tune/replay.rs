@@ -33,7 +33,7 @@ pub struct Replayed {
     /// The shortest time, in the record's unit.
     optimum: Option<f64>,
     /// Searches.
-    seeds: u16,
+    seeds: usize,
     /// What they found.
     found: Vec<Mark>,
 }
@@ -61,7 +61,7 @@ pub fn replay(file: &Path, arguments: &Replay, json: Option<&Path>) -> Result<Ex
         points: recorded.points.len(),
         failed: recorded.times.iter().filter(|time| time.is_none()).count(),
         optimum: recorded.optimum(),
-        seeds: arguments.seeds,
+        seeds: arguments.seeds.into(),
         found: replayed(&recorded, arguments.seeds.into(), evaluations),
     };
     if let Some(path) = &arguments.t4 {
