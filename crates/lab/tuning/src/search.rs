@@ -26,7 +26,7 @@ const CENTRES: usize = 5;
 /// Points at random that are considered beside the neighbours.
 const OTHERS: usize = 600;
 
-/// A search in progress. The caller alternates [`Search::next`] with [`Search::tell`].
+/// A search in progress. The caller alternates [`Search::propose`] with [`Search::tell`].
 pub struct Search<'a> {
     space: &'a Space,
     random: ChaCha8Rng,
