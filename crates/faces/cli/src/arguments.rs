@@ -1,5 +1,6 @@
 //! The command line.
 
+mod bisect;
 mod calibration;
 mod compile;
 mod contest;
@@ -17,6 +18,7 @@ mod service;
 mod task;
 mod tune;
 
+pub use bisect::Bisect;
 pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
 pub use contest::{
@@ -68,13 +70,13 @@ Exit codes:
   0    done; what was required is shown by evidence
   1    not met: evidence speaks against what --require or --require-goals asks for, or
        `compare`, `judge`, `check`, `audit`, `compile`,
-       `schedules`, `selftest` or `ledger verify` found a fault
+       `schedules`, `selftest` or `ledger verify` found a fault; `bisect`: the code is not to blame
   2    bad input, or a place that was named and cannot be written
   3    something broke: a full disk, a driver, a worker, the ledger
   4    undecided: no evidence either way; `compare`, `judge` and `run` with --require:
        inconclusive, aborted, blocked, void, only predicted, or nothing to compare; `compare`
        and `judge`: blocked or void; `check`: a pitch that is blocked or aborted;
-       `calibrate`: the machine is busy
+       `calibrate`: the machine is busy; `bisect`: a range of commits, or no regression was shown
   130  interrupted; the message says what is kept";
 
 /// What to do.
@@ -113,6 +115,8 @@ pub enum Command {
     Explain(Explain),
     /// Read the ledger.
     Ledger(LedgerArguments),
+    /// Find the commit that made a kernel slower.
+    Bisect(Bisect),
     /// Show the times of kernels over the commits of this repository, and the verdicts that join them.
     History(History),
     /// Run a ticket once, and publish what is found: one job of a queue or a scheduler.

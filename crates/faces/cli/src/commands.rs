@@ -1,6 +1,7 @@
 //! The commands, one per file.
 
 pub mod audit;
+pub mod bisect;
 pub mod calibrate;
 pub mod check;
 pub mod compare;

@@ -146,6 +146,7 @@ pub const PUBLISHED: &[Published] = published! {
     Document "ledger-run" 1 "The result of `gauntlet ledger show RUN`: a run with all its records";
     Document "ledger-record" 1 "The result of `gauntlet ledger show NUMBER`: one record of the ledger";
     Document "forecasters" 1 "The result of `gauntlet ledger forecasters`";
+    Document "bisection" 1 "The result of `gauntlet bisect`";
     Document "ticket" 1 "The result of `gauntlet queue show TICKET`: where a ticket stands";
     List "suites" 1 "The result of `gauntlet suites`: the built-in suites";
     List "devices" 1 "The result of `gauntlet devices`: the devices that are described";

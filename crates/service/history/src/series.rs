@@ -57,6 +57,11 @@ impl Version {
         })
     }
 
+    /// The commit.
+    pub fn commit(&self) -> &Commit {
+        &self.commit
+    }
+
     /// Whether both are the same code: of one commit, and if its file was changed, changed in the same way.
     fn is(&self, other: &Self) -> bool {
         self.commit == other.commit && (!self.commit.changed || self.digest == other.digest)

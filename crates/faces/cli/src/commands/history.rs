@@ -7,7 +7,6 @@ use gauntlet_history::git::{Checkout, GitError, short};
 use gauntlet_history::series::{Point, Recorded, Series, series};
 use gauntlet_judge::ledger::{Index, Ledger, Wanted};
 use gauntlet_report::duration;
-use gauntlet_stats::percent;
 
 use crate::arguments::History;
 use crate::error::CliError;
@@ -73,7 +72,9 @@ fn tell(found: &[Series]) -> Result<(), CliError> {
         sink::line("* The file was not as the commit has it, as a built library never is.")?;
     }
     if points().any(|point| point.perhaps_changed) {
-        sink::line("? The times seem to change here, which a machine may do too: only a comparison tells.")?;
+        sink::line(
+            "? The times seem to change here, which a machine may do too: `gauntlet bisect` compares the commits.",
+        )?;
     }
     Ok(())
 }
@@ -91,12 +92,7 @@ fn row(place: usize, point: &Point) -> Vec<String> {
         Some(joint) => {
             let speedup = joint.speedup.map_or_else(
                 || "no interval".to_owned(),
-                |speedup| {
-                    let [estimate, lower, upper] =
-                        [speedup.estimate, speedup.lower, speedup.upper].map(percent);
-                    let [lower, upper] = [lower, upper].map(|bound| bound.trim_end_matches(" %").to_owned());
-                    format!("{estimate} [{lower} … {upper}]")
-                },
+                |speedup| listing::between(speedup.estimate, speedup.lower, speedup.upper),
             );
             match joint.verdict {
                 Some(verdict) => format!("{verdict}: {speedup}"),

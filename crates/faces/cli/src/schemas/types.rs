@@ -22,6 +22,7 @@ use schemars::Schema;
 
 use super::result_file::ResultFile;
 use super::{read, written};
+use crate::commands::bisect::Bisection;
 use crate::commands::check::Checked;
 use crate::commands::compile::Compiled;
 use crate::commands::doctor::Findings;
@@ -70,6 +71,7 @@ pub fn types() -> Vec<Type> {
         document::<Shown>(),
         document::<Entry>(),
         document::<Forecasters>(),
+        document::<Bisection>(),
         document::<Status>(),
         ("suites", 1, written::<Vec<Suite>>),
         ("devices", 1, written::<Vec<Device>>),

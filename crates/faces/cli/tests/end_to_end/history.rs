@@ -153,3 +153,122 @@ fn a_history_needs_a_repository() {
     let ran = crate::common::Ran::of(command.env("GIT_CEILING_DIRECTORIES", "/").output().unwrap());
     names(&ran.expect(2), &["checkout of a git repository"]);
 }
+
+const BUILD: &str = "cc -O1 -shared -fPIC -o libnorm.so norm.c -lm";
+
+/// A norm in C over seven commits, of which the sixth adds more work than there was and the fourth, in their middle, does not build.
+fn seven_commits() -> Option<Place> {
+    let place = norms()?;
+    let source = std::fs::read_to_string(place.path("norm.c")).unwrap();
+    let twice = source.replacen(
+        "double squares = 0;",
+        "double squares = 0;\n#include \"again.h\"",
+        1,
+    );
+    let again = "for (int64_t turn = 0; turn < REPEATED; turn++)
+        for (int64_t column = 0; column < columns; column++) ((volatile float*)y)[row * columns + column] = from[column] * 2;\n";
+    place.write("again.h", again);
+    for number in 1..=7 {
+        let repeated = if number >= 6 { 8 } else { 0 };
+        let fault = if number == 4 { "#error unfinished\n" } else { "" };
+        place.write(
+            "norm.c",
+            &format!("{fault}#define REPEATED {repeated}\n{twice}// {number}\n"),
+        );
+        commit(&place, &format!("number {number}"));
+    }
+    Some(place)
+}
+
+fn bisect(place: &Place, more: &[&str]) -> crate::common::Ran {
+    let words = [
+        "bisect",
+        "HEAD~6",
+        "HEAD",
+        "--kernel",
+        "libnorm.so:rms_norm",
+        "--task",
+        "suite.toml",
+    ];
+    place.run(
+        &[
+            &words[..],
+            &["--build", BUILD, "--quick", "--budget", "60s"],
+            more,
+        ]
+        .concat(),
+    )
+}
+
+#[test]
+fn the_commit_that_adds_work_is_named_and_the_users_tree_stays_as_it_is() {
+    let Some(place) = seven_commits() else { return };
+    let plan = bisect(&place, &["--dry-run"]).expect(0);
+    names(&plan, &["6 commits after", "about 5 comparisons of at most 1m"]);
+    place.write("norm.c", "an edit that is not committed");
+    let found = bisect(&place, &["--json", "found.json"]).expect(0);
+    assert!(found.out.contains("(number 6)"), "{}{}", found.out, found.err);
+    let written = std::fs::read_to_string(place.path("found.json")).unwrap();
+    let written: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(written["conclusion"]["found"], "culprit");
+    let steps = written["steps"].as_array().unwrap();
+    let last = steps.last().unwrap();
+    assert_eq!(last["commit"], written["conclusion"]["commit"]);
+    let passed = |step: &&Value| step["standing"]["unusable"].is_string();
+    assert_eq!(
+        steps.iter().filter(passed).count(),
+        1,
+        "the fourth does not build:\n{written:#}"
+    );
+    assert!(found.out.contains("unfinished"), "{}", found.out);
+
+    assert_eq!(
+        std::fs::read_to_string(place.path("norm.c")).unwrap(),
+        "an edit that is not committed"
+    );
+    let folder = place.folder.path();
+    let listed = Command::new("git")
+        .current_dir(folder)
+        .args(["worktree", "list"])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(listed.stdout).unwrap().lines().count(), 1);
+    // Its comparisons join the points of the history.
+    let shown = place.run(&["history", "--json"]).expect(0);
+    let shown: Value = serde_json::from_str(&shown.out).unwrap();
+    let points = shown[0]["points"].as_array().unwrap();
+    assert!(
+        points
+            .iter()
+            .any(|point| point["joint"]["speedup"]["upper"].as_f64() < Some(-0.3)),
+        "{shown:#}"
+    );
+
+    let reversed = [
+        "bisect",
+        "HEAD",
+        "HEAD~6",
+        "--kernel",
+        "libnorm.so:rms_norm",
+        "--task",
+        "suite.toml",
+    ];
+    names(&place.run(&reversed).expect(2), &["is not before"]);
+}
+
+#[test]
+fn a_kernel_that_is_as_fast_as_before_blames_no_commit() {
+    let Some(place) = seven_commits() else { return };
+    let words = [
+        "bisect",
+        "HEAD~1",
+        "HEAD",
+        "--kernel",
+        "libnorm.so:rms_norm",
+        "--task",
+        "suite.toml",
+    ];
+    let more = ["--build", BUILD, "--quick", "--budget", "60s", "--least", "200"];
+    let found = place.run(&[&words[..], &more].concat()).expect(1);
+    assert!(found.out.contains("the code is not to blame"), "{}", found.out);
+}
