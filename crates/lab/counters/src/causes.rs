@@ -256,7 +256,7 @@ fn needless_traffic(figures: &Figures, least_bytes: u64) -> Option<Cause> {
 
 /// The places that the last wave leaves empty.
 fn last_wave(figures: &Figures) -> Option<Cause> {
-    let waves = figures.get("launch__waves_per_multiprocessor")?;
+    let waves = figures.launched().waves;
     (waves > 1.0).then(|| Cause {
         kind: Kind::LastWave,
         evidence: format!(

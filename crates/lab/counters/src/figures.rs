@@ -59,24 +59,31 @@ impl Figures<'_> {
 
     /// The launch and what it was compiled to.
     pub fn launched(&self) -> Launched {
-        let blocks = |limit: &str| self.get(&format!("launch__occupancy_limit_{limit}"));
+        let at_once = |limit: &str| self.get(&format!("launch__occupancy_limit_{limit}"));
         let limits = [
-            ("registers", blocks("registers")),
-            ("shared memory", blocks("shared_mem")),
-            ("warps", blocks("warps")),
-            ("blocks", blocks("blocks")),
-            ("barriers", blocks("barriers")),
+            ("registers", at_once("registers")),
+            ("shared memory", at_once("shared_mem")),
+            ("warps", at_once("warps")),
+            ("blocks", at_once("blocks")),
+            ("barriers", at_once("barriers")),
         ];
         let limit = limits
             .into_iter()
             .filter_map(|(name, blocks)| Some((name, blocks?)))
             // The first of several equal limits, as registers and shared memory are what a kernel can change.
             .min_by(|one, other| one.1.total_cmp(&other.1));
+        let blocks = self.count("launch__grid_size");
+        let multiprocessors = self.count("launch__sm_count");
+        // Nsight Compute rounds its own figure to two places, which hides one block beyond a full wave.
+        let waves = match limit {
+            Some((_, at_once)) if at_once * multiprocessors > 0.0 => blocks / (at_once * multiprocessors),
+            _ => self.count("launch__waves_per_multiprocessor"),
+        };
         Launched {
-            blocks: self.count("launch__grid_size"),
+            blocks,
             threads: self.count("launch__block_size"),
-            multiprocessors: self.count("launch__sm_count"),
-            waves: self.count("launch__waves_per_multiprocessor"),
+            multiprocessors,
+            waves,
             registers: self.count("launch__registers_per_thread"),
             shared_bytes: self.sum("launch__shared_mem_per_block_{}", &["static", "dynamic"]),
             occupancy: self.share("sm__warps_active.avg.pct_of_peak_sustained_active"),

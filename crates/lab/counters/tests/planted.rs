@@ -87,3 +87,18 @@ fn counters_that_are_missing_are_named() {
     assert!(explanation.unknown.iter().any(|one| one.contains("coalesced")));
     assert!(explanation.causes.is_empty() && explanation.roofs.is_empty());
 }
+
+/// One block more than two for each of 132 multiprocessors.
+#[test]
+fn one_block_beyond_a_full_wave_is_seen_though_the_tool_rounds_it_away() {
+    let counters = [
+        ("launch__grid_size", 265.0),
+        ("launch__sm_count", 132.0),
+        ("launch__occupancy_limit_warps", 2.0),
+        ("launch__waves_per_multiprocessor", 1.0),
+    ];
+    let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
+    let explanation = explain(&counters, 0);
+    let last = explanation.causes.iter().find(|cause| cause.kind == Kind::LastWave);
+    assert!(last.is_some_and(|last| (last.share - 0.498).abs() < 0.001), "{explanation:#?}");
+}
