@@ -99,6 +99,12 @@ fn one_block_beyond_a_full_wave_is_seen_though_the_tool_rounds_it_away() {
     ];
     let counters = counters.map(|(name, value)| (name.to_owned(), value)).into();
     let explanation = explain(&counters, 0);
-    let last = explanation.causes.iter().find(|cause| cause.kind == Kind::LastWave);
-    assert!(last.is_some_and(|last| (last.share - 0.498).abs() < 0.001), "{explanation:#?}");
+    let last = explanation
+        .causes
+        .iter()
+        .find(|cause| cause.kind == Kind::LastWave);
+    assert!(
+        last.is_some_and(|last| (last.share - 0.498).abs() < 0.001),
+        "{explanation:#?}"
+    );
 }
