@@ -49,7 +49,7 @@ fn answer(arguments: &ServeArguments, queue: PathBuf, ledger: PathBuf) -> Result
     Ok(Exit::Done)
 }
 
-/// Says what whoever starts a server may not have meant.
+/// Warns of settings that the user may not have intended.
 fn warn(arguments: &ServeArguments, queue: &Path) -> Result<(), CliError> {
     if !arguments.listen.ip().is_loopback() {
         say_line(format_args!(

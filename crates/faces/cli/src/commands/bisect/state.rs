@@ -130,7 +130,7 @@ impl State {
 
     /// Removes the folder: the bisection has ended.
     pub fn remove(&self) {
-        // What is left of it takes a little room and is never read again.
+        // If the folder cannot be removed, it only takes some room: no later bisection reads it.
         let _gone = fs::remove_dir_all(&self.folder);
     }
 }

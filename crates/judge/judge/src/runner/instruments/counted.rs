@@ -18,42 +18,19 @@ use crate::runner::{ExaminationFailure, Operands, Workshop};
 /// Factor on timeouts. Nsight Compute repeats a launch some forty times for these sections, and restores its memory each time.
 const SLOWED: u32 = 10;
 
-const LOG: &str = "counters.csv";
-
-/// Sections contain the counters that each processor supports; a counter requested by name ends the run where it is unknown. The
-/// clocks stay as they are, because locking them needs rights, and other users of the card would feel it.
-const ARGUMENTS: [&str; 28] = [
-    "--csv",
-    "--page",
-    "raw",
-    "--print-units",
-    "base",
-    "--clock-control",
-    "none",
-    "--target-processes",
-    "all",
-    "--section",
+/// What is read: more than a gate's rules name, since it is not known beforehand what bounds the kernel.
+const SECTIONS: [&str; 8] = [
     "SpeedOfLight",
-    "--section",
     "ComputeWorkloadAnalysis",
-    "--section",
     "MemoryWorkloadAnalysis",
-    "--section",
     "MemoryWorkloadAnalysis_Tables",
-    "--section",
     "WarpStateStats",
-    "--section",
     "Occupancy",
-    "--section",
     "LaunchStats",
-    "--section",
     "SourceCounters",
-    "--kernel-name-base",
-    "mangled",
-    "--log-file",
 ];
 
-/// A worker keeps so many bytes of a kernel's name.
+/// How many bytes of a kernel's name a worker keeps; it cuts off the rest.
 const KEPT_NAME: usize = 256;
 
 /// The launches of one kernel in a call.
@@ -100,8 +77,7 @@ pub fn count_call(
         }
     };
     let filter = kernels.first().map(|longest| named(&longest.kernel));
-    let mut arguments = ARGUMENTS.to_vec();
-    arguments.push(LOG);
+    let mut arguments = launches::table(&SECTIONS, &["--kernel-name-base", "mangled"]);
     if let Some(filter) = &filter {
         arguments.extend(["--kernel-name", filter]);
     }
@@ -116,7 +92,7 @@ pub fn count_call(
         .and_then(|_| worker.run(0))
         .map(|_| ());
     let ran = ran.and(worker.stop());
-    let log = log_of(worker.folder(), LOG);
+    let log = log_of(worker.folder(), launches::LOG);
     let launches = launches::read(&log).unwrap_or_default();
     Ok(match (longest(launches, kernels.first()), ran) {
         (Some(Launch { kernel, counters }), _) => Ok(CountedCall {

@@ -15,37 +15,17 @@ use crate::runner::{Operands, Workshop};
 /// restores its memory in between.
 const SLOWED: u32 = 3;
 
-const LOG: &str = "counters.csv";
-
-/// Sections contain the counters that each processor supports. A counter requested by name ends the run if it is
-/// unknown, so only one is requested by name: the utilisation of Hopper's matrix units.
-const ARGUMENTS: [&str; 24] = [
-    "--csv",
-    "--page",
-    "raw",
-    "--print-units",
-    "base",
-    "--clock-control",
-    "none",
-    "--target-processes",
-    "all",
-    "--section",
+/// What the figures below are read from.
+const SECTIONS: [&str; 6] = [
     "SpeedOfLight",
-    "--section",
     "ComputeWorkloadAnalysis",
-    "--section",
     "MemoryWorkloadAnalysis_Tables",
-    "--section",
     "WarpStateStats",
-    "--section",
     "Occupancy",
-    "--section",
     "LaunchStats",
-    "--metrics",
-    HOPPERS_MATRIX_UNITS,
-    "--log-file",
 ];
 
+/// In no section, and so requested by name.
 const HOPPERS_MATRIX_UNITS: &str = "sm__pipe_tensor_op_gmma_cycles_active.avg.pct_of_peak_sustained_active";
 
 /// A counter's plain name, Nsight Compute's names for it (the first that exists is used), and its unit.
@@ -116,7 +96,7 @@ pub fn read_counters(
     schedule: &Parameters,
 ) -> Result<Result<Counters, Unreadable>, JudgeError> {
     let (_, operands) = Operands::write(workshop, case, case.inputs, rand::random())?;
-    let arguments: Vec<&str> = ARGUMENTS.into_iter().chain([LOG]).collect();
+    let arguments = launches::table(&SECTIONS, &["--metrics", HOPPERS_MATRIX_UNITS]);
     let mut worker = match workshop.start_under(candidate, profiler, &arguments, SLOWED) {
         Ok((worker, _)) => worker,
         Err(error) => return Ok(Err(error.to_string())),
@@ -128,7 +108,7 @@ pub fn read_counters(
         .and_then(|_| worker.run(0))
         .map(|_| ());
     let ran = ran.and(worker.stop());
-    let counters = parse(&log_of(worker.folder(), LOG));
+    let counters = parse(&log_of(worker.folder(), launches::LOG));
     Ok(counters
         .map(|counters| Counters {
             case: case.name.clone(),

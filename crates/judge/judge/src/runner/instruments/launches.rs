@@ -7,6 +7,31 @@ use crate::evidence::Unreadable;
 /// Nsight Compute's name for the time that a launch takes, in nanoseconds.
 pub const DURATION: &str = "gpu__time_duration.sum";
 
+/// The log, in a worker's folder.
+pub const LOG: &str = "counters.csv";
+
+/// Arguments of Nsight Compute for a table of these sections in [`LOG`], in base units. A section holds the counters that each processor
+/// has; a counter that is requested by name ends the run where it is unknown. The clocks stay as they are, because locking them needs
+/// rights, and other users of the card would feel it.
+pub fn table<'a>(sections: &[&'a str], more: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = vec![
+        "--csv",
+        "--page",
+        "raw",
+        "--print-units",
+        "base",
+        "--clock-control",
+        "none",
+    ];
+    arguments.extend(["--target-processes", "all"]);
+    for section in sections {
+        arguments.extend(["--section", *section]);
+    }
+    arguments.extend(more);
+    arguments.extend(["--log-file", LOG]);
+    arguments
+}
+
 /// A launch of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Launch {
