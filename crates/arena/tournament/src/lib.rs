@@ -24,7 +24,6 @@ mod outcome;
 pub mod panel;
 mod participants;
 mod pitch;
-mod plan;
 mod play;
 mod records;
 mod round;
@@ -41,7 +40,6 @@ pub use pitch::{
     Claim, Cost, Evidence as PitchEvidence, EvidenceKind, Fallback, Odds, PeerClaim, Pitch, Quantiles, Risk,
     RiskLevel,
 };
-pub use plan::{Alone, CaseTime, Left, Plan, Step};
 pub use play::{Settings, play};
 pub use records::{Notice, RoundEnded, RoundStarted, UnreadableRun, VerdictRecord};
 pub use round::{Baseline, GivenScores, Overrides, PanelMember, Round, RoundFile, Weights, digest_of};

@@ -11,7 +11,6 @@ use crate::forecast::{Forecast, Prospect, Return};
 use crate::messages::Message;
 use crate::panel::Ranking;
 use crate::pitch::Quantiles;
-use crate::plan::Plan;
 use crate::round::RoundFile;
 use gauntlet_judge::Candidate;
 use gauntlet_judge::ExecutorKind;
@@ -65,11 +64,6 @@ pub struct RoundReport {
     pub judged: Vec<Judged>,
     /// The pitch that becomes the next baseline.
     pub adopted: Option<String>,
-    /// Whether the model decided the round and nothing ran.
-    pub predicted: bool,
-    /// The order in which to make the pitched changes; none for rounds that the model did not decide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
     /// What contestants and panellists were asked and answered, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
@@ -107,8 +101,6 @@ pub struct Judged {
     pub baseline: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the model gave the verdict and nothing ran.
-    pub predicted: bool,
     /// The reason.
     pub reason: String,
     /// The finding of each gate.

@@ -17,7 +17,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use gauntlet_gates::{Predictions, predict};
+use gauntlet_gates::predict;
 use gauntlet_judge::gates::{Examination, Gate};
 use gauntlet_judge::ledger::RecordKind;
 use gauntlet_judge::session::examine;
@@ -40,7 +40,6 @@ use crate::observer::RoundObserver;
 use crate::outcome::{BaselineReport, Judged, RoundReport, TournamentReport};
 use crate::panel::{Dossier, Panel, Ranking};
 use crate::pitch::Pitch;
-use crate::plan::Plan;
 use crate::records::{Notice, RoundEnded, RoundStarted, VerdictRecord};
 use crate::round::Round;
 use crate::source::Builds;
@@ -182,15 +181,11 @@ impl Player<'_> {
             .filter_map(|one| Some((one, one.gain.filter(|gain| *gain > 0.0)?)))
             .max_by(|(_, one), (_, other)| one.total_cmp(other))
             .map(|(one, _)| one.name.clone());
-        // A prediction settles nothing: it is neither an answer to a forecast nor a round without an adoption.
-        let predicted = round.file().executor == ExecutorKind::Model;
-        if !predicted {
-            history.votes(&played, &ranking, &judged);
-            let patience = history.add(&played, &judged, &player.effects(&judged), adopted.is_some());
-            // Contestants are asked what bounds the baseline; people have to be told.
-            if situation.is_none() {
-                notices.extend(self.notify(advice(patience))?);
-            }
+        history.votes(&played, &ranking, &judged);
+        let patience = history.add(&played, &judged, &player.effects(&judged), adopted.is_some());
+        // Contestants are asked what bounds the baseline; people have to be told.
+        if situation.is_none() {
+            notices.extend(self.notify(advice(patience))?);
         }
         if let Some(situation) = &situation {
             player.learned(&judged, situation, history)?;
@@ -206,11 +201,6 @@ impl Player<'_> {
             ranking,
             judged,
             adopted,
-            predicted,
-            plan: predicted
-                .then(|| Plan::of(round, baseline))
-                .transpose()?
-                .flatten(),
             messages: self.messages.take(),
             notices,
         };
@@ -219,8 +209,6 @@ impl Player<'_> {
             self.place(),
             &RoundEnded {
                 adopted: report.adopted.clone(),
-                predicted: report.predicted,
-                plan: report.plan.clone(),
             },
         )?;
         Ok(report)
@@ -290,7 +278,6 @@ impl Player<'_> {
     fn executor(&self) -> Result<Executor, TournamentError> {
         Ok(match (self.round.file().executor, &self.round.record) {
             (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
-            (ExecutorKind::Model, _) => Executor::Predicted(&Predictions),
             (kind, _) => {
                 let Settings {
                     workers,

@@ -7,17 +7,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use gauntlet_judge::ledger::{Entry, Record, RecordKind, RunSummary};
-use gauntlet_judge::{Candidate, ExecutorKind, Finding, Verdict};
+use gauntlet_judge::{Candidate, Finding, Verdict};
 use gauntlet_stats::Interval;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
 use crate::forecast::{Answer, Forecast, Forecasts, prospects, returns};
 use crate::outcome::{BaselineReport, ClaimOutcome, Judged, PeerOutcome, RoundReport, TournamentReport};
 use crate::panel::Ranking;
 use crate::pitch::FALLBACK;
-use crate::plan::Plan;
 use crate::round::RoundFile;
 
 /// The name of a baseline in reports and records.
@@ -36,6 +35,7 @@ pub struct RoundStarted {
     /// The digest of the criteria and all other fixed inputs.
     pub digest: String,
     /// The file as it was applied.
+    #[serde(deserialize_with = "file_of_any_version")]
     pub file: RoundFile,
     /// The candidate that all others are compared with.
     pub baseline: Candidate,
@@ -53,9 +53,6 @@ pub struct RoundStarted {
 pub struct VerdictRecord {
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the model gave it and nothing ran.
-    #[serde(default)]
-    pub predicted: bool,
     /// The reason.
     pub reason: String,
     /// The author.
@@ -93,12 +90,6 @@ pub struct VerdictRecord {
 pub struct RoundEnded {
     /// The pitch that becomes the next baseline.
     pub adopted: Option<String>,
-    /// Whether the model decided the round and nothing ran.
-    #[serde(default)]
-    pub predicted: bool,
-    /// The order in which to make the pitched changes; none for rounds that the model did not decide.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<Plan>,
 }
 
 /// The body of a notice.
@@ -113,7 +104,6 @@ impl VerdictRecord {
     pub(crate) fn of(judged: &Judged) -> Self {
         Self {
             verdict: judged.verdict,
-            predicted: judged.predicted,
             reason: judged.reason.clone(),
             author: judged.author.clone(),
             change: Some(judged.change.clone()),
@@ -138,7 +128,6 @@ impl VerdictRecord {
             words: self.words,
             baseline: self.baseline,
             verdict: self.verdict,
-            predicted: self.predicted,
             reason: self.reason,
             findings,
             forecast: self.forecast,
@@ -175,6 +164,15 @@ pub enum UnreadableRun {
         /// What does not fit.
         source: serde_json::Error,
     },
+    /// A model predicted all of its rounds and nothing ran, which earlier versions could do.
+    #[error(
+        "run {run} was predicted by the model of an earlier version of gauntlet and nothing was measured, so there is nothing \
+         to report; `gauntlet ledger show {run}` lists its records"
+    )]
+    Predicted {
+        /// The run.
+        run: String,
+    },
     /// The run was cut short before its first round.
     #[error("run {run} was cut short before its first round began, so there is nothing to report")]
     Empty {
@@ -196,7 +194,7 @@ impl TournamentReport {
             .collect();
         let mut rounds = Vec::new();
         let (mut name, mut title) = (None, None);
-        for begin in begins {
+        for begin in begins.iter().filter(|begin| !is_predicted(begin)) {
             let started: RoundStarted = body(begin)?;
             let of_round: Vec<&Entry> = records
                 .iter()
@@ -207,8 +205,11 @@ impl TournamentReport {
             rounds.push(round(started, &of_round)?);
         }
         if rounds.is_empty() {
-            return Err(UnreadableRun::Empty {
-                run: run.id.to_string(),
+            let run = run.id.to_string();
+            return Err(if begins.is_empty() {
+                UnreadableRun::Empty { run }
+            } else {
+                UnreadableRun::Predicted { run }
             });
         }
         let stem = || {
@@ -243,6 +244,18 @@ impl TournamentReport {
             rounds,
         })
     }
+}
+
+/// Whether a model of an earlier version predicted a round. Such verdicts were never measured, and are not reported.
+fn is_predicted(begin: &Entry) -> bool {
+    begin.record.body["file"]["executor"] == "model"
+}
+
+/// A round file; earlier versions wrote the cost of a call on the host too, which only predicted rounds used.
+fn file_of_any_version<'de, D: Deserializer<'de>>(written: D) -> Result<RoundFile, D::Error> {
+    let mut file = serde_json::Map::deserialize(written)?;
+    file.remove("host");
+    serde_json::from_value(file.into()).map_err(D::Error::custom)
 }
 
 /// A round from its records.
@@ -302,8 +315,6 @@ fn round(started: RoundStarted, records: &[&Entry]) -> Result<RoundReport, Unrea
         }),
         judged,
         adopted: ended.adopted,
-        predicted: file.executor == ExecutorKind::Model,
-        plan: ended.plan,
         messages,
         notices,
         file,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_entrants::{EntrantError, FileError, Source};
-use gauntlet_judge::{Candidate, ExecutorKind, HostCost, Setting, Verdict};
+use gauntlet_judge::{Candidate, ExecutorKind, Setting, Verdict};
 use gauntlet_parameters::Parameters;
 use gauntlet_task::{DispatchTable, Suite};
 use gauntlet_worker::Record;
@@ -70,8 +70,6 @@ pub struct Overrides {
     pub suite: Option<String>,
     /// Another budget for each round.
     pub budget: Option<SignedDuration>,
-    /// Another cost of a call on the host.
-    pub host: Option<HostCost>,
 }
 
 impl Round {
@@ -79,7 +77,6 @@ impl Round {
     pub fn load(path: &Path, overrides: &Overrides) -> Result<Self, EntrantError> {
         let mut source: Source<RoundFile> = Source::read(path, "round")?;
         named::override_with(&mut source.value, overrides);
-        check::check_host(&source, overrides)?;
         source.value.criteria.looks = source.value.measurement.looks.len();
         source.value.criteria.open_ended = source.value.measurement.open_ended;
         let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
@@ -122,7 +119,6 @@ impl Round {
             criteria: file.criteria.clone(),
             measurement: file.measurement.clone(),
             budgets: file.budgets.clone(),
-            host: file.host.clone(),
         };
         Ok(Self {
             source,

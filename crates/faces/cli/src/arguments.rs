@@ -42,7 +42,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use gauntlet_judge::{ExecutorKind, HostCost};
+use gauntlet_judge::ExecutorKind;
 use jiff::SignedDuration;
 
 use crate::commands::run::VERSION;
@@ -74,7 +74,7 @@ Exit codes:
   2    bad input, or a place that was named and cannot be written
   3    something broke: a full disk, a driver, a worker, the ledger
   4    undecided: no evidence either way; `compare`, `judge` and `run` with --require:
-       inconclusive, aborted, blocked, void, only predicted, or nothing to compare; `compare`
+       inconclusive, aborted, blocked, void, or nothing to compare; `compare`
        and `judge`: blocked or void; `check`: a pitch that is blocked or aborted;
        `calibrate`: the machine is busy; `bisect`: a range of commits, or no regression was shown
   130  interrupted; the message says what is kept";
@@ -153,8 +153,7 @@ Examples:
   gauntlet run round.toml --budget 60s --require no-regression --json result.json
   gauntlet run examples/shark-tank --resume     after a crash: go on where it stopped
   gauntlet run examples/arena --from-ledger latest   the same decisions from what was recorded
-  gauntlet run examples/h200                    on an NVIDIA H200
-  gauntlet run round.toml --executor model --device b200   on a device that is not here: predicted, not measured")]
+  gauntlet run examples/h200                    on an NVIDIA H200")]
 pub struct Run {
     /// A round file, a tournament file, or a folder with a tournament.toml.
     pub path: PathBuf,
@@ -167,9 +166,6 @@ pub struct Run {
     /// A suite (see `gauntlet suites`), in place of the rounds'; a file is looked for here, then beside the round.
     #[arg(long)]
     pub suite: Option<String>,
-    /// What a call costs on the host (`--executor model`), such as 'constant=95us per-group=35us'.
-    #[arg(long, value_name = "COSTS")]
-    pub host: Option<HostCost>,
     /// Time for each round's comparisons, such as 120s or 5m.
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub budget: Option<SignedDuration>,
@@ -440,8 +436,6 @@ pub enum ExecutorName {
     Cuda,
     /// Recorded times; the rounds must name a record.
     Replay,
-    /// The model: nothing is run, and every verdict is marked as predicted.
-    Model,
 }
 
 impl From<ExecutorName> for ExecutorKind {
@@ -450,7 +444,6 @@ impl From<ExecutorName> for ExecutorKind {
             ExecutorName::Cpu => Self::Cpu,
             ExecutorName::Cuda => Self::Cuda,
             ExecutorName::Replay => Self::Replay,
-            ExecutorName::Model => Self::Model,
         }
     }
 }

@@ -156,8 +156,7 @@ impl RoundObserver for Progress {
 
     fn round_ends(&self, report: &RoundReport) {
         if let Some(adopted) = &report.adopted {
-            let mark = if report.predicted { " (predicted)" } else { "" };
-            self.say(&format!("  adopted: {}{mark}", visible(adopted)));
+            self.say(&format!("  adopted: {}", visible(adopted)));
         }
     }
 }

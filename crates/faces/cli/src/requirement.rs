@@ -99,12 +99,7 @@ impl Requirement {
         let standing = |judged: &Judged| {
             let verdict = format!("{}: {}", judged.name, judged.verdict);
             let standing = self.of_verdict(judged.verdict);
-            if judged.predicted && soundness(judged.verdict) == Standing::Met {
-                (
-                    Standing::Undecided,
-                    format!("{verdict} (predicted, not measured)"),
-                )
-            } else if standing == Standing::Met && judged.comparison().is_some_and(lacks_cases) {
+            if standing == Standing::Met && judged.comparison().is_some_and(lacks_cases) {
                 (
                     Standing::Undecided,
                     format!("{verdict} (some cases have no times)"),

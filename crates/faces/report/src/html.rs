@@ -7,7 +7,6 @@ mod glance;
 mod intervals;
 mod labels;
 mod phases;
-mod plan;
 mod prospects;
 mod round;
 mod scores;
@@ -17,13 +16,13 @@ use std::collections::BTreeMap;
 pub use chart::at;
 pub use comparison::comparison_body;
 use gauntlet_judge::Verdict;
-use gauntlet_tournament::{Judged, TournamentReport};
+use gauntlet_tournament::TournamentReport;
 pub use glance::glance;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
 
 use self::intervals::{Row, intervals};
 use crate::lineage::lineages;
-use crate::outline::{PREDICTED, adoptions, mark, verdict_counts};
+use crate::outline::{adoptions, verdict_counts};
 use crate::tone::Tone;
 
 /// Both themes; the reader's system selects one.
@@ -66,11 +65,6 @@ pub fn badge(verdict: Verdict) -> Markup {
     markup! { span class={ "badge " (tone.name()) } { (tone.mark()) " " (verdict) } }
 }
 
-/// A candidate's verdict as a coloured label, marked if the model gave it.
-fn verdict_badge(judged: &Judged) -> Markup {
-    markup! { (badge(judged.verdict)) @if judged.predicted { " " span.badge.predicted { (PREDICTED) } } }
-}
-
 fn header(name: &str, title: &str) -> Markup {
     markup! {
         header {
@@ -93,7 +87,7 @@ fn summary(report: &TournamentReport) -> Markup {
             @if adoptions.is_empty() { p { "Nothing was adopted." } }
             @else {
                 ul {
-                    @for (round, name) in adoptions { li { "round " (round.name) " adopted " b { (name) } (mark(round)) } }
+                    @for (round, name) in adoptions { li { "round " (round.name) " adopted " b { (name) } } }
                 }
             }
             (lineage(report))

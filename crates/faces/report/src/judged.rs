@@ -3,7 +3,7 @@
 use gauntlet_tournament::Judged;
 
 use crate::foreign::shown;
-use crate::outline::{peer, said, stop};
+use crate::outline::{peer, stop};
 use crate::speedup::times;
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
@@ -16,7 +16,7 @@ pub fn judged(judged: &Judged, width: usize) -> String {
     let mut head = format!(
         "{}: {}",
         bold(&judged.name),
-        paint(said(judged), tone.style().bold())
+        paint(judged.verdict, tone.style().bold())
     );
     if let Some(stop) = stop(judged) {
         head += &dim(format!(" · gate {}", stop.gate));

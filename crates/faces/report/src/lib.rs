@@ -38,7 +38,6 @@ mod outline;
 mod panel;
 mod picture;
 mod plain;
-mod plan;
 mod prospects;
 mod rendered;
 mod round;

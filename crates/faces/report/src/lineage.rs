@@ -57,7 +57,7 @@ pub fn lineages(report: &TournamentReport) -> Vec<Lineage<'_>> {
             });
         }
         before = Some(round);
-        if let (Some(lineage), false) = (lineages.last_mut(), round.predicted) {
+        if let Some(lineage) = lineages.last_mut() {
             lineage.steps.extend(steps(round));
             lineage.criteria = &round.file.criteria;
         }

@@ -9,7 +9,7 @@ use gauntlet_tournament::{Judged, RoundReport, TournamentReport};
 use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
 use crate::lineage::lineages;
-use crate::outline::{adoptions, cases, criteria, ground, mark, said, setting, side_name, stop, suite};
+use crate::outline::{adoptions, cases, criteria, ground, setting, side_name, stop, suite};
 use crate::plain::plainly;
 use crate::speedup::times;
 use crate::story::sentence;
@@ -56,11 +56,10 @@ pub fn tournament(report: &TournamentReport) -> String {
     }
     for (round, name) in adopted {
         text += &format!(
-            "\n{} round {} adopted **{}**{}\n",
+            "\n{} round {} adopted **{}**\n",
             signal(Verdict::Adopt),
             escaped(&round.name),
-            escaped(name),
-            mark(round)
+            escaped(name)
         );
     }
     for lineage in lineages(report) {
@@ -105,7 +104,7 @@ fn round(report: &RoundReport) -> String {
         if let Some(comparison) = judged.comparison() {
             inside += &case_table(comparison);
         }
-        text += &folded(&format!("{}: {}", judged.name, said(judged)), &inside);
+        text += &folded(&format!("{}: {}", judged.name, judged.verdict), &inside);
     }
     text
 }
@@ -137,7 +136,7 @@ fn row(judged: &Judged) -> String {
     });
     let cells = [
         escaped(&judged.name),
-        format!("{} {}", signal(judged.verdict), said(judged)),
+        format!("{} {}", signal(judged.verdict), judged.verdict),
         stop(judged).map_or("—".to_owned(), |finding| escaped(&finding.gate)),
         claim,
         suite(judged).map_or("—".to_owned(), percent_interval),

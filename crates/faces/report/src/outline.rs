@@ -225,8 +225,7 @@ pub fn tested_claims(report: &TournamentReport) -> Vec<TestedClaim<'_>> {
         let claim = judged.claim?;
         Some((claim, claim.found?))
     };
-    let rounds = report.rounds.iter().filter(|round| !round.predicted);
-    let all = rounds.flat_map(|round| &round.judged);
+    let all = report.rounds.iter().flat_map(|round| &round.judged);
     all.filter_map(|judged| {
         let (claim, found) = tested(judged)?;
         Some(TestedClaim {
@@ -277,15 +276,8 @@ pub fn setting(round: &RoundReport) -> String {
         gauntlet_judge::ExecutorKind::Cpu => "cpu",
         gauntlet_judge::ExecutorKind::Cuda => "cuda",
         gauntlet_judge::ExecutorKind::Replay => "replay of recorded times",
-        gauntlet_judge::ExecutorKind::Model => "predicted by the model, nothing was run",
     };
     let mut setting = format!("{executor} · {} · suite {}", round.device, round.file.suite);
-    if let Some(host) = &round.file.host {
-        setting += &format!(
-            " · host {:#} a call and {:#} a group",
-            host.constant, host.per_group
-        );
-    }
     if !round.file.cases.is_empty() {
         setting += &format!(" ({})", round.file.cases.join(", "));
     }
@@ -330,20 +322,6 @@ pub fn criteria(criteria: &gauntlet_stats::Criteria) -> String {
         bound(criteria.floor),
         (criteria.confidence * 1e4).round() / 100.0
     )
-}
-
-/// A verdict as shown: a predicted one is marked.
-pub fn said(judged: &Judged) -> String {
-    if judged.predicted {
-        format!("{} ({PREDICTED})", judged.verdict)
-    } else {
-        judged.verdict.to_string()
-    }
-}
-
-/// The same mark after the results of a predicted round; empty for rounds that were measured.
-pub fn mark(round: &RoundReport) -> &'static str {
-    if round.predicted { " (predicted)" } else { "" }
 }
 
 /// The mark on everything that the model predicts and that was not measured.

@@ -5,9 +5,8 @@ use gauntlet_tournament::{Judged, RoundReport};
 use crate::baseline::baseline;
 use crate::cases::case_table;
 use crate::comparison::{Detail, gates, pairs};
-use crate::outline::{criteria, mark, setting};
+use crate::outline::{criteria, setting};
 use crate::panel::ranking;
-use crate::plan::plan;
 use crate::story::story;
 use crate::text::{bold, dim, paint, paragraph, usable};
 use crate::tone::Tone;
@@ -23,11 +22,7 @@ pub fn round(report: &RoundReport, detail: Detail, width: usize) -> String {
     section(&mut text, "Verdicts", verdict_table(report, width));
     section(&mut text, "Speed-ups over the suite", intervals(report, width));
     section(&mut text, "Reasons", reasons(report, width));
-    if let Some(order) = &report.plan {
-        section(&mut text, "What to do first (predicted)", plan(order, width));
-    }
-    // A plan already has the times of every change on every case.
-    for judged in report.judged.iter().filter(|_| report.plan.is_none()) {
+    for judged in &report.judged {
         section(
             &mut text,
             &format!("Case by case: {}", judged.name),
@@ -70,10 +65,7 @@ fn outcome(report: &RoundReport, width: usize) -> String {
     let mut text = match &report.adopted {
         Some(name) => paragraph(
             "",
-            &paint(
-                format!("→ adopted: {name}{}", mark(report)),
-                Tone::Good.style().bold(),
-            ),
+            &paint(format!("→ adopted: {name}"), Tone::Good.style().bold()),
             2,
             width,
         ),

@@ -6,7 +6,7 @@ use crate::bar::bar;
 use crate::claims::claims;
 use crate::comparison::Detail;
 use crate::lineage::lineage;
-use crate::outline::{adoptions, mark, verdict_counts};
+use crate::outline::{adoptions, verdict_counts};
 use crate::prospects::{prospects, returns};
 use crate::round::round;
 use crate::text::{bold, dim, paint, paragraph, usable};
@@ -63,12 +63,7 @@ fn summary(report: &TournamentReport, width: usize) -> String {
     for (round, name) in adoptions {
         text += &paragraph(
             "  ",
-            &format!(
-                "round {} adopted {}{}",
-                round.name,
-                paint(name, Tone::Good.style()),
-                mark(round)
-            ),
+            &format!("round {} adopted {}", round.name, paint(name, Tone::Good.style())),
             4,
             width,
         );

@@ -5,7 +5,7 @@ use gauntlet_tournament::{ClaimOutcome, Judged, RoundReport};
 
 use crate::axis::Axis;
 use crate::judged::details;
-use crate::outline::{said, stop, suite};
+use crate::outline::{stop, suite};
 use crate::picture::{Picture, legend, scale};
 use crate::speedup::times;
 use crate::table::{columns, table};
@@ -34,7 +34,7 @@ fn row(judged: &Judged) -> Vec<String> {
     vec![
         judged.name.clone(),
         words,
-        paint(format!("{} {}", tone.mark(), said(judged)), tone.style()),
+        paint(format!("{} {}", tone.mark(), judged.verdict), tone.style()),
         stop(judged).map_or("—".to_owned(), |finding| finding.gate.clone()),
         judged.claim.map_or("—".to_owned(), claim),
     ]

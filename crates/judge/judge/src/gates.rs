@@ -100,9 +100,6 @@ impl Found {
     }
 }
 
-/// The reason of gates that skip because the model predicts and nothing runs.
-const NOT_RUN: &str = "not run: predicted";
-
 /// The reason of gates that skip because the device on which they would run is not present.
 const NOT_HERE: &str = "not run: the device is not here";
 

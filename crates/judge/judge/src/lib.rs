@@ -37,7 +37,7 @@
 //! 1. `evidence`: plain data, such as candidates, rules, findings and verdicts.
 //! 2. `observer`: the interface through which progress is reported.
 //! 3. `runner`: worker processes, operands, and the tools that inspect what runs.
-//! 4. `comparison`: pairs of processes, recorded and predicted times, checks that both sides behave honestly.
+//! 4. `comparison`: pairs of processes, recorded times, checks that both sides behave honestly.
 //! 5. `gates`: one file each.
 //! 6. `session`: two kernels, taken through gates to a verdict.
 //! 7. `record`: the ledger, and the journal of one run.
@@ -71,8 +71,8 @@ pub use gauntlet_worker::protocol::Scope;
 pub use observer::{Blind, Narrowing, Observer};
 pub use record::{ComparisonReport, Conditions, Journal, Kept, KernelReport, RecordPlace, ledger};
 pub use runner::{
-    CudaWorker, DeviceReading, DeviceWatch, ExaminationFailure, Executor, Fault, Model, Operands, Readers,
-    Sweep, SweepPoint, SweepReport, Thoroughness, Workers, Workshop, calibrate, copies, instruments,
+    CudaWorker, DeviceReading, DeviceWatch, ExaminationFailure, Executor, Fault, Operands, Readers, Sweep,
+    SweepPoint, SweepReport, Thoroughness, Workers, Workshop, calibrate, copies, instruments,
     last_level_cache, sweep, traced,
 };
 pub use session::{Earlier, Judgement, OWN_GATES, Session};

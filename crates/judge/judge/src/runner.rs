@@ -6,7 +6,6 @@ mod calibration;
 mod device_watch;
 mod failure;
 pub mod instruments;
-mod model;
 mod operands;
 mod rotation;
 pub mod sets;
@@ -20,9 +19,6 @@ mod workshop;
 pub use calibration::{Thoroughness, calibrate};
 pub use device_watch::{DeviceReading, DeviceWatch};
 pub use failure::ExaminationFailure;
-pub use model::Model;
-#[cfg(test)]
-pub use model::NoModel;
 pub use operands::{Operands, Readers};
 pub use rotation::{cache_to_leave, copies, last_level_cache};
 pub use side_by_side::side_by_side;

@@ -19,7 +19,7 @@ use gauntlet_judge::OWN_GATES;
 use gauntlet_judge::gates::Gate;
 
 pub use feasible::Feasible;
-pub use predicted::{Predictions, compare_predicted, host_term, predict};
+pub use predicted::{compare_predicted, predict};
 pub use worth_it::WorthIt;
 
 /// All gates in order, those of this crate and then the judge's own: cheaper ones come first.

@@ -1,14 +1,17 @@
 //! How far `worth it` relies on the model.
 
+use std::collections::BTreeMap;
+
 use gauntlet_device::Device;
 use gauntlet_judge::gates::Examination;
 use gauntlet_judge::session::examine;
 use gauntlet_judge::{
-    AbortRule, Blind, Candidate, Condition, Executor, Finding, HostCost, Measurement, Outcome,
-    PREDICTED_SPEEDUP, Proposal, Setting, Verdict,
+    AbortRule, Blind, Candidate, Condition, Executor, Finding, Measurement, Outcome, PREDICTED_SPEEDUP,
+    Proposal, Setting, Verdict,
 };
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Criteria;
+use gauntlet_worker::Record;
 
 use super::*;
 
@@ -30,7 +33,12 @@ fn judged_by_the_model(device: &str, then: impl FnOnce(&Examination)) -> Finding
         when: Condition::try_from("predicted.speedup < 0.9".to_owned()).unwrap(),
         why: "pointless".to_owned(),
     }];
-    let executor = Executor::Predicted(&Predictions);
+    let executor = Executor::Recorded(Record {
+        source: "a test".to_owned(),
+        uncertainty: None,
+        candidates: BTreeMap::new(),
+        peers: BTreeMap::new(),
+    });
     let mut examination = Examination {
         proposal: Some(Proposal {
             abort: &abort,
@@ -81,11 +89,4 @@ fn where_the_model_failed_its_test_or_was_never_tested_its_word_stops_nothing() 
             finding.reason
         );
     }
-}
-
-#[test]
-fn the_model_gets_seconds() {
-    let cost: HostCost = "constant=95us per-group=35us".parse().unwrap();
-    let term = host_term(Some(&cost));
-    assert_eq!([term.constant, term.per_group], [95e-6, 35e-6]);
 }

@@ -51,9 +51,6 @@ struct Scored {
 impl Answer {
     /// The answer from a round's candidate; none for fallbacks, which state no forecast.
     pub fn of(run: &RunId, round: &str, judged: &Judged) -> Option<Self> {
-        if judged.predicted {
-            return None;
-        }
         Some(Self {
             run: run.clone(),
             round: round.to_owned(),

@@ -171,11 +171,7 @@ pub fn returns(rounds: &[RoundReport]) -> Vec<Return> {
         });
         returns.collect::<Vec<_>>()
     };
-    let mut returns: Vec<_> = rounds
-        .iter()
-        .filter(|round| !round.predicted)
-        .flat_map(of_round)
-        .collect();
+    let mut returns: Vec<_> = rounds.iter().flat_map(of_round).collect();
     returns.sort_by(|one, other| other.found.total_cmp(&one.found));
     returns
 }

@@ -74,7 +74,6 @@ impl Player<'_> {
                 .collect(),
             baseline: baseline.name.clone(),
             verdict,
-            predicted: self.round.file().executor == ExecutorKind::Model,
             reason,
             forecast: claims.then(|| self.forecast(pitch, baseline, &candidate)),
             // A void comparison found nothing.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use gauntlet_judge::{ExecutorKind, HostCost, Measurement};
+use gauntlet_judge::{ExecutorKind, Measurement};
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Criteria;
 use gauntlet_task::Rules;
@@ -41,9 +41,6 @@ pub struct RoundFile {
     /// The record that `replay` serves.
     #[serde(default)]
     pub record: Option<PathBuf>,
-    /// The cost of a call on the host, for `model`.
-    #[serde(default)]
-    pub host: Option<HostCost>,
     /// The baseline; without it, the round starts from the previous round's result.
     #[serde(default)]
     pub baseline: Option<Baseline>,

@@ -38,9 +38,6 @@ pub(super) fn override_with(file: &mut RoundFile, overrides: &Overrides) {
     if let Some(budget) = overrides.budget {
         file.measurement.budget = budget;
     }
-    if let Some(host) = &overrides.host {
-        file.host = Some(host.clone());
-    }
 }
 
 /// A name that stands for a file of the current folder as a path from everywhere: names in a round are looked for beside
@@ -105,7 +102,7 @@ pub(super) fn load_record(source: &Source<RoundFile>) -> Result<Option<Record>, 
             "executor = \"replay\" without a `record`",
             "name the file of recorded times: record = \"…\"",
         )),
-        (_, ExecutorKind::Cpu | ExecutorKind::Cuda | ExecutorKind::Model) => Ok(None),
+        (_, ExecutorKind::Cpu | ExecutorKind::Cuda) => Ok(None),
     }
 }
 
@@ -119,7 +116,7 @@ impl Round {
             ExecutorKind::Cuda => {
                 format!("`gauntlet tune --executor cuda --device {device}` makes one by measuring there")
             }
-            ExecutorKind::Replay | ExecutorKind::Model => {
+            ExecutorKind::Replay => {
                 format!("`gauntlet tune --executor model --device {device}` makes one for it")
             }
         };
@@ -254,7 +251,7 @@ mod tests {
         ] {
             assert!(said.contains(words), "{said}");
         }
-        round.source.value.executor = ExecutorKind::Model;
+        round.source.value.executor = ExecutorKind::Replay;
         let said = round.doubts_of_tables().join("\n");
         assert!(said.contains("b200") && !said.contains("measured"), "{said}");
     }

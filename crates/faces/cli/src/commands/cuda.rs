@@ -43,8 +43,8 @@ impl Place {
             }),
             (MeasuredExecutor::Cpu, Some(name)) => Err(CliError::bad_input(
                 format!("`{name}` cannot be measured by the cpu executor, which runs on this machine"),
-                "leave --device out, or add --executor cuda for a GPU that is here; what the model expects of others, \
-                 --executor model of `gauntlet run` and `gauntlet tune` tells",
+                "leave --device out, or add --executor cuda for a GPU that is here; `gauntlet tune --executor model` ranks \
+                 schedules for others",
             )),
             (MeasuredExecutor::Cuda, None) => Err(CliError::bad_input(
                 "`--executor cuda` without a device",
@@ -281,8 +281,8 @@ fn absent(error: &WorkerError, culprits: &Culprits) -> CliError {
     let stopped_by = match culprits {
         Culprits::None => {
             let remedy = "`gauntlet doctor` says what is missing; without a GPU, `gauntlet check` and `gauntlet compile` \
-                          compile, `gauntlet run` and `gauntlet tune` predict with --executor model, and `gauntlet explain` \
-                          does without --measured";
+                          compile, `gauntlet tune` ranks schedules with --executor model, and `gauntlet explain` does without \
+                          --measured";
             return CliError::broken(format!("the cuda executor cannot run here: {words}"))
                 .with_remedy(remedy);
         }

@@ -28,7 +28,6 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
         device: arguments.device.clone(),
         suite: arguments.suite.clone(),
         budget: arguments.budget,
-        host: arguments.host.clone(),
     };
     let files = &arguments.files;
     files.check()?;

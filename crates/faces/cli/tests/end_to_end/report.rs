@@ -111,6 +111,7 @@ fn a_run_that_was_cut_short_and_one_of_an_older_version_can_be_shown() {
                 for name in ["tournament", "title", "described", "device"] {
                     body.remove(name);
                 }
+                body["file"]["host"] = serde_json::Value::Null;
             }
             RecordKind::Verdict => {
                 body.remove("change");
@@ -124,12 +125,20 @@ fn a_run_that_was_cut_short_and_one_of_an_older_version_can_be_shown() {
                 }
             }
             RecordKind::RoundEnded => {
-                body.remove("plan");
+                body.insert("predicted".to_owned(), false.into());
             }
             _ => {}
         }
     }
     let old = serde_json::to_value(TournamentReport::of_run(run, &records, &verdicts).unwrap()).unwrap();
+    let mut predicted = records.clone();
+    for entry in &mut predicted {
+        if entry.record.kind == RecordKind::RoundStarted {
+            entry.record.body["file"]["executor"] = "model".into();
+        }
+    }
+    let refused = TournamentReport::of_run(run, &predicted, &verdicts).unwrap_err();
+    assert!(refused.to_string().contains("nothing was measured"), "{refused}");
     assert_eq!(old["name"], "replay");
     for (round, before) in old["rounds"]
         .as_array()

@@ -7,7 +7,7 @@ use std::process::{Child, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::common::{ONE_CASE, Place, Ran, names, pitch, tiny_round};
+use crate::common::{ONE_CASE, Place, Ran, names, pitch, repository, tiny_round};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -331,7 +331,8 @@ fn a_limit_of_file_sizes_is_told_like_a_full_disk() {
         );
         Ran::of(shell.output().unwrap())
     };
-    let ran = limited(&["run", "round.toml", "--executor", "model", "--device", "b200"]).expect(3);
+    let replay = repository("examples/shark-tank/replay.toml");
+    let ran = limited(&["run", replay.to_str().unwrap()]).expect(3);
     names(&ran, &["no room for the ledger", "`ulimit -f`"]);
 }
 
@@ -339,7 +340,8 @@ fn a_limit_of_file_sizes_is_told_like_a_full_disk() {
 #[cfg(target_os = "linux")]
 fn runs_that_start_together_on_a_new_ledger_all_succeed() {
     let place = place();
-    let run = ["run", "round.toml", "--executor", "model", "--device", "b200"];
+    let replay = repository("examples/shark-tank/replay.toml");
+    let run = ["run", replay.to_str().unwrap()];
     let together: Vec<Child> = (0..12).map(|_| start(&place, &run)).collect();
     for child in together {
         let ran = Ran::of(child.wait_with_output().unwrap()).expect(0);

@@ -1,141 +1,19 @@
-//! Tuning, dispatch tables, and rounds played with the model.
+//! Tuning and dispatch tables.
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
-use crate::common::{Place, TINY_SUITE, pitch, repository, tiny_round};
+use crate::common::{Place, TINY_SUITE, pitch, tiny_round};
 use serde_json::Value;
 
 fn json(place: &Place, arguments: &[&str]) -> Value {
     serde_json::from_str(&place.run(arguments).expect(0).out).unwrap()
 }
 
-/// A place with a round of two pitches: one makes the set-up once, the other is impossible on a B200.
+/// A place with a suite.
 fn place() -> Place {
     let place = Place::new();
     place.write("suite.toml", TINY_SUITE);
-    let pitches = pitch("once", "setup = \"once\"", "") + &pitch("odd", "tile = [96, 64, 256]", "");
-    place.write(
-        "round.toml",
-        &tiny_round(&pitches).replace("[16, 32, 64]", "[128, 64, 128]"),
-    );
     place
-}
-
-const PREDICTED: [&str; 6] = ["run", "round.toml", "--executor", "model", "--device", "b200"];
-
-#[test]
-fn a_predicted_round_is_marked_everywhere_and_measures_nothing() {
-    let place = place();
-    let ran = place
-        .run(
-            &[
-                &PREDICTED[..],
-                &["--host", "constant=1ms per-group=35us", "--html", "page.html"],
-            ]
-            .concat(),
-        )
-        .expect(0);
-    for said in [
-        "predicted by the model, nothing was run",
-        "✓ adopt (predicted)",
-        "✗ infeasible (predicted)",
-        "→ adopted: once (predicted)",
-        "What to do first (predicted)",
-    ] {
-        assert!(ran.out.contains(said), "{said} is not in\n{}", ran.out);
-    }
-    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
-    assert!(page.contains("What to do first") && page.contains("<b>once</b> (predicted)"));
-
-    let export = place.run(&["ledger", "export"]).expect(0).out;
-    let records: Vec<Value> = export
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let verdicts: Vec<_> = records
-        .iter()
-        .filter(|record| record["kind"] == "verdict")
-        .collect();
-    assert_eq!(verdicts.len(), 2);
-    assert!(
-        verdicts
-            .iter()
-            .all(|verdict| verdict["body"]["predicted"] == true)
-    );
-    assert!(
-        place
-            .run(&["ledger", "list"])
-            .expect(0)
-            .out
-            .contains("2 (2 predicted)")
-    );
-
-    let scored = json(&place, &["ledger", "forecasters", "--json"]);
-    assert_eq!(scored["authors"].as_array().unwrap().len(), 0, "{scored}");
-    place
-        .run(&[&PREDICTED[..], &["--host", "constant=1ms", "--require", "adopt"]].concat())
-        .expect(4);
-}
-
-#[test]
-fn a_prediction_is_the_same_each_time_and_the_host_counts_once_only() {
-    let place = place();
-    let rounds = |arguments: &[&str]| {
-        let report = json(&place, &[&PREDICTED[..], &["--json", "-"], arguments].concat());
-        let mut rounds = report["rounds"].clone();
-        for finding in rounds[0]["judged"][0]["findings"].as_array_mut().unwrap() {
-            finding["seconds"] = Value::Null;
-        }
-        rounds[0]["judged"][0].clone()
-    };
-    let (once, again) = (
-        rounds(&["--host", "constant=1ms"]),
-        rounds(&["--host", "constant=1ms"]),
-    );
-    assert_eq!(once, again);
-    assert_eq!(once["predicted"], true);
-    let times = |judged: &Value| {
-        let findings = judged["findings"].as_array().unwrap();
-        let comparison = &findings.last().unwrap()["evidence"]["cases"][0];
-        ["baseline", "candidate"].map(|side| comparison[side].as_f64().unwrap())
-    };
-    let [[with, once], [without, bare]] = [times(&once), times(&rounds(&[]))];
-    assert!((with - without - 1e-3).abs() < 1e-12, "{with} {without}");
-    assert_eq!(once, bare, "what is set up once costs no call");
-    for gate in ["compiles", "right", "race-free"] {
-        let findings = again["findings"].as_array().unwrap();
-        let finding = findings.iter().find(|finding| finding["gate"] == gate).unwrap();
-        assert_eq!(
-            (&finding["outcome"], &finding["reason"]),
-            (&"skip".into(), &"not run: predicted".into())
-        );
-    }
-}
-
-#[test]
-fn the_plan_of_the_example_puts_the_host_first_where_it_counts() {
-    let place = Place::new();
-    let file = repository("examples/b200-predicted");
-    let report = json(&place, &["run", file.to_str().unwrap(), "--json", "-"]);
-    let first = |round: usize| report["rounds"][round]["plan"]["steps"][0]["pitch"].clone();
-    assert_eq!(first(1), "host-setup");
-    assert_ne!(first(0), "host-setup");
-    let tile = report["rounds"][0]["judged"].as_array().unwrap();
-    let tile = tile.iter().find(|judged| judged["name"] == "tile-64").unwrap();
-    assert_eq!(tile["verdict"], "infeasible");
-}
-
-#[test]
-fn a_host_that_makes_no_sense_is_refused() {
-    let place = place();
-    let ran = place
-        .run(&[&PREDICTED[..], &["--host", "95us"]].concat())
-        .expect(2);
-    assert!(ran.err.contains("constant=95us,per-group=35us"), "{}", ran.err);
-    let ran = place
-        .run(&["run", "round.toml", "--host", "constant=95us"])
-        .expect(2);
-    assert!(ran.folded().contains("add --executor model"), "{}", ran.err);
 }
 
 #[test]

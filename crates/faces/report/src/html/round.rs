@@ -6,14 +6,13 @@ use gauntlet_tournament::panel::Ranking;
 use gauntlet_tournament::{BaselineReport, Judged, RoundReport};
 use maud::{Markup, html};
 
+use super::badge;
 use super::intervals::{Row, intervals};
 use super::phases::phases;
-use super::plan::plan;
 use super::scores::scores;
-use super::verdict_badge;
 use crate::activity::{TITLE, Traced, traced};
 use crate::duration::duration;
-use crate::outline::{cases, criteria, ground, mark, peer, processes, setting, stop, suite};
+use crate::outline::{cases, criteria, ground, peer, processes, setting, stop, suite};
 use crate::speedup::{claim, times};
 use crate::story::sentence;
 use crate::tone::Tone;
@@ -33,7 +32,6 @@ pub fn round(report: &RoundReport) -> Markup {
                 (verdicts(report))
                 (suites(report))
             }
-            (plan(report.plan.as_ref()))
             (baseline(&report.baseline))
             (phases(report))
             @if !report.judged.is_empty() {
@@ -75,7 +73,7 @@ fn outcome(report: &RoundReport) -> Markup {
     html! {
         p.outcome {
             @match &report.adopted {
-                Some(name) => { "Adopted: " b { (name) } (mark(report)) }
+                Some(name) => { "Adopted: " b { (name) } }
                 None => "Nothing adopted; the baseline stays.",
             }
         }
@@ -113,7 +111,7 @@ fn verdict(judged: &Judged) -> Markup {
             td { b { (judged.name) } }
             td { (judged.author) }
             td { @for word in &judged.words { div { (word) } } }
-            td { (verdict_badge(judged)) }
+            td { (badge(judged.verdict)) }
             td { (stop(judged).map_or("—", |finding| &finding.gate)) }
             td.whole { (judged.claim.map_or("—".to_owned(), |outcome| claim(outcome.claimed))) }
             td {
@@ -147,7 +145,7 @@ fn suites(report: &RoundReport) -> Markup {
 fn candidate(judged: &Judged, criteria: &Criteria) -> Markup {
     html! {
         details {
-            summary { b { (judged.name) } " " (verdict_badge(judged)) " " span.quiet { (judged.reason) } }
+            summary { b { (judged.name) } " " (badge(judged.verdict)) " " span.quiet { (judged.reason) } }
             p { (judged.change) @if judged.baseline != "baseline" { " (built on " (judged.baseline) ")" } }
             @for outcome in &judged.peers {
                 p class=(if outcome.contradicted { "refuted" } else { "quiet" }) { (peer(outcome)) }

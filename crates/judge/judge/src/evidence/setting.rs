@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{HostCost, Regime, Trust};
+use crate::evidence::{Regime, Trust};
 
 /// Everything that a candidate and its baseline share during an examination.
 #[derive(Debug, Clone)]
@@ -32,8 +32,6 @@ pub struct Setting {
     pub measurement: Measurement,
     /// Upper bounds on resources, by name.
     pub budgets: BTreeMap<String, f64>,
-    /// The cost of a call on the host, for simulated times.
-    pub host: Option<HostCost>,
 }
 
 impl Setting {
@@ -52,7 +50,6 @@ impl Setting {
             },
             measurement,
             budgets: BTreeMap::new(),
-            host: None,
         }
     }
 }
@@ -151,8 +148,6 @@ pub enum ExecutorKind {
     Cuda,
     /// Recorded times are replayed.
     Replay,
-    /// The model predicts: nothing runs, so the device need not be present.
-    Model,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use gauntlet_stats::Arm;
 use gauntlet_worker::protocol::{FailureKind, Resources};
 use gauntlet_worker::{CandidateRecord, WorkerError};
 
-use super::{Examination, Found, Gate, NOT_RUN};
+use super::{Examination, Found, Gate};
 use crate::evidence::{AbortRule, Evidence, Verdict};
 use crate::runner::{ExaminationFailure, Executor};
 
@@ -53,7 +53,6 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
             cases
         }
         (None, Executor::Recorded(_)) => return Ok(Found::skip("not recorded")),
-        (None, Executor::Predicted(_)) => return Ok(Found::skip(NOT_RUN)),
     };
     Ok(judge(examination, cases))
 }

@@ -33,18 +33,6 @@ impl Gate for Faster {
             (Executor::Live(_), Some(comparison)) => comparison.clone(),
             (Executor::Compiled(_), _) => return Ok(Found::skip(NOT_HERE)),
             (Executor::Live(_), None) => return Ok(Found::skip("it was not measured")),
-            (Executor::Predicted(model), _) => {
-                match model.compare(setting, examination.baseline, candidate)? {
-                    Ok(comparison) => comparison,
-                    Err(reason) => {
-                        return Ok(Found::stop(
-                            Verdict::Blocked,
-                            format!("left without a prediction: {reason}"),
-                            Evidence::Reason,
-                        ));
-                    }
-                }
-            }
             (Executor::Recorded(record), _) => {
                 match compare_recorded(record, setting, examination.baseline, candidate)? {
                     Some(comparison) => comparison,
@@ -155,7 +143,6 @@ mod tests {
     use super::*;
     use crate::evidence::{CaseTimes, Conduct, Measurement, Suspicion};
     use crate::observer::Blind;
-    use crate::runner::NoModel;
 
     /// A problem with few tokens: it is memory-bound, and all of it fits the cache of an H200.
     fn suite() -> Suite {
@@ -204,7 +191,7 @@ mod tests {
         let setting = Setting::new(device, &suite, measurement, Criteria::default());
         let candidate = Candidate::new("candidate", Parameters::new());
         let comparison = comparison_with(seconds);
-        let executor = Executor::Predicted(&NoModel);
+        let executor = Executor::without_times();
         let examination = Examination::new(&setting, [&candidate; 2], &executor, &Blind);
         impossible(&examination, &comparison)
     }

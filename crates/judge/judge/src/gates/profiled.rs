@@ -6,10 +6,10 @@ use gauntlet_stats::{Arm, median};
 use gauntlet_worker::protocol::{BETWEEN, HOST, Sample};
 use gauntlet_worker::{CandidateRecord, most_calls};
 
-use super::{Examination, Found, Gate, NOT_HERE, NOT_RUN, figures, mean_shares};
+use super::{Examination, Found, Gate, NOT_HERE, figures, mean_shares};
 use crate::evidence::{AbortRule, Counters, Evidence, Profile, Unreadable, Verdict};
 use crate::runner::instruments::{NO_PROFILER, read_counters};
-use crate::runner::{ExaminationFailure, Executor, Model, Operands, Workshop};
+use crate::runner::{ExaminationFailure, Executor, Operands, Workshop};
 
 /// Calls profiled for each case.
 const SAMPLES: usize = 5;
@@ -41,7 +41,6 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
         },
         (None, Executor::Compiled(_)) => return Ok(Found::skip(NOT_HERE)),
         (None, Executor::Recorded(_)) => Seen::default(),
-        (None, Executor::Predicted(model)) => return Ok(foreseen(examination, *model)),
     };
     Ok(judge(examination, seen))
 }
@@ -60,24 +59,6 @@ impl From<BTreeMap<String, Profile>> for Seen {
             cases,
             counters: None,
         }
-    }
-}
-
-/// The predicted shares, so that rules about a profile have at least a predicted answer.
-fn foreseen(examination: &Examination, model: &dyn Model) -> Found {
-    let candidate = examination.candidate;
-    if candidate.command.is_some() {
-        return Found::skip(NOT_RUN);
-    }
-    match model.profiles(examination.setting, candidate) {
-        Ok(cases) => {
-            let found = judge(examination, cases.into());
-            Found {
-                reason: format!("{NOT_RUN}; {}", found.reason),
-                ..found
-            }
-        }
-        Err(missing) => Found::skip(format!("{NOT_RUN}; {missing}")),
     }
 }
 
@@ -235,7 +216,7 @@ fn judge(examination: &Examination, Seen { cases, counters }: Seen) -> Found {
     Found::pass(parts + &said + &notices, evidence)
 }
 
-/// Why no figure of this name can exist for this run or prediction, so that a rule about it does not apply. None if the
+/// Why no figure of this name can exist for this run, so that a rule about it does not apply. None if the
 /// figure could exist and is only missing: a record without a profile, or counters that this user may not read.
 fn inapplicable(metric: &str, executor: &Executor, unreadable: bool) -> Option<&'static str> {
     if matches!(executor, Executor::Recorded(_)) {
@@ -279,8 +260,7 @@ fn sentence(counters: &Counters) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::runner::NoModel;
-    use gauntlet_worker::Record;
+    use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 
     use super::*;
 
@@ -305,7 +285,12 @@ mod tests {
     fn a_rule_applies_unless_its_figure_cannot_exist() {
         let applies =
             |metric, executor: &Executor, unreadable| inapplicable(metric, executor, unreadable).is_none();
-        let live = &Executor::Predicted(&NoModel);
+        let workshop = Workshop::new(
+            WorkerCommand::new("true", []),
+            Timeouts::default(),
+            Limits::default(),
+        );
+        let live = &Executor::Live(workshop.unwrap());
         for metric in [
             "predicted.speedup",
             "resources.registers",
@@ -322,13 +307,7 @@ mod tests {
             applies("candidate.tensor-pipe", live, true),
             "the counters are there, and may not be read"
         );
-        let record = Record {
-            source: "a test".to_owned(),
-            uncertainty: None,
-            candidates: BTreeMap::new(),
-            peers: BTreeMap::new(),
-        };
-        assert!(applies("baseline.load-share", &Executor::Recorded(record), false));
+        assert!(applies("baseline.load-share", &Executor::without_times(), false));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use gauntlet_stats::Arm;
 use gauntlet_task::{Case, DEEP, InputKind, SMALLEST};
 use gauntlet_worker::WorkerProcess;
 
-use super::{Examination, Found, Gate, NOT_HERE, NOT_RUN, edge_cases};
+use super::{Examination, Found, Gate, NOT_HERE, edge_cases};
 use crate::evidence::{Checked, Evidence, Part, Told, Verdict};
 use crate::runner::instruments::{NO_SANITIZER, TOOLS, check as check_under};
 use crate::runner::{ExaminationFailure, Executor, Operands, Workshop, run_once};
@@ -41,7 +41,6 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
         (None, Executor::Live(workshop)) => live(examination, workshop),
         (None, Executor::Compiled(_)) => Ok(Found::skip(NOT_HERE)),
         (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
-        (None, Executor::Predicted(_)) => Ok(Found::skip(NOT_RUN)),
     }
 }
 

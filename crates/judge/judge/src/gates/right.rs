@@ -3,7 +3,7 @@
 use gauntlet_stats::Arm;
 use gauntlet_worker::CandidateRecord;
 
-use super::{Examination, Found, Gate, NOT_HERE, NOT_RUN, edge_cases};
+use super::{Examination, Found, Gate, NOT_HERE, edge_cases};
 use crate::evidence::{CaseErrors, Evidence, Part, Verdict};
 use crate::runner::{ExaminationFailure, Executor, Tried, Workshop, try_case};
 
@@ -34,7 +34,6 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
         (None, Executor::Live(workshop)) => live(examination, workshop),
         (None, Executor::Compiled(_)) => Ok(Found::skip(NOT_HERE)),
         (None, Executor::Recorded(_)) => Ok(Found::skip("not recorded")),
-        (None, Executor::Predicted(_)) => Ok(Found::skip(NOT_RUN)),
     }
 }
 

@@ -10,7 +10,6 @@ use gauntlet_worker::{Limits, Record, Timeouts, WorkerCommand};
 use crate::evidence::{ExecutorKind, JudgeError};
 use crate::runner::device_watch::DeviceWatch;
 use crate::runner::instruments::Instruments;
-use crate::runner::model::Model;
 use crate::runner::workshop::Workshop;
 
 /// The source of evidence.
@@ -21,8 +20,19 @@ pub enum Executor {
     Compiled(Workshop),
     /// Recorded results are replayed.
     Recorded(Record),
-    /// Nothing runs: a model predicts.
-    Predicted(&'static dyn Model),
+}
+
+#[cfg(test)]
+impl Executor {
+    /// Replays a record that holds nothing.
+    pub fn without_times() -> Self {
+        Self::Recorded(Record {
+            source: "a test".to_owned(),
+            uncertainty: None,
+            candidates: BTreeMap::new(),
+            peers: BTreeMap::new(),
+        })
+    }
 }
 
 /// The programs that serve the executors which run something.

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use gauntlet_device::Device;
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::Criteria;
-use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
+use gauntlet_worker::{CandidateRecord, Limits, Timeouts, WorkerCommand};
 
 use super::*;
 use crate::evidence::Measurement;
-use crate::runner::{NoModel, Workshop};
+use crate::runner::Workshop;
 
 const SCRIPT: [&str; 2] = ["-c", "echo 'simd: unknown path `mmx`' >&2; exit 2"];
 
@@ -94,14 +94,10 @@ fn examined_both(gate: &Meets, names: [&str; 2], columns: usize) -> [Option<Find
         Criteria::default(),
     );
     let candidates = names.map(|name| Candidate::new(name, Parameters::new()));
-    let examinations = candidates.each_ref().map(|candidate| {
-        Examination::new(
-            &setting,
-            [&candidates[0], candidate],
-            &Executor::Predicted(&NoModel),
-            &Blind,
-        )
-    });
+    let executor = Executor::without_times();
+    let examinations = candidates
+        .each_ref()
+        .map(|candidate| Examination::new(&setting, [&candidates[0], candidate], &executor, &Blind));
     examine_both(gate, examinations).unwrap()
 }
 
@@ -135,7 +131,12 @@ fn without_a_comparison_nothing_is_adopted() {
         Criteria::default(),
     );
     let kernel = Candidate::new("kernel", Parameters::new());
-    let executor = Executor::Predicted(&NoModel);
+    let mut executor = Executor::without_times();
+    if let Executor::Recorded(record) = &mut executor {
+        record
+            .candidates
+            .insert(kernel.name.clone(), CandidateRecord::default());
+    }
     let session = Session::new(&setting, &executor, [&kernel; 2]);
     let found = session.through(&[&Right]).judge().unwrap();
     assert_eq!(found.verdict, Verdict::Inconclusive);

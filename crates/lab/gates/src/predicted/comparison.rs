@@ -6,7 +6,7 @@ use gauntlet_simulate::{HostTerm, NoEstimate, Subject};
 use gauntlet_stats::{PredictedPair, compare_predicted as assess};
 use gauntlet_task::Case;
 
-use super::{bar, host_term};
+use super::bar;
 
 /// Simulates both sides on every benchmark case. Returns the reason in words if the model has no prediction. The same
 /// setting gives bit-identical results.
@@ -28,7 +28,7 @@ pub fn compare_predicted(
             Err(missing) => return Ok(Err(missing.to_string())),
         };
         let [baseline, challenger] = sides;
-        if baseline.call <= 0.0 || challenger.call <= 0.0 {
+        if baseline <= 0.0 || challenger <= 0.0 {
             return Ok(Err(format!(
                 "{} has no work, and so no times to compare",
                 case.name
@@ -36,15 +36,15 @@ pub fn compare_predicted(
         }
         cases.push(CaseTimes {
             case: case.name.clone(),
-            baseline: baseline.call,
-            candidate: challenger.call,
+            baseline,
+            candidate: challenger,
             blocks: Vec::new(),
         });
         let pair = PredictedPair {
-            baseline: baseline.call,
-            candidate: challenger.call,
-            baseline_deviation: bar::of_call(deviation, baseline.kernel, baseline.call),
-            candidate_deviation: bar::of_call(deviation, challenger.kernel, challenger.call),
+            baseline,
+            candidate: challenger,
+            baseline_deviation: deviation,
+            candidate_deviation: deviation,
         };
         pairs.push((case.name.clone(), pair));
     }
@@ -65,33 +65,20 @@ pub fn compare_predicted(
     }))
 }
 
-/// The most likely times of a case with one candidate, in seconds.
-struct Times {
-    /// Time of a whole call.
-    call: f64,
-    /// Time that the model predicts: the call without the host's part.
-    kernel: f64,
-}
-
-/// Both sides' times, and the standard deviation of the logarithm of a kernel's time.
+/// Both sides' likeliest times in seconds, and the standard deviation of the logarithm of a time.
 fn predict(
     setting: &Setting,
     baseline: &Candidate,
     candidate: &Candidate,
     case: &Case,
-) -> Result<([Times; 2], f64), NoEstimate> {
-    let times = |side: &Candidate| -> Result<Times, NoEstimate> {
+) -> Result<([f64; 2], f64), NoEstimate> {
+    let time = |side: &Candidate| -> Result<f64, NoEstimate> {
         let schedule = side.schedule_for(&case.sizes, &setting.device);
         let subject = Subject::of(&case.sizes, schedule)?;
-        let kernel = subject.simulate(&setting.device, HostTerm::default())?.seconds;
-        let host = host_term(setting.host.as_ref()).seconds(subject.problem(), subject.schedule());
-        Ok(Times {
-            call: kernel + host,
-            kernel,
-        })
+        Ok(subject.simulate(&setting.device, HostTerm::default())?.seconds)
     };
-    let sides = [times(baseline)?, times(candidate)?];
-    Ok((sides, bar::of_kernel(setting, &case.sizes, baseline, candidate)?))
+    let sides = [time(baseline)?, time(candidate)?];
+    Ok((sides, bar::deviation(setting, &case.sizes, baseline, candidate)?))
 }
 
 /// The basis of the figures, as the end of a sentence.
@@ -102,15 +89,8 @@ fn basis(setting: &Setting) -> String {
         .iter()
         .map(|case| case.sizes.task().name());
     let accuracy = Accuracy::of_all(&setting.device, families);
-    let host = match &setting.host {
-        None => "; no time of the host is counted".to_owned(),
-        Some(host) => format!(
-            "; a call set up anew costs {:#} and {:#} a group on the host, taken as given: {}",
-            host.constant, host.per_group, host.source
-        ),
-    };
     format!(
-        "times simulated on {device}; the bar is the model's own error ({}); {}{host}",
+        "times simulated on {device}; the bar is the model's own error ({}); {}; no time of the host is counted",
         Basis::of(&setting.device).sentence(),
         on_record(accuracy.as_ref())
     )

@@ -1,7 +1,6 @@
 //! The model's view of where the time of a schedule goes.
 
 use gauntlet_device::{Accuracy, Basis, Device, on_record};
-use gauntlet_gates::host_term;
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::resources::block_bytes;
 use gauntlet_report::{Explanation, GreatestGain, compared, duration, explained};
@@ -52,7 +51,13 @@ pub fn explain(
         .as_ref()
         .map(|file| Measured::of(file.as_deref(), arguments.device(), &problems))
         .transpose()?;
-    let host = host_term(arguments.host.as_ref());
+    let host = arguments
+        .host
+        .as_ref()
+        .map_or_else(HostTerm::default, |cost| HostTerm {
+            constant: cost.constant.as_secs_f64(),
+            per_group: cost.per_group.as_secs_f64(),
+        });
     let explanations = all(&problems, schedule, device, host)?;
     if let Some(file) = file {
         let (name, problem) = timelines::one(&problems)?;
