@@ -9,12 +9,12 @@
 //! ask for a load right before a call (module `load`).
 
 mod load;
+mod places;
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::time::Instant;
 
-use gauntlet_cuda::driver::{Context, Device, DeviceMemory, DriverError, Event, Stream};
+use gauntlet_cuda::driver::{Context, Device, DriverError, Event, Stream};
 use gauntlet_cuda::nvml::Monitor;
 use gauntlet_tensors::{Tensor, TensorSpec};
 use gauntlet_worker::Turns;
@@ -22,18 +22,13 @@ use gauntlet_worker::protocol::{CaseRequest, Failure, HOST, Sample, Scope};
 
 use crate::evict::Eviction;
 use crate::hold::Hold;
-use crate::service::{Addresses, Call, Planned, broken, gone, ready};
+use crate::service::{Call, Planned, broken, gone, ready};
 use crate::staging::Staging;
 use crate::tracing::Tracing;
+use places::{Brought, Places};
 
 /// The exit code when the device becomes unusable for this process: EX_SOFTWARE of sysexits.h.
 const EXIT_CODE: i32 = 70;
-
-/// Alignment of tensors, that of the driver's allocations.
-const ALIGNMENT: usize = 256;
-
-/// A tensor begins in turn at each of this many places of its allocation.
-const SHIFTS: usize = 64;
 
 /// Clock readings in a request: one reading may take longer than a small kernel.
 const CLOCKS: usize = 8;
@@ -43,8 +38,10 @@ const IDLE_TRIALS: usize = 32;
 
 /// A GPU as a place for calls.
 pub struct CudaPlace {
-    /// The memory of the last case, by tensor: inputs first. Two each, used in turn; a load uses the one that its call does not.
-    slots: Vec<[DeviceMemory; 2]>,
+    /// The memory of the last case.
+    places: Places,
+    /// The operands of the last load on the GPU, for kernels that are trusted.
+    brought: Brought,
     eviction: Eviction,
     events: [Event; 2],
     hold: Hold,
@@ -72,7 +69,8 @@ impl CudaPlace {
         let context = Context::new(&device)?;
         let stream = Stream::new(&context)?;
         let mut place = Self {
-            slots: Vec::new(),
+            places: Places::default(),
+            brought: Brought::default(),
             eviction: Eviction::new(&context, &stream)?,
             events: [Event::new(&context)?, Event::new(&context)?],
             hold: Hold::new(&context)?,
@@ -104,7 +102,8 @@ impl CudaPlace {
     }
 
     /// Calls a kernel once for each planned copy, and appends the outputs of the calls that are wanted to `results`. If these are
-    /// not all, inputs stay in place from call to call, unless the kernel writes to them.
+    /// not all, the kernel is trusted: operands come from the GPU's own memory, and if calls are to be warm, they stay in place from
+    /// call to call unless the kernel writes to them.
     ///
     /// # Errors
     /// If the device has too little memory, or a call fails. An error that leaves the device unusable ends the process.
@@ -124,19 +123,25 @@ impl CudaPlace {
         let mut there: Option<&[Tensor]> = None;
         for (index, copy) in planned.copies.iter().enumerate() {
             let inputs = planned.operands.copy(*copy);
+            let is_trusted = !planned.keeps_all();
             // A request of one call comes first, so that it is known before any call counts.
-            let may_stay = !planned.keeps_all() && self.written == Some((planned.load, false));
+            let may_stay = is_trusted && !cold && self.written == Some((planned.load, false));
             let stays = may_stay && there.is_some_and(|there| std::ptr::eq(there, inputs));
             let placed = match stays {
                 true if !planned.keeps(index) => Ok(()),
-                true => self.fill(self.calls, inputs.len(), planned.poison),
+                true => self
+                    .places
+                    .fill(self.calls, inputs.len(), planned.poison, &self.stream),
                 false => self
                     .spoil(self.calls, planned.poison)
-                    .and_then(|()| self.place(inputs.iter().enumerate())),
+                    .and_then(|()| match is_trusted {
+                        true => self.bring(planned, *copy),
+                        false => self.place(inputs.iter().enumerate()),
+                    }),
             };
             let addresses = placed
                 .and_then(|()| self.settle(cold))
-                .map(|()| self.addresses(self.calls, inputs.len()))
+                .map(|()| self.places.addresses(self.calls, inputs.len()))
                 .map_err(driver_failure)?;
             there = Some(inputs);
             call.prepare(&addresses)?;
@@ -152,7 +157,7 @@ impl CudaPlace {
                 self.take(inputs.len(), outputs, results)
                     .map_err(driver_failure)?;
             }
-            if !planned.keeps_all() && self.written.is_none_or(|(load, _)| load != planned.load) {
+            if is_trusted && !cold && self.written.is_none_or(|(load, _)| load != planned.load) {
                 let written = !self.holds(inputs).map_err(driver_failure)?;
                 self.written = Some((planned.load, written));
             }
@@ -202,7 +207,7 @@ impl CudaPlace {
                     self.spoil(self.calls, planned.poison)
                         .and_then(|()| self.place(stay))
                         .map_err(driver_failure)?;
-                    call.prepare(&self.addresses(self.calls, inputs.len()))?;
+                    call.prepare(&self.places.addresses(self.calls, inputs.len()))?;
                 }
             }
             turns.ready(&ready).map_err(gone)?;
@@ -214,10 +219,10 @@ impl CudaPlace {
                 revealed = Instant::now();
                 self.prepare_after_load(known, &staging, planned.poison, key)
                     .map_err(driver_failure)?;
-                call.prepare(&self.addresses(self.calls, inputs.len()))?;
+                call.prepare(&self.places.addresses(self.calls, inputs.len()))?;
             }
             staging
-                .reveal(self.places(self.calls, 0..inputs.len()), &self.stream)
+                .reveal(self.places.of(self.calls, 0..inputs.len()), &self.stream)
                 .and_then(|()| self.settle(cold))
                 .map_err(driver_failure)?;
             turns.placed(revealed.elapsed().as_secs_f64()).map_err(gone)?;
@@ -226,7 +231,7 @@ impl CudaPlace {
             turns.over(seconds, host).map_err(gone)?;
             let places = staging
                 .bring_down(
-                    self.places(self.calls, inputs.len()..self.slots.len()),
+                    self.places.of(self.calls, inputs.len()..self.places.tensors()),
                     &self.stream,
                 )
                 .map_err(driver_failure)?;
@@ -302,74 +307,47 @@ impl CudaPlace {
     /// Allocates memory for the tensors of a case, unless that of the last case has the same sizes.
     fn allocate(&mut self, inputs: &[Tensor], outputs: &[TensorSpec]) -> Result<(), DriverError> {
         let inputs = inputs.iter().map(|tensor| tensor.bytes.len());
-        let bytes: Vec<usize> = inputs
-            .chain(outputs.iter().map(TensorSpec::bytes))
-            .map(|bytes| bytes.max(1) + SHIFTS * ALIGNMENT)
-            .collect();
-        let has = |slot: &[DeviceMemory; 2], bytes: &usize| slot[0].bytes() == *bytes;
-        if self.slots.len() == bytes.len()
-            && self
-                .slots
-                .iter()
-                .zip(&bytes)
-                .all(|(slot, bytes)| has(slot, bytes))
-        {
-            return Ok(());
-        }
-        // The old memory is freed first: old and new together might not fit.
-        self.slots.clear();
-        self.staging = None;
-        for bytes in bytes {
-            let slot = [
-                DeviceMemory::new(&self.context, bytes)?,
-                DeviceMemory::new(&self.context, bytes)?,
-            ];
-            self.slots.push(slot);
+        let lengths = inputs.chain(outputs.iter().map(TensorSpec::bytes));
+        if self.places.allocate(&self.context, lengths)? {
+            self.staging = None;
         }
         Ok(())
     }
 
-    /// Where a tensor of the call with this number begins in its allocation. The step is odd, so every place is used.
-    fn shift(number: usize, tensor: usize) -> usize {
-        (number * 37 + tensor * 11) % SHIFTS * ALIGNMENT
-    }
-
-    fn slot(&self, number: usize, tensor: usize) -> &DeviceMemory {
-        &self.slots[tensor][number % 2]
-    }
-
-    /// Fills the memory of the call with this number with a byte, so that nothing stays of the last call but one.
+    /// Fills the memory of the call with this number with a byte, so that nothing stays of an earlier call.
     fn spoil(&self, number: usize, poison: u8) -> Result<(), DriverError> {
-        self.fill(number, 0, poison)
+        self.places.fill(number, 0, poison, &self.stream)
     }
 
-    /// Fills that memory from a tensor on.
-    fn fill(&self, number: usize, first: usize, poison: u8) -> Result<(), DriverError> {
-        for tensor in first..self.slots.len() {
-            self.slot(number, tensor).fill(poison, &self.stream)?;
+    /// Brings the inputs of a copy to the memory of the current call, from where they lie on the GPU if they do.
+    fn bring(&mut self, planned: &Planned<'_>, copy: usize) -> Result<(), DriverError> {
+        let (inputs, operands) = (planned.operands.copy(copy), (planned.operands, planned.load));
+        let Some(brought) = self.brought.get(&self.context, operands, copy)? else {
+            return self.place(inputs.iter().enumerate());
+        };
+        let places = self.places.of(self.calls, 0..inputs.len());
+        for ((memory, begin), tensor) in places.zip(brought) {
+            memory.receive(begin, tensor, tensor.bytes(), &self.stream)?;
         }
-        // Copies of inputs do not wait for the stream.
-        self.stream.synchronise()
+        Ok(())
     }
 
     /// Copies these inputs, each with its index, to the memory of the current call.
     fn place<'t>(&self, inputs: impl Iterator<Item = (usize, &'t Tensor)>) -> Result<(), DriverError> {
         for (index, tensor) in inputs {
-            self.slot(self.calls, index)
-                .overwrite(Self::shift(self.calls, index), &tensor.bytes)?;
+            for (memory, begin) in self.places.of(self.calls, index..index + 1) {
+                memory.overwrite(begin, &tensor.bytes)?;
+            }
         }
         Ok(())
     }
 
     /// Whether the inputs of the current call are still these.
     fn holds(&self, inputs: &[Tensor]) -> Result<bool, DriverError> {
-        for (index, tensor) in inputs.iter().enumerate() {
+        let places = self.places.of(self.calls, 0..inputs.len());
+        for (tensor, (memory, begin)) in inputs.iter().zip(places) {
             let mut there = vec![0; tensor.bytes.len()];
-            self.slot(self.calls, index).read_part(
-                Self::shift(self.calls, index),
-                &mut there,
-                &self.stream,
-            )?;
+            memory.read_part(begin, &mut there, &self.stream)?;
             if there != *tensor.bytes {
                 return Ok(false);
             }
@@ -387,35 +365,13 @@ impl CudaPlace {
         self.context.synchronise()
     }
 
-    /// Where tensors of the call with this number lie in their allocations.
-    fn places(&self, number: usize, tensors: Range<usize>) -> impl Iterator<Item = (&DeviceMemory, usize)> {
-        tensors.map(move |tensor| (self.slot(number, tensor), Self::shift(number, tensor)))
-    }
-
-    /// The addresses of that call's tensors, of which the first `inputs` are inputs.
-    fn addresses(&self, number: usize, inputs: usize) -> Addresses {
-        let of = |tensors| {
-            let places = self.places(number, tensors);
-            places
-                .map(|(memory, begin)| memory.address() + begin as u64)
-                .collect()
-        };
-        Addresses {
-            inputs: of(0..inputs),
-            outputs: of(inputs..self.slots.len()),
-        }
-    }
-
     /// Appends the outputs of the current call, which are the tensors from `first` on, to the results.
     fn take(&self, first: usize, outputs: &[TensorSpec], results: &mut Vec<u8>) -> Result<(), DriverError> {
-        for (tensor, spec) in (first..).zip(outputs) {
-            let begin = results.len();
-            results.resize(begin + spec.bytes(), 0);
-            self.slot(self.calls, tensor).read_part(
-                Self::shift(self.calls, tensor),
-                &mut results[begin..],
-                &self.stream,
-            )?;
+        let places = self.places.of(self.calls, first..self.places.tensors());
+        for (spec, (memory, begin)) in outputs.iter().zip(places) {
+            let earlier = results.len();
+            results.resize(earlier + spec.bytes(), 0);
+            memory.read_part(begin, &mut results[earlier..], &self.stream)?;
         }
         Ok(())
     }

@@ -35,9 +35,19 @@ impl Operands {
         self.copies
     }
 
-    /// The tensors of a copy: those of the file with its number, modulo the number of files.
+    /// The number of files.
+    pub fn files(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The number of the file that holds a copy: the copy's own, modulo the number of files.
+    pub fn file(&self, copy: usize) -> usize {
+        copy % self.copies % self.files.len()
+    }
+
+    /// The tensors of a copy.
     pub fn copy(&self, copy: usize) -> &[Tensor] {
-        &self.files[copy % self.copies % self.files.len()]
+        &self.files[self.file(copy)]
     }
 
     /// Bytes of one copy.

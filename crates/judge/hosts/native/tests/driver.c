@@ -33,6 +33,7 @@ int cuGetErrorString(int error, const char** text) { *text = "in the stand-in"; 
 int cuDeviceGetCount(int* count) { *count = 1; return SUCCESS; }
 int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return SUCCESS; }
 int cuDeviceTotalMem_v2(size_t* bytes, int device) { *bytes = 1 << 30; return SUCCESS; }
+int cuMemGetInfo_v2(size_t* free, size_t* total) { *free = 1 << 20; *total = 1 << 30; return SUCCESS; }
 int cuDeviceGetName(char* name, int length, int device) { strncpy(name, "stand-in", length); return SUCCESS; }
 int cuDeviceGetPCIBusId(char* name, int length, int device) { strncpy(name, "0000:00:00.0", length); return SUCCESS; }
 int cuDeviceGetUuid_v2(char* bytes, int device) { memset(bytes, 0, 16); return SUCCESS; }

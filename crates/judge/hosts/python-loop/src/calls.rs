@@ -28,7 +28,14 @@ use returned::Returned;
 /// Addresses of tensors on a GPU are multiples of this, as those that cudaMalloc gives.
 const ALIGNMENT: usize = 256;
 
-/// Room in the pool beyond the tensors themselves, so that addresses change from call to call.
+/// The pool has room for this many times the tensors beside them, so that addresses change from call to call, and with them the
+/// pages of memory, by which a kernel's times differ (`results/h200/places/2026-11-29.json`).
+const SLACK: usize = 15;
+
+/// The room has at most this many bytes, but a quarter of those of the tensors in any case.
+const MAX_SLACK: usize = 1 << 30;
+
+/// The room has at least this many bytes.
 const MIN_SLACK: usize = 1 << 20;
 
 /// The task, and what belongs to it.
@@ -151,7 +158,8 @@ impl Host {
         };
         let (outputs, inputs) = (most.last().copied(), most.iter().rev().skip(1).max().copied());
         let needed = outputs.unwrap_or(0) + inputs.unwrap_or(0);
-        let pool = Block::new(Some(driver), needed + (needed / 4).max(MIN_SLACK))?;
+        let slack = needed.saturating_mul(SLACK).min(MAX_SLACK);
+        let pool = Block::new(Some(driver), needed + slack.max(needed / 4).max(MIN_SLACK))?;
         let Block::Device(place) = &pool else {
             return Err(Failed::Because("the pool is not on the device".to_owned()));
         };

@@ -30,6 +30,8 @@ pub struct WarmingUp {
     typical: Vec<f64>,
     /// What a call of the last request took of the time.
     turn: f64,
+    /// Seconds of the last request for each of its calls, with what lay around them.
+    whole: f64,
     /// Seconds between two calls of the last request, without a load.
     pause: f64,
     /// The most seconds that the host took for a call of the last request.
@@ -51,6 +53,7 @@ impl WarmingUp {
         self.seconds += slot.effort.exchange;
         self.typical.push(slot.typical);
         self.turn = slot.turn();
+        self.whole = slot.effort.exchange / slot.calls() as f64;
         self.host = slot.host;
         let loads: f64 = slot.loads.iter().map(|load| load.seconds).sum();
         self.pause = (slot.effort.exchange - slot.sum - loads) / slot.calls() as f64;
@@ -80,6 +83,11 @@ impl WarmingUp {
     /// Seconds of the measuring time that a call of the last request took, for planning.
     pub fn turn(&self) -> f64 {
         self.turn
+    }
+
+    /// Seconds that a call of the last request took with all that lay around it.
+    pub fn whole(&self) -> f64 {
+        self.whole
     }
 
     /// Seconds between two calls of the last request without a load, with what comes before the first and after the last.

@@ -6,12 +6,14 @@ use gauntlet_calls::{Queue, Turns, in_batches};
 use gauntlet_cuda::driver::{Context, DriverError, Event, Stream};
 use gauntlet_worker::protocol::Failure;
 
-use super::{CudaPlace, SHIFTS, driver_failure};
+use super::places::SHIFTS;
+use super::{CudaPlace, driver_failure};
 use crate::service::{Call, gone};
 use crate::staging::{Known, Staging};
 
 /// From a call to where the load before it has its tensors: as many calls later. It is odd, so their memory is not that of
-/// the call, and as far as possible from the next calls, so no kernel finds its next operands where those of a load were.
+/// the call, and their offsets are as far as possible from those of the next calls, so no kernel finds its next operands where
+/// those of a load were.
 const AWAY: usize = SHIFTS / 2 + 1;
 
 /// The stream of the calls, in which two events are the marks.
@@ -42,9 +44,9 @@ impl CudaPlace {
     pub(super) fn prepare_load(&self, known: &Known, poison: u8, call: &mut dyn Call) -> Result<(), Failure> {
         let (number, inputs) = (self.calls + AWAY, known.tensors.len());
         self.spoil(number, poison)
-            .and_then(|()| known.copy(self.places(number, 0..inputs), |_| true, &self.stream))
+            .and_then(|()| known.copy(self.places.of(number, 0..inputs), |_| true, &self.stream))
             .map_err(driver_failure)?;
-        call.prepare(&self.addresses(number, inputs))
+        call.prepare(&self.places.addresses(number, inputs))
     }
 
     /// Loads the device with the kernel, and tells the coordinator when that begins and ends. Nothing of it is kept.
@@ -72,7 +74,7 @@ impl CudaPlace {
         key: u64,
     ) -> Result<(), DriverError> {
         self.spoil(self.calls, poison)?;
-        let places = self.places(self.calls, 0..known.tensors.len());
+        let places = self.places.of(self.calls, 0..known.tensors.len());
         known.copy(places, |input| staging.stays(input), &self.stream)?;
         staging.open(&known.opener, key, &self.stream)
     }
