@@ -158,8 +158,10 @@ impl Host {
         };
         let (outputs, inputs) = (most.last().copied(), most.iter().rev().skip(1).max().copied());
         let needed = outputs.unwrap_or(0) + inputs.unwrap_or(0);
-        let slack = needed.saturating_mul(SLACK).min(MAX_SLACK);
-        let pool = Block::new(Some(driver), needed + slack.max(needed / 4).max(MIN_SLACK))?;
+        let least = (needed / 4).max(MIN_SLACK);
+        let slack = needed.saturating_mul(SLACK).min(MAX_SLACK).max(least);
+        let pool = Block::new(Some(driver), needed + slack)
+            .or_else(|_| Block::new(Some(driver), needed + least))?;
         let Block::Device(place) = &pool else {
             return Err(Failed::Because("the pool is not on the device".to_owned()));
         };

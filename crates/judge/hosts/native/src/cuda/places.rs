@@ -139,6 +139,7 @@ impl Brought {
         copy: usize,
     ) -> Result<Option<&[DeviceMemory]>, DriverError> {
         if operands.files().saturating_mul(operands.bytes()) > share(context) {
+            self.files.clear();
             return Ok(None);
         }
         if self.load != load || self.files.len() != operands.files() {
