@@ -28,7 +28,11 @@
 //!
 //! Where a verdict comes from: [`gauntlet_stats::decide`] has the rule for intervals, the gate `faster` may withhold what it
 //! says, and [`session::conclude`] says *adopt* when no gate has stopped the candidate. [`Session::compare`] asks only whether
-//! both kernels are right and which is faster; [`Session::judge`] goes through all gates.
+//! both kernels are right and which is faster; [`Session::judge`] goes through all gates. A comparison whose suite interval would
+//! adopt is a regression if a case is shown to be slower than the floor (`gauntlet-stats`, module `comparison`).
+//!
+//! A further gate is a file in [`gates`] and a place in [`OWN_GATES`]; `GATES` of `gauntlet-gates` names these in the order in which
+//! the command, Python and rounds go through them, beside those that know a model.
 //!
 //! # Layers
 //!

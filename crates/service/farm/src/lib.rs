@@ -4,7 +4,8 @@
 //! of its jobs is a hint: a job that it calls lost may go on and publish, and one that it started twice publishes once. Only the
 //! published result decides a ticket, and the queue takes one.
 //!
-//! [`Slurm`] is an engine; another scheduler is one implementation of the trait.
+//! [`Slurm`] is an engine; another scheduler is one implementation of the trait, and a place where `gauntlet queue work` makes the
+//! engine that its options ask for (`commands/queue.rs` of the command).
 
 mod engine;
 mod farm;
