@@ -30,10 +30,15 @@ async def verdict_of(client, answer):
     return answer
 
 
-async def search(task, baseline, kernels, budget="60s", server=tuple(SERVER)):
-    """Judges each kernel that is right, and yields what was said of it."""
+def started(server=tuple(SERVER)):
+    """A client of a server that it starts."""
     command, *arguments = server
-    async with Client(stdio_client(StdioServerParameters(command=command, args=arguments))) as client:
+    return Client(stdio_client(StdioServerParameters(command=command, args=arguments)))
+
+
+async def search(server, task, baseline, kernels, budget="60s"):
+    """Judges each kernel that is right, by the client of a server, and yields what was said of it."""
+    async with server as client:
         yield await ask(client, "get_task", task=task)
         for kernel in kernels:
             checked = await verdict_of(client, await ask(client, "check", task=task, kernel=kernel))
@@ -47,7 +52,7 @@ async def search(task, baseline, kernels, budget="60s", server=tuple(SERVER)):
 
 async def main():
     task, baseline, *kernels = sys.argv[1:]
-    async for said in search(task, baseline, kernels):
+    async for said in search(started(), task, baseline, kernels):
         print(said, end="\n\n")
 
 
