@@ -1,7 +1,6 @@
 //! The command line.
 
 mod bisect;
-mod calibration;
 mod compile;
 mod contest;
 mod explain;
@@ -17,16 +16,16 @@ mod serve;
 mod service;
 mod task;
 mod tune;
+mod validate;
 
 pub use bisect::Bisect;
-pub use calibration::{Calibrate, Validate};
 pub use compile::Compile;
 pub use contest::{
     Compare, Contest, Judge, MAX_PAIRS, RegimeName, Requirement, ScopeName, Setup, Time, more_pairs, pairs,
 };
 pub use explain::Explain;
 pub use history::History;
-pub use kept::{CalibrationFile, JsonFile, LedgerFile, Recording};
+pub use kept::{JsonFile, LedgerFile, Recording};
 pub use ledger::{LedgerArguments, LedgerCommand, WantedVerdicts};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
 pub use native::NativeWorkerArguments;
@@ -37,6 +36,7 @@ pub use serve::{ServeArguments, ServeCommand, TokenCommand};
 pub use service::{JobArguments, McpArguments};
 pub use task::{Kernels, TaskArguments, TaskCommand};
 pub use tune::{Replay, Tune, TuneExecutor};
+pub use validate::Validate;
 
 use std::path::PathBuf;
 
@@ -76,7 +76,7 @@ Exit codes:
   4    undecided: no evidence either way; `compare`, `judge` and `run` with --require:
        inconclusive, aborted, blocked, void, or nothing to compare; `compare`
        and `judge`: blocked or void; `check`: a pitch that is blocked or aborted;
-       `calibrate`: the machine is busy; `bisect`: a range of commits, or no regression was shown
+       `bisect`: a range of commits, or no regression was shown
   130  interrupted; the message says what is kept";
 
 /// What to do.
@@ -133,9 +133,7 @@ pub enum Command {
     Doctor(Doctor),
     /// Measure how often verdicts err where the truth is known.
     Selftest(Selftest),
-    /// Measure what this machine's primitives cost, for the model.
-    Calibrate(Calibrate),
-    /// Measure how well the model predicts this machine's times.
+    /// Measure how well the model predicts a GPU's times.
     Validate(Validate),
     /// Serve an executor on standard input and output (the worker protocol).
     Worker(Worker),
@@ -182,9 +180,9 @@ pub struct Run {
     /// Where results go besides the terminal.
     #[command(flatten)]
     pub files: ReportFiles,
-    /// This machine's figures, for the model.
+    /// The ledger.
     #[command(flatten)]
-    pub calibration: CalibrationFile,
+    pub ledger: LedgerFile,
 }
 
 /// Where results go besides the terminal; `-` in place of a file is standard output, in place of the report.
@@ -268,9 +266,9 @@ pub struct Check {
     /// Leave no record of the result in the ledger.
     #[arg(long)]
     pub no_ledger: bool,
-    /// This machine's figures, for the model.
+    /// The ledger.
     #[command(flatten)]
-    pub calibration: CalibrationFile,
+    pub ledger: LedgerFile,
 }
 
 /// `audit`.

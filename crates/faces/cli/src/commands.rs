@@ -2,7 +2,6 @@
 
 pub mod audit;
 pub mod bisect;
-pub mod calibrate;
 pub mod check;
 pub mod compare;
 pub mod compile;

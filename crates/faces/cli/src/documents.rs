@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use gauntlet_device::{Calibration, Device};
+use gauntlet_device::Device;
 use gauntlet_judge::ComparisonReport;
 use gauntlet_judge::ledger::Entry;
 use gauntlet_queue::Status;
@@ -29,11 +29,6 @@ impl Document for ComparisonReport {
 impl Document for TournamentReport {
     const NAME: &'static str = "run";
     const VERSION: u32 = 2;
-}
-
-impl Document for Calibration {
-    const NAME: &'static str = "calibration";
-    const VERSION: u32 = 1;
 }
 
 impl Document for Suite {

@@ -14,7 +14,7 @@ pub enum Exit {
     /// Something broke: a disk is full, a driver or a worker fails, the ledger is damaged or held by another program.
     Broken = 3,
     /// No evidence decides the requirement: a verdict is inconclusive, aborted, blocked or void, nothing
-    /// was compared, a bisection ends with a range, or the machine is too busy to be calibrated.
+    /// was compared, a bisection ends with a range, or the machine was too busy for goals to count.
     Undecided = 4,
     /// Interrupted or terminated: 128 plus the signal's number, as shells expect of a program ended by an interrupt.
     Interrupted = 130,

@@ -5,7 +5,6 @@
 //! process. The second sets a [`Program`](gauntlet_worker::Program) first, because workers are processes of the same program.
 
 mod arguments;
-mod calibrations;
 mod commands;
 #[cfg(test)]
 mod documented;
@@ -82,7 +81,6 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
         Command::Serve(serve) => commands::serve::serve(&serve),
         Command::Doctor(doctor) => commands::doctor::doctor(&doctor),
         Command::Selftest(_) => commands::selftest::selftest(&words),
-        Command::Calibrate(calibrate) => commands::calibrate::calibrate(&calibrate),
         Command::Validate(validate) => commands::validate::validate(&validate),
         Command::Worker(worker) if worker.is_of_the_selftest() => commands::selftest::worker(&words),
         Command::Worker(worker) => commands::worker::worker(&worker),

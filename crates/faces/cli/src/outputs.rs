@@ -16,11 +16,6 @@ impl JsonFile {
         self.path.iter().try_for_each(|path| sink::check(path))
     }
 
-    /// Whether the result goes to standard output, in place of the report.
-    pub fn is_stdout(&self) -> bool {
-        self.path.as_deref().is_some_and(sink::is_stdout)
-    }
-
     /// Writes a result if a file was asked for, and prints the report unless that file is standard output.
     pub fn deliver(
         &self,

@@ -135,8 +135,7 @@ pub const PUBLISHED: &[Published] = published! {
     Document "explanation" 1 "The result of `gauntlet explain --problem`";
     Document "diagnosis" 1 "The result of `gauntlet explain --times`";
     Document "doctor" 1 "The result of `gauntlet doctor`";
-    Document "calibration" 1 "The result of `gauntlet calibrate`";
-    Document "validation" 1 "The result of `gauntlet validate`";
+    Document "validation" 2 "The result of `gauntlet validate`";
     Document "operating-characteristics" 1 "The result of `gauntlet selftest`";
     Document "cheats" 1 "The result of `gauntlet selftest --cheats`";
     Document "honest-workers" 1 "The result of `gauntlet selftest --honest`";
@@ -170,7 +169,6 @@ pub const PUBLISHED: &[Published] = published! {
     File "pitch-file" 1 "A pitch: a proposed change, with everything its author commits to";
     File "record-file" 1 "Recorded times and findings, which the executor `replay` serves";
     File "device-file" 1 "The figures of a device, with their sources";
-    File "calibration-file" 1 "What `gauntlet calibrate` measured of a machine";
     File "result-file" 1 "A JSON file of the folder results/: an envelope, and what an experiment found";
     Message "worker-request" 4 "A request of the coordinator to a worker";
     Message "worker-reply" 4 "The reply of a worker";

@@ -77,19 +77,7 @@ pub fn check(path: &Path) -> Result<(), CliError> {
     if is_stdout(path) {
         return Ok(());
     }
-    check_in(folder_of(path), path)
-}
-
-/// The same check for a file whose folders are created when it is written.
-pub fn check_with_folders(path: &Path) -> Result<(), CliError> {
-    let mut folder = folder_of(path);
-    while !folder.exists() {
-        folder = folder_of(folder);
-    }
-    check_in(folder, path)
-}
-
-fn check_in(folder: &Path, path: &Path) -> Result<(), CliError> {
+    let folder = folder_of(path);
     let refuse = |why: String, remedy: &str| {
         Err(CliError::bad_input(
             format!("{} cannot be written: {why}", path.display()),

@@ -6,7 +6,7 @@ mod header;
 mod lines;
 mod reading;
 
-use gauntlet_device::{Arch, Basis};
+use gauntlet_device::Arch;
 use gauntlet_problems::{Operation, Schedule};
 use gauntlet_simulate::{Bound, Breakdown, Counts};
 use owo_colors::Style;
@@ -15,7 +15,6 @@ use serde::Serialize;
 
 use crate::bar::floating;
 use crate::duration::duration;
-use crate::speedup::times;
 use crate::table::{Column, columns, table};
 use crate::text::{bold, dim, paint, paragraph, usable, widest};
 use lines::{Line, lines};
@@ -41,63 +40,27 @@ pub struct Explanation {
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// The basis of the interval, in a few words.
+    /// The basis of the interval, and the record of such predictions, in a few words.
     pub basis: String,
-    /// The most that other schedules could gain.
-    pub greatest_gain: GreatestGain,
     /// The resource that limits the roofline.
     pub bound: Bound,
     /// The roofline, and the parts added to it.
     pub breakdown: Breakdown,
     /// Tiles, waves, steps.
     pub counts: Counts,
-    /// Multiprocessors, or threads of a CPU.
+    /// Multiprocessors.
     pub processors: usize,
-    /// Blocks that one multiprocessor holds at a time; 1 on a CPU.
+    /// Blocks that one multiprocessor holds at a time.
     pub blocks: usize,
-    /// Buffers of one block, or of one thread of a CPU.
+    /// Buffers of one block.
     pub buffer_bytes: usize,
 }
 
-/// The most that any schedule could gain by changing only the kernel.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GreatestGain {
-    /// The prediction divided by the part that no kernel can change: 1.5 is one and a half times as fast.
-    AtMost(f64),
-    /// There is no such bound; the sentences give the reason and the remedy.
-    Unknown(String),
-}
-
-impl GreatestGain {
-    /// The bound that follows from a prediction. Only a model that was calibrated on the device gives one: with rates
-    /// from a description alone, predictions are off by a multiple in either direction, and so is every bound derived
-    /// from them.
-    pub fn of(breakdown: &Breakdown, arch: Arch, basis: Basis) -> Self {
-        match (basis, arch) {
-            (Basis::Calibrated | Basis::Validated, _) => Self::AtMost(reading::greatest_gain(breakdown, arch)),
-            (Basis::Published, Arch::Cpu) => Self::Unknown(
-                "What other schedules can bring at most is not known: this machine is not calibrated, so that the model \
-                 knows its peak rates alone. `gauntlet calibrate` measures what is missing; `gauntlet compare` measures what \
-                 a schedule brings."
-                    .to_owned(),
-            ),
-            (Basis::Published, _) => Self::Unknown(
-                "What other schedules can bring at most is not known: the model has the rates in the device's description, \
-                 and no calibration (`gauntlet calibrate` calibrates the CPU alone). `gauntlet compare --executor cuda` \
-                 measures what a schedule brings on a GPU that is here."
-                    .to_owned(),
-            ),
-        }
-    }
-}
-
-/// The columns of the table besides the bars. The last one is a bound on the gain from a change of the part, and is
-/// left out if no bound is known.
-const FIGURES: [(&str, Column); 4] = columns!(Whole "part"; Figures "time", "share", "without it");
+/// The columns of the table besides the bars.
+const FIGURES: [(&str, Column); 3] = columns!(Whole "part"; Figures "time", "share");
 
 /// The columns of [`FIGURES`] with their gaps, without the names of parts.
-const FIGURE_COLUMNS: usize = 33;
+const FIGURE_COLUMNS: usize = 21;
 
 /// Longer bars are not clearer.
 const MAX_BAR: usize = 60;
@@ -141,16 +104,8 @@ fn waterfall(explanation: &Explanation, width: usize) -> String {
         bold("prediction"),
         bold(duration(total)),
         bold("100.0 %"),
-        String::new(),
         paint(floating(0.0, 1.0, columns), Style::new().dimmed()),
     ]);
-    if matches!(explanation.greatest_gain, GreatestGain::Unknown(_)) {
-        let bound = FIGURES.len() - 1;
-        head.remove(bound);
-        for row in &mut rows {
-            row.remove(bound);
-        }
-    }
     let mut text = table(&head, rows, 2, width);
     if !shown.folded.is_empty() {
         let names = shown.folded.join(", ");
@@ -161,17 +116,10 @@ fn waterfall(explanation: &Explanation, width: usize) -> String {
 
 fn row(line: &Line, total: f64, columns: usize) -> Vec<String> {
     let place = |seconds: f64| if total > 0.0 { seconds / total } else { 0.0 };
-    let rest = total - line.seconds;
-    let without = if line.part.is_some() && rest > 0.0 {
-        times(total / rest)
-    } else {
-        String::new()
-    };
     vec![
         line.name.to_owned(),
         duration(line.seconds),
         share(place(line.seconds)),
-        without,
         paint(
             floating(place(line.start), place(line.start + line.seconds), columns),
             line.style(),

@@ -133,7 +133,7 @@ fn search(tuned: &TunedCase) -> String {
     if is_modelled {
         said += &format!("{} told apart by the model", search.told_apart);
     } else {
-        said += "ranked by how few parameters they change, since there is no model of the task";
+        said += "ranked by how few parameters they change, since no model covers them";
     }
     if tuned.measured {
         said += &format!(

@@ -1,10 +1,10 @@
 //! The accuracy of the model: its errors on a grid of shapes and schedules, as tables.
 
 use gauntlet_stats::Fit;
-use gauntlet_tuning::validation::{GOALS, PhaseAccuracy, ShapeAccuracy, Validation};
+use gauntlet_tuning::validation::{GOALS, ShapeAccuracy, Validation};
 
 use crate::table::{columns, table};
-use crate::text::{bold, dim, paint, paragraph, usable};
+use crate::text::{dim, paint, paragraph, usable};
 use crate::tone::Tone;
 
 /// The meaning of the columns.
@@ -16,11 +16,11 @@ const LEGEND: [&str; 3] = [
     "bias: median of predicted over measured",
 ];
 
-/// The errors with and without calibration, by shape and by phase, and the state of the goals.
+/// The errors with and without the measured figures of the GPU's units, by shape, and the state of the goals.
 pub fn validation(found: &Validation, width: usize) -> String {
     let width = usable(width);
     let known = match found.held_out {
-        None => "none of them known to the calibration",
+        None => "none of them known when the model was made",
         Some(_) => "some of the shapes known when the model was made",
     };
     let introduction = format!(
@@ -31,8 +31,8 @@ pub fn validation(found: &Validation, width: usize) -> String {
     let mut text = paragraph("", &introduction, 0, width) + "\n";
     let header = columns!(Whole "model"; Figures "error", "in a shape", "rank", "first", "eight", "bias");
     let mut rows = vec![
-        row("calibrated", &found.calibrated, None),
-        row("uncalibrated", &found.uncalibrated, None),
+        row("the model", &found.model, None),
+        row("without measured units", &found.without_units, None),
     ];
     rows.extend(
         found
@@ -45,13 +45,9 @@ pub fn validation(found: &Validation, width: usize) -> String {
     for line in LEGEND {
         text += &paragraph("  ", &dim(line), 4, width);
     }
-    if !found.phases.is_empty() {
-        text += &format!("\n{}\n", bold("Where the time goes, of all threads"));
-        text += &phases(&found.phases, width);
-    }
     text += "\n";
     for goal in &GOALS {
-        let tone = if goal.is_reached(&found.calibrated) {
+        let tone = if goal.is_reached(&found.model) {
             Tone::Good
         } else {
             Tone::Bad
@@ -76,19 +72,6 @@ fn row(name: &str, accuracy: &Fit, bias: Option<f64>) -> Vec<String> {
         percent(accuracy.regret_of_eight),
         bias.map_or(String::new(), |bias| format!("{bias:.2}")),
     ]
-}
-
-fn phases(phases: &[PhaseAccuracy], width: usize) -> String {
-    let header = columns!(Whole "phase"; Figures "measured", "predicted", "error");
-    let rows = phases.iter().map(|phase| {
-        vec![
-            phase.phase.clone(),
-            percent(phase.measured_share),
-            percent(phase.predicted_share),
-            percent(phase.error),
-        ]
-    });
-    table(&header, rows.collect(), 2, width)
 }
 
 fn percent(share: f64) -> String {

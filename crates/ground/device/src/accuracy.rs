@@ -32,19 +32,8 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    /// The record for a device and a family of kernels, named as its task: the validation in its calibration, otherwise the
-    /// test in its description. `None` if predictions have never been compared with times there.
+    /// The record for a device and a family of kernels, named as its task: the test in its description. `None` if predictions have never been compared with times there.
     pub fn of(device: &Device, family: &str) -> Option<Self> {
-        let calibration = device.calibration.as_deref();
-        if let Some(quality) = calibration.and_then(|calibration| calibration.quality.as_ref()) {
-            return Some(Self {
-                points: quality.points,
-                mean_error: Some(quality.mean_error),
-                rank_correlation: [quality.rank_correlation; 2],
-                regret: [quality.regret_of_first; 2],
-                regret_of_constant_rule: None,
-            });
-        }
         let test = device.model_tests.iter().find(|test| test.family == family)?;
         Some(Self::from(test))
     }

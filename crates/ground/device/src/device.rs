@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::host;
 use crate::{
-    Arch, Bandwidth, ByteRate, Bytes, Calibration, Count, Cycles, DeviceError, Fact, Figure, FlopRate, Flops,
-    Frequency, ModelTest, OperationRate, Pipeline, Time,
+    Arch, Bandwidth, ByteRate, Bytes, Count, Cycles, DeviceError, Fact, Figure, FlopRate, Flops, Frequency,
+    ModelTest, OperationRate, Pipeline, Time,
 };
 
 /// The embedded descriptions. To add one, add a file and a line here.
@@ -44,9 +44,6 @@ pub struct Device {
     /// Figures that only CPUs have.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Cpu>,
-    /// Local measurements, see [`Device::calibrated`].
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub calibration: Option<Box<Calibration>>,
     /// Recorded accuracy of the model's predictions for this device, one entry per kernel family.
     #[serde(default, rename = "model-test", skip_serializing_if = "Vec::is_empty")]
     pub model_tests: Vec<ModelTest>,
@@ -140,9 +137,6 @@ pub struct Cpu {
     /// The frequency governor, if the system reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub governor: Option<Fact<String>>,
-    /// Peak fp32 multiply-adds of all threads.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fp32_peak: Option<Figure<Flops>>,
     /// An upper bound for all threads in any format: a time that implies more is invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Figure<Flops>>,
@@ -184,7 +178,6 @@ impl Device {
             },
             gpu: None,
             cpu: None,
-            calibration: None,
             model_tests: Vec::new(),
         }
     }

@@ -14,9 +14,6 @@ pub(crate) fn detect() -> Device {
     let model = system::model();
     let caches = cache::sizes();
     let ceiling = ceiling(threads.get());
-    let fp32_peak = clock
-        .as_ref()
-        .map(|clock| peak(threads.get(), simd::lanes(&simd.value), clock.get()));
     let title = model
         .as_ref()
         .map_or_else(|| "this machine's CPU".to_owned(), |model| model.value.clone());
@@ -37,24 +34,10 @@ pub(crate) fn detect() -> Device {
             l1_size: caches.l1,
             last_level_size: caches.last_level,
             governor: system::governor(),
-            fp32_peak,
             ceiling: Some(ceiling),
         }),
-        calibration: None,
         model_tests: Vec::new(),
     }
-}
-
-fn peak(threads: f64, lanes: f64, clock: f64) -> Figure<Flops> {
-    Figure::new(
-        threads * lanes * 2.0 * 2.0 * clock,
-        format!(
-            "estimate, not measured: {threads} threads × {lanes} lanes × 2 FMA units × 2 FLOP × {:.0} MHz; \
-             assumes two full-width FMA units a thread and that the clock holds",
-            clock / 1e6
-        ),
-    )
-    .in_unit("GFLOP/s")
 }
 
 /// Multiplications and additions a clock of the strongest existing core: AMX on int8, 16 × 16 × 64 products in 16
@@ -79,18 +62,6 @@ fn ceiling(threads: f64) -> Figure<Flops> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn peak_counts_two_units_of_multiply_adds() {
-        // 2 threads × 16 lanes × 2 units × 2 FLOP × 4 GHz = 512 GFLOP/s; the Zen 5 it was compared with does 511.
-        let peak = peak(2.0, 16.0, 4e9);
-        assert_eq!(peak.get(), 512e9);
-        assert!(
-            peak.source().starts_with("estimate, not measured"),
-            "{}",
-            peak.source()
-        );
-    }
 
     #[test]
     fn everything_detected_names_its_source() {

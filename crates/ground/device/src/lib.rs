@@ -17,8 +17,6 @@
 
 mod accuracy;
 mod arch;
-mod basis;
-pub mod calibration;
 mod device;
 mod dimension;
 mod error;
@@ -30,8 +28,6 @@ mod pipeline;
 
 pub use accuracy::{Accuracy, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, on_record};
 pub use arch::Arch;
-pub use basis::Basis;
-pub use calibration::{Calibration, CalibrationError};
 pub use device::{Cpu, Device, Gpu, Launch, Memory};
 pub use dimension::{
     Bandwidth, ByteRate, Bytes, Count, Cycles, Dimension, FlopRate, Flops, Frequency, OperationRate, Ratio,

@@ -76,7 +76,6 @@ pub use observer::{Blind, Narrowing, Observer};
 pub use record::{ComparisonReport, Conditions, Journal, Kept, KernelReport, RecordPlace, ledger};
 pub use runner::{
     CudaWorker, DeviceReading, DeviceWatch, ExaminationFailure, Executor, Fault, Operands, Readers, Sweep,
-    SweepPoint, SweepReport, Thoroughness, Workers, Workshop, calibrate, copies, instruments,
-    last_level_cache, sweep, traced,
+    SweepPoint, SweepReport, Workers, Workshop, copies, instruments, last_level_cache, sweep, traced,
 };
 pub use session::{Earlier, Judgement, OWN_GATES, Session};

@@ -2,7 +2,6 @@
 //! kernels.
 
 mod artefacts;
-mod calibration;
 mod device_watch;
 mod failure;
 pub mod instruments;
@@ -16,7 +15,6 @@ mod trial;
 mod workers;
 mod workshop;
 
-pub use calibration::{Thoroughness, calibrate};
 pub use device_watch::{DeviceReading, DeviceWatch};
 pub use failure::ExaminationFailure;
 pub use operands::{Operands, Readers};

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The order of calls is describe, build, load, prepare, then run, time and output in any order. Build and load may be
-//! repeated; prepare comes once, after the first load; calibrate may come at any time and trace and activity after load, and a
+//! repeated; prepare comes once, after the first load; trace and activity may come after load, and a
 //! worker may refuse each. A worker exits at end of file. Operands and results travel through files of tensors (safetensors), so
 //! that workers can be written in any language and never learn the seed. `docs/reference/protocol.md` documents every message and
 //! has an example worker.
@@ -176,11 +176,6 @@ pub enum Request {
         #[serde(default, skip_serializing_if = "is_zero")]
         index: usize,
     },
-    /// Measure the costs of the executor's primitives on this machine, for its performance model.
-    Calibrate {
-        /// Whether to finish within a few seconds.
-        quick: bool,
-    },
     /// Compute once on each copy and then once more on the first, and write a timeline of the last call on the device
     /// to this file (JSON, a timeline of `gauntlet_simulate`). The worker may rebuild the candidate for this.
     Trace {
@@ -256,7 +251,6 @@ impl Request {
             Self::Time { .. } => "time",
             Self::Step { .. } => "step",
             Self::Output { .. } => "output",
-            Self::Calibrate { .. } => "calibrate",
             Self::Trace { .. } => "trace",
             Self::Activity { .. } => "activity",
             Self::Stop => "stop",
@@ -343,11 +337,6 @@ pub enum Answer {
         /// Bytes of the result, or of the file.
         bytes: u64,
     },
-    /// To `calibrate`.
-    Calibrated {
-        /// The measured parameters, each once.
-        parameters: Vec<Parameter>,
-    },
     /// To `activity`.
     Recorded {
         /// In the order of the calls.
@@ -399,17 +388,6 @@ pub struct Description {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Resources(pub BTreeMap<String, f64>);
-
-/// The measured cost of one primitive of an executor.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Parameter {
-    /// The name, such as `multiply.step`, by which the executor's performance model knows it.
-    pub name: String,
-    /// The unit, such as `ns/value`.
-    pub unit: String,
-    /// The cost in this unit.
-    pub value: f64,
-}
 
 /// One timed call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

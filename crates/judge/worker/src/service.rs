@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use gauntlet_parameters::Parameters;
 
 use crate::protocol::{
-    Answer, CallActivity, CaseRequest, Description, Envelope, Failure, FailureKind, HOLD, Outcome, Parameter,
-    Reply, Request, Resources, Sample, Scope,
+    Answer, CallActivity, CaseRequest, Description, Envelope, Failure, FailureKind, HOLD, Outcome, Reply,
+    Request, Resources, Sample, Scope,
 };
 
 /// Calls that the coordinator steps through.
@@ -69,15 +69,6 @@ pub trait Service {
     fn run(&mut self, copy: usize, poison: u8) -> Result<Sample, Failure>;
     /// Computes several times, and keeps every result, or those that are chosen, until the next request to compute.
     fn time(&mut self, calls: Calls) -> Result<Vec<Sample>, Failure>;
-    /// Measures the costs of its primitives, if it has a model to calibrate.
-    fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
-        Err(Failure {
-            kind: FailureKind::Refused,
-            message:
-                "this worker has nothing to calibrate; its device's description is all that the model knows"
-                    .to_owned(),
-        })
-    }
     /// Writes a timeline of one call on the device to a file, if it can; returns the file's bytes.
     fn trace(&mut self, _path: &Path) -> Result<u64, Failure> {
         Err(Failure {
@@ -190,9 +181,6 @@ fn answer(service: &mut dyn Service, request: Request) -> Result<Answer, Failure
         }
         Request::Output { path, index } => Answer::Written {
             bytes: service.output(&path, index)?,
-        },
-        Request::Calibrate { quick } => Answer::Calibrated {
-            parameters: service.calibrate(quick)?,
         },
         Request::Trace { path } => Answer::Written {
             bytes: service.trace(&path)?,

@@ -16,7 +16,7 @@ pub const FIRST_CALL_TIMEOUT: &str = "GAUNTLET_FIRST_CALL_TIMEOUT";
 pub struct Timeouts {
     /// For `describe`, before whose answer a worker may import libraries and open its device, and for `stop`.
     pub describe: Duration,
-    /// For `build`, which may compile, `prepare`, `calibrate`, and `trace`, which may build.
+    /// For `build`, which may compile, `prepare`, and `trace`, which may build.
     pub build: Duration,
     /// For `load` and `output`, which read and write files.
     pub transfer: Duration,
@@ -75,9 +75,7 @@ impl Timeouts {
     pub(crate) fn with(self, request: &Request) -> Duration {
         match request {
             Request::Describe | Request::Stop => self.describe,
-            Request::Build { .. } | Request::Prepare | Request::Calibrate { .. } | Request::Trace { .. } => {
-                self.build
-            }
+            Request::Build { .. } | Request::Prepare | Request::Trace { .. } => self.build,
             Request::Load { .. } | Request::Output { .. } => self.transfer,
             Request::Run { .. } => self.compute,
             Request::Time { copies, .. } | Request::Activity { copies } => self.for_calls(copies),

@@ -13,6 +13,4 @@ mod plan;
 mod tiles;
 mod work;
 
-pub(crate) use panels::HeadRows;
 pub(crate) use plan::AttentionPlan;
-pub(crate) use work::turn_block;

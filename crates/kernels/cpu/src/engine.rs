@@ -5,10 +5,11 @@ use std::sync::Arc;
 use gauntlet_problems::{Attention, Cluster, GroupedGemm, Operation, Schedule, TokenFormat};
 
 use crate::affinity::Processors;
-use crate::calibration::{self, CalibrationError, CalibrationFigure};
 use crate::driver::Team;
 use crate::error::{BuildError, EngineError};
+use crate::inner_loop;
 use crate::kernel::Kernel;
+use crate::memory::OutOfMemory;
 use crate::pool::Pool;
 use crate::prepared::Builder;
 use crate::recommend;
@@ -111,23 +112,14 @@ impl Engine {
         self.pool.run(work);
     }
 
-    /// Measures what the engine's primitives cost on this machine; `quick` takes fewer samples of each.
-    ///
-    /// # Errors
-    ///
-    /// If memory for the operands of a measurement runs out.
-    pub fn calibrate(&self, quick: bool) -> Result<Vec<CalibrationFigure>, CalibrationError> {
-        calibration::measure(&self.pool, self.instructions, quick)
-    }
-
     /// An upper bound on the speed of any NVFP4 product with this many tokens, in multiply-adds per second of all
     /// threads together: the rate of the inner loop alone, on panels in the first-level cache.
     ///
     /// # Errors
     ///
     /// If memory for the panels runs out.
-    pub fn inner_loop_rate(&self, tokens: usize) -> Result<f64, CalibrationError> {
-        calibration::inner_loop_rate(&self.pool, self.instructions, tokens)
+    pub fn inner_loop_rate(&self, tokens: usize) -> Result<f64, OutOfMemory> {
+        inner_loop::rate(&self.pool, self.instructions.blocks(tokens, TokenFormat::Nvfp4))
     }
 
     /// A good schedule for a grouped GEMM of these shapes.

@@ -71,7 +71,6 @@
 mod affinity;
 mod attention;
 mod barrier;
-mod calibration;
 mod driver;
 mod engine;
 mod epilogue;
@@ -80,6 +79,7 @@ mod family;
 mod fork;
 mod futex;
 mod gemm;
+mod inner_loop;
 mod kernel;
 mod memory;
 mod moe;
@@ -90,7 +90,6 @@ mod recommend;
 mod ring;
 mod simd;
 
-pub use calibration::{CalibrationError, CalibrationFigure};
 pub use engine::{Engine, EngineOptions};
 pub use error::{BuildError, EngineError, RunError};
 pub use fork::PerProcess;

@@ -1,6 +1,5 @@
 //! What the kernels of attention cost.
 
-mod cpu;
 mod gpu;
 mod tiles;
 
@@ -9,7 +8,6 @@ use gauntlet_problems::resources::{
     HopperAttention, by_mma_sync, head_sets, multiplied_bytes, multiplied_value_bytes,
 };
 use gauntlet_problems::{Attention, AttentionFormat, Operation, Schedule};
-use gauntlet_simulate::cpu::{Primitives, Rates, Work};
 use gauntlet_simulate::gpu::{Bundle, Kind, Machine, Results, Setting, Step};
 use gauntlet_simulate::tiles::Class;
 use gauntlet_simulate::{Part, Problem};
@@ -71,9 +69,8 @@ impl gauntlet_simulate::Model for Model {
         tiles::classes(&self.attention, schedule, arch)
     }
 
-    fn levers(&self, part: Part, arch: Arch) -> &'static [&'static str] {
+    fn levers(&self, part: Part) -> &'static [&'static str] {
         match part {
-            _ if arch == Arch::Cpu => &[],
             // Multiply-adds take longer than the matrix unit, whatever they wait for.
             Part::Padding => &["values"],
             Part::Copy => &["layout", "arithmetic"],
@@ -134,13 +131,5 @@ impl gauntlet_simulate::Model for Model {
             merge_in_cluster: setting.machine.arch == Arch::Sm90a
                 && HopperAttention::of(schedule) == HopperAttention::Resident,
         }
-    }
-
-    fn primitives(&self) -> Primitives {
-        Primitives::Floats(self.attention.format)
-    }
-
-    fn cpu_work(&self, schedule: &Schedule, rates: &Rates) -> Work {
-        cpu::work(&self.attention, schedule, rates)
     }
 }

@@ -52,7 +52,7 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
     };
     let Some(prediction) = prediction else {
         return Ok(Found::skip(format!(
-            "no prediction: {} lacks the figures for one, or a side is more than one schedule",
+            "no prediction: the model does not cover {}, or a side is more than one schedule",
             examination.setting.device.name
         )));
     };
@@ -65,11 +65,10 @@ fn examined(examination: &Examination) -> Result<Found, ExaminationFailure> {
         "within that"
     };
     let mut reason = format!(
-        "the model predicts {:.2}× ({:.2}…{:.2}; {}), and the claim of {:.2}× is {standing}; {}",
+        "the model predicts {:.2}× ({:.2}…{:.2}, by the error of published models), and the claim of {:.2}× is {standing}; {}",
         prediction.middle,
         prediction.low,
         prediction.high,
-        prediction.basis.sentence(),
         claim,
         prediction.record(),
     );

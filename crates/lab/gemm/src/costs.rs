@@ -1,13 +1,11 @@
 //! What the kernels of grouped GEMM cost.
 
-mod cpu;
 mod gpu;
 mod tiles;
 
 use gauntlet_device::{Arch, Gpu};
 use gauntlet_problems::resources::{converts_beforehand, is_narrow, is_unified, weights};
 use gauntlet_problems::{Form, GroupedGemm, Operation, Schedule, TokenFormat};
-use gauntlet_simulate::cpu::{Primitives, Rates, Work};
 use gauntlet_simulate::gpu::{Bundle, Kind, Machine, Results, Setting, Step};
 use gauntlet_simulate::tiles::Class;
 use gauntlet_simulate::{Model, Part, Problem};
@@ -79,7 +77,7 @@ impl Model for Gemm {
         tiles::classes(&self.gemm, schedule)
     }
 
-    fn levers(&self, part: Part, _arch: Arch) -> &'static [&'static str] {
+    fn levers(&self, part: Part) -> &'static [&'static str] {
         match part {
             Part::Padding => &["swap-ab"],
             _ => &[],
@@ -134,18 +132,5 @@ impl Model for Gemm {
             exponentials: if self.gemm.form == Form::Swiglu { 1.0 } else { 0.0 },
             merge_in_cluster: false,
         }
-    }
-
-    fn primitives(&self) -> Primitives {
-        Primitives::Dots {
-            runs: match self.gemm.form {
-                Form::Plain => "scale",
-                Form::Swiglu => "swiglu",
-            },
-        }
-    }
-
-    fn cpu_work(&self, schedule: &Schedule, rates: &Rates) -> Work {
-        cpu::work(&self.gemm, schedule, rates)
     }
 }

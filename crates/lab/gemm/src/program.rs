@@ -7,7 +7,7 @@ use gauntlet_device::Arch;
 use gauntlet_problems::resources::{accumulators, is_unified, kernel_arch};
 use gauntlet_problems::{GroupedGemm, Operation, Roles, Schedule};
 use gauntlet_tile_program::{Guard, Product, TileProgram};
-use gauntlet_tiled_family::program::{Buffers, Pipeline, convert, multiply, panels, warps_for_sums};
+use gauntlet_tiled_family::program::{Buffers, Pipeline, convert, multiply, warps_for_sums};
 
 /// Warps of a block of the unified kernel.
 const UNIFIED_WARPS: usize = 4;
@@ -20,8 +20,7 @@ pub(crate) fn program(
     arch: Arch,
 ) -> TileProgram {
     match kernel_arch(operation, arch) {
-        Arch::Cpu => panels(schedule, false, |panels| vec![multiply(Product::Gemm, panels)]),
-        arch @ (Arch::Sm80 | Arch::Sm89) => mma_sync(schedule, operation, arch),
+        arch @ (Arch::Cpu | Arch::Sm80 | Arch::Sm89) => mma_sync(schedule, operation, arch),
         arch @ Arch::Sm90a if is_unified(schedule, arch) => mma_sync(schedule, operation, arch),
         Arch::Sm90a => sm90a::program(schedule, gemm),
         Arch::Sm100a => sm100a::program(schedule, operation),

@@ -1,6 +1,6 @@
 //! Estimates of a schedule's time with an error bar, from the simulation and the errors of earlier simulations.
 
-use gauntlet_device::{Arch, Basis, Device, Figure};
+use gauntlet_device::{Arch, Device, Figure};
 use gauntlet_problems::Schedule;
 use gauntlet_task::Cached;
 use schemars::JsonSchema;
@@ -9,9 +9,8 @@ use thiserror::Error;
 
 use crate::Problem;
 use crate::count;
-use crate::gpu;
+use crate::gpu::{self, break_down, simulate};
 use crate::host::HostTerm;
-use crate::simulate::{break_down, simulate};
 
 /// The mean relative error of a comparable model: gemm-model's waves on a B200 have 37, 34 and 25 % in fp16, fp8 and
 /// NVFP4. The worst is used.
@@ -20,21 +19,22 @@ const MEAN_ERROR: f64 = 0.37;
 /// The standard deviation of a normal distribution divided by its mean absolute deviation, √(π/2).
 const DEVIATION_OVER_MEAN: f64 = 1.2533;
 
+/// The standard deviation of the logarithm of time over estimate, with errors assumed log-normal.
+const DEVIATION: f64 = MEAN_ERROR * DEVIATION_OVER_MEAN;
+
 /// Standard deviations from the middle to either end of a 90 % interval.
 pub(crate) const NINETY_PERCENT: f64 = 1.645;
 
-/// The estimated time of a problem under a schedule on a device.
+/// The estimated time of a problem under a schedule on a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Estimate {
     /// The most likely time.
     pub seconds: f64,
-    /// The lower end of a 90 % interval, never below a GPU's roofline.
+    /// The lower end of a 90 % interval, never below the roofline.
     pub low: f64,
     /// The upper end.
     pub high: f64,
-    /// The basis of the interval.
-    pub basis: Basis,
     /// The time at the highest rates, with every operand moved once from memory rather than a cache, and no padding.
     pub roofline_seconds: f64,
     /// The side that limits the roofline.
@@ -78,7 +78,7 @@ pub struct MissingFigure {
 /// Estimates one problem.
 ///
 /// # Errors
-/// [`MissingFigure`] if the device has no clock, a GPU no memory bandwidth, or a CPU no peak.
+/// As [`simulate`].
 pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Result<Estimate, MissingFigure> {
     let host = HostTerm::default();
     let simulation = simulate(problem, schedule, device, host)?;
@@ -89,7 +89,6 @@ pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Resu
         seconds: simulation.seconds,
         low,
         high,
-        basis: Basis::of(device),
         roofline_seconds: simulation.roofline,
         bound: simulation.bound,
         shares: std::iter::once(share("roofline", breakdown.roofline))
@@ -100,7 +99,7 @@ pub fn estimate(problem: &Problem, schedule: &Schedule, device: &Device) -> Resu
 
 /// The ends of a 90 % interval around a simulated time without host work; the lower end is never below [`limit`].
 pub fn error_bar(seconds: f64, problem: &Problem, device: &Device) -> (f64, f64) {
-    let error = (error_deviation(device) * NINETY_PERCENT).exp();
+    let error = (DEVIATION * NINETY_PERCENT).exp();
     let low = seconds / error;
     let low = limit(problem, device).map_or(low, |limit| low.max(limit));
     (low, seconds * error)
@@ -135,35 +134,10 @@ fn limit_of(problem: &Problem, device: &Device, kept: f64) -> Option<f64> {
     gpu::floor(problem, device, kept)
 }
 
-/// The standard deviation of the logarithm of time over estimate: from the validation, otherwise from published models,
-/// with errors assumed log-normal. No errors of CPU models are published, and a CPU's peak is a guess: without a
-/// calibration the bar is twice as wide in logarithm.
-fn error_deviation(device: &Device) -> f64 {
-    let calibration = device.calibration.as_deref();
-    if let Some(quality) = calibration.and_then(|calibration| calibration.quality.as_ref()) {
-        return quality.log_deviation;
-    }
-    let deviation = MEAN_ERROR * DEVIATION_OVER_MEAN;
-    if device.arch == Arch::Cpu && calibration.is_none() {
-        2.0 * deviation
-    } else {
-        deviation
-    }
-}
-
-/// The standard deviation of the logarithm of measured over estimated speed-up of one schedule over another.
-///
-/// In validated data, errors that two schedules of one shape share cancel. Otherwise the errors count as independent:
-/// models of this kind order the schedules of one shape with a rank correlation of only 0.36 to 0.71, so little of the
-/// error cancels.
-pub(crate) fn ratio_deviation(device: &Device) -> f64 {
-    let calibration = device.calibration.as_deref();
-    let one = match calibration.and_then(|calibration| calibration.quality.as_ref()) {
-        Some(quality) => quality.log_deviation_in_shape,
-        None => error_deviation(device),
-    };
-    std::f64::consts::SQRT_2 * one
-}
+/// The standard deviation of the logarithm of measured over estimated speed-up of one schedule over another. The errors
+/// of the two count as independent: models of this kind order the schedules of one shape with a rank correlation of only
+/// 0.36 to 0.71, so little of the error cancels.
+pub(crate) const RATIO_DEVIATION: f64 = std::f64::consts::SQRT_2 * DEVIATION;
 
 fn share(name: &str, seconds: f64) -> Share {
     Share {

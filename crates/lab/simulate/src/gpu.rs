@@ -24,12 +24,12 @@ mod work;
 
 use gauntlet_device::Device;
 use gauntlet_problems::Schedule;
+use serde::{Deserialize, Serialize};
 
 use crate::Problem;
 use crate::breakdown::Breakdown;
-use crate::estimate::MissingFigure;
+use crate::estimate::{Bound, MissingFigure};
 use crate::host::HostTerm;
-use crate::simulate::Simulation;
 use crate::timeline::Timeline;
 pub use traffic::Traffic;
 
@@ -43,8 +43,23 @@ use plan::Plan;
 use roofline::Roofline;
 pub use work::{Bundle, Kind};
 
-/// As [`crate::simulate()`], on a GPU.
-pub(crate) fn simulate(
+/// The predicted time of a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Simulation {
+    /// The whole call, including the host's work.
+    pub seconds: f64,
+    /// The time at the highest rates, with every operand moved once and no padding.
+    pub roofline: f64,
+    /// The side that limits the roofline.
+    pub bound: Bound,
+}
+
+/// The time of one call. The same arguments give bit-identical results.
+///
+/// # Errors
+/// [`MissingFigure`] if the device is not a GPU, or its description lacks a required figure.
+pub fn simulate(
     problem: &Problem,
     schedule: &Schedule,
     device: &Device,
@@ -71,8 +86,11 @@ pub(crate) fn floor(problem: &Problem, device: &Device, kept: f64) -> Option<f64
     Some(roofline.seconds())
 }
 
-/// As [`crate::break_down()`], on a GPU.
-pub(crate) fn break_down(
+/// The gap from the roofline to [`simulate`]'s time, in parts that add up to it.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn break_down(
     problem: &Problem,
     schedule: &Schedule,
     device: &Device,
@@ -83,8 +101,11 @@ pub(crate) fn break_down(
     Ok(breakdown::of(&plan, roofline, host))
 }
 
-/// As [`crate::timeline()`], on a GPU.
-pub(crate) fn timeline(
+/// The timeline of the call that [`simulate`] times.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn timeline(
     problem: &Problem,
     schedule: &Schedule,
     device: &Device,

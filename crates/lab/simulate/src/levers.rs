@@ -1,14 +1,11 @@
 //! The parameters that affect each part of a call's time.
 
-use gauntlet_device::Arch;
-
 use crate::{Part, Problem};
 
 /// The names of the parameters that affect a part most directly; empty if there are none.
-pub fn levers(part: Part, problem: &Problem, arch: Arch) -> Vec<&'static str> {
+pub fn levers(part: Part, problem: &Problem) -> Vec<&'static str> {
     let shared: &[&str] = match part {
         Part::Host => &["setup"],
-        Part::Launch if arch == Arch::Cpu => &["order", "tile"],
         Part::Launch | Part::Ramp => &[],
         Part::Padding => &["tile"],
         Part::Idle => &["tile", "order", "split-k"],
@@ -20,5 +17,5 @@ pub fn levers(part: Part, problem: &Problem, arch: Arch) -> Vec<&'static str> {
         Part::Contention => &["tile", "cluster"],
         Part::Tail => &["epilogue", "tile"],
     };
-    [shared, problem.model().levers(part, arch)].concat()
+    [shared, problem.model().levers(part)].concat()
 }

@@ -1,12 +1,12 @@
-//! Predicts the time of a schedule on a device.
+//! Predicts the time of a schedule on a GPU.
 //!
 //! [`count`] counts exactly. [`simulate()`] simulates a call event by event, [`break_down`] says where its time goes,
 //! and [`estimate()`] adds an error bar. [`Accuracy`](gauntlet_device::Accuracy) holds the recorded errors of such predictions on a device;
 //! without a record, or with a poor one, a prediction is only a hint and decides nothing.
 //!
 //! Everything about a family's kernels comes from its [`Model`]: the tile program of a schedule, the kinds of tiles, and
-//! what a step of each reads, converts and multiplies. [`gpu`] and [`cpu`] hold the terms in which models say so, and
-//! the machines that run them.
+//! what a step of each reads, converts and multiplies. [`gpu`] holds the terms in which models say so, and the machine
+//! that runs them. There is no model of CPUs.
 //!
 //! ```
 //! use gauntlet_device::Device;
@@ -23,13 +23,11 @@
 
 mod breakdown;
 pub mod count;
-pub mod cpu;
 mod estimate;
 pub mod gpu;
 mod host;
 mod levers;
 mod problem;
-mod simulate;
 mod speedup;
 mod subject;
 pub mod tiles;
@@ -37,12 +35,11 @@ mod timeline;
 
 pub use breakdown::{Breakdown, Part, PartTime};
 pub use count::Counts;
-pub use cpu::{CpuPhases, cpu_phases};
 pub use estimate::{Bound, Estimate, MissingFigure, Share, error_bar, estimate, limit, repeated_limit};
+pub use gpu::{Simulation, break_down, simulate, timeline};
 pub use host::HostTerm;
 pub use levers::levers;
 pub use problem::{Model, Problem};
-pub use simulate::{Simulation, break_down, simulate, timeline};
 pub use speedup::{Speedup, predicted_speedup};
 pub use subject::{NoEstimate, Subject, limit_of_sizes, predicted_speedup_of_sizes};
 pub use timeline::{Activity, Span, Timeline, Track};

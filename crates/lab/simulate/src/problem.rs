@@ -9,7 +9,6 @@ use gauntlet_task::Sizes;
 use gauntlet_tile_program::TileProgram;
 
 use crate::Part;
-use crate::cpu::{Primitives, Rates, Work};
 use crate::gpu::{Bundle, Kind, Machine, Results, Setting, Step};
 use crate::tiles::Class;
 
@@ -31,7 +30,7 @@ pub trait Model: fmt::Debug + Send + Sync {
     fn classes(&self, schedule: &Schedule, arch: Arch) -> Vec<Class>;
 
     /// Parameters that affect a part of the time, in addition to those of every family.
-    fn levers(&self, part: Part, arch: Arch) -> &'static [&'static str];
+    fn levers(&self, part: Part) -> &'static [&'static str];
 
     /// Registers of a thread that converts operands, besides its sums, where they are more than usual.
     fn converting_registers(&self, _schedule: &Schedule, _arch: Arch) -> Option<f64> {
@@ -65,12 +64,6 @@ pub trait Model: fmt::Debug + Send + Sync {
 
     /// The results of a tile on a GPU.
     fn results(&self, setting: &Setting) -> Results;
-
-    /// The primitives of the CPU executor that compute the problem.
-    fn primitives(&self) -> Primitives;
-
-    /// The work of a call on a CPU, divided as in the executor.
-    fn cpu_work(&self, schedule: &Schedule, rates: &Rates) -> Work;
 }
 
 /// A problem whose kernels can be simulated: an operation, and the model that its family has of it.

@@ -1,13 +1,13 @@
 //! The predicted gain of one schedule over another.
 
-use gauntlet_device::{Basis, Device};
+use gauntlet_device::Device;
 use gauntlet_problems::Schedule;
 use serde::{Deserialize, Serialize};
 
 use crate::Problem;
-use crate::estimate::{MissingFigure, NINETY_PERCENT, ratio_deviation};
+use crate::estimate::{MissingFigure, NINETY_PERCENT, RATIO_DEVIATION};
+use crate::gpu::simulate;
 use crate::host::HostTerm;
-use crate::simulate::simulate;
 
 /// A speed-up as a ratio: 1.25 is a quarter faster, 0.8 a fifth slower.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -19,8 +19,6 @@ pub struct Speedup {
     pub middle: f64,
     /// The upper end.
     pub high: f64,
-    /// The basis of the interval.
-    pub basis: Basis,
 }
 
 /// The geometric mean over a suite of the baseline's estimate divided by the candidate's; all 1 for an empty suite.
@@ -40,7 +38,6 @@ pub fn predicted_speedup(
             low: 1.0,
             middle: 1.0,
             high: 1.0,
-            basis: Basis::of(device),
         });
     }
     let mut logarithms = 0.0;
@@ -53,11 +50,10 @@ pub fn predicted_speedup(
         }
     }
     let middle = (logarithms / problems.len() as f64).exp();
-    let width = (ratio_deviation(device) * NINETY_PERCENT).exp();
+    let width = (RATIO_DEVIATION * NINETY_PERCENT).exp();
     Ok(Speedup {
         low: middle / width,
         middle,
         high: middle * width,
-        basis: Basis::of(device),
     })
 }

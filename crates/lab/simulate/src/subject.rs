@@ -26,6 +26,12 @@ pub enum NoEstimate {
     /// The device's description lacks a figure.
     #[error(transparent)]
     MissingFigure(#[from] MissingFigure),
+    /// The device is no GPU.
+    #[error("there is no model of CPUs; only measurements tell how long kernels take on `{device}`")]
+    NoModelOfDevice {
+        /// The device.
+        device: String,
+    },
     /// The model covers no kernel of the task.
     #[error("there is no model of `{task}`; only measurements tell how long its kernels take")]
     NoModel {
@@ -81,11 +87,12 @@ impl<'s> Subject<'s> {
         self.problem.model().program(&self.schedule, device.arch)
     }
 
-    /// Refuses sizes that a simulation would follow for minutes.
+    /// Refuses CPUs, and sizes that a simulation would follow for minutes.
     fn check(&self, device: &Device) -> Result<(), NoEstimate> {
-        // The simulation of a CPU does not follow steps.
         if device.arch == Arch::Cpu {
-            return Ok(());
+            return Err(NoEstimate::NoModelOfDevice {
+                device: device.name.clone(),
+            });
         }
         match gpu::steps(self.problem, &self.schedule, device)? {
             steps if steps > MAX_STEPS => Err(NoEstimate::TooLarge { steps }),

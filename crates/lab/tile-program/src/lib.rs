@@ -109,7 +109,7 @@ pub enum Guard {
 pub struct Role {
     /// Its name in pictures and messages.
     pub name: &'static str,
-    /// Warps (threads of a CPU).
+    /// Warps.
     pub warps: usize,
     /// What each of them does.
     pub body: Vec<Statement>,
@@ -143,10 +143,6 @@ pub enum Extent {
     FirstSteps(usize),
     /// Exactly this many times, even if the tile has fewer steps; the index of the loop is the step.
     Times(usize),
-    /// Once for each run of this many consecutive steps of the tile; the last run may be shorter.
-    Batches(usize),
-    /// Inside [`Extent::Batches`], once for each step of the batch; the index of the loop is the step.
-    StepsOfBatch,
 }
 
 /// When a body is run.
@@ -186,11 +182,6 @@ pub enum Action {
     AwaitCopies {
         /// Groups that may still be in flight.
         outstanding: usize,
-    },
-    /// Prefetches the bytes of the step `ahead` of the present one into the caches.
-    Prefetch {
-        /// Steps ahead.
-        ahead: usize,
     },
     /// Signals that the slot of the present step or tile is full. (A bulk copy signals this itself.)
     Publish {

@@ -4,7 +4,6 @@
 //! cluster decide which tiles it is given, and how many.
 
 mod blocks;
-mod cpu;
 mod mma_sync;
 
 pub use blocks::{
@@ -13,5 +12,4 @@ pub use blocks::{
     publish_done, release, release_when_done, repeat, role, softmax_in_registers, stages, statements,
     storing_tiles, synchronise, wait_for, when,
 };
-pub use cpu::panels;
 pub use mma_sync::{Pipeline, multiplying_warps, warps_for_sums};

@@ -18,7 +18,7 @@ pub struct Ranked {
     pub rank: usize,
     /// The schedule.
     pub schedule: Parameters,
-    /// The predicted time in seconds; none if the model does not cover the task.
+    /// The predicted time in seconds; none if the model does not cover the task or the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<f64>,
 }
@@ -99,12 +99,14 @@ pub fn rank(
     })
 }
 
-/// The predicted time; none if the model does not cover the task, so that candidates rank by how few parameters they
+/// The predicted time; none if the model does not cover the task or the device, so that candidates rank by how few parameters they
 /// change.
 fn predicted(sizes: &Sizes, parameters: &Parameters, device: &Device) -> Result<Option<f64>, NoEstimate> {
-    match Subject::of(sizes, parameters) {
-        Ok(subject) => Ok(Some(subject.simulate(device, HostTerm::default())?.seconds)),
-        Err(NoEstimate::NoModel { .. }) => Ok(None),
+    let simulated =
+        Subject::of(sizes, parameters).and_then(|subject| subject.simulate(device, HostTerm::default()));
+    match simulated {
+        Ok(simulation) => Ok(Some(simulation.seconds)),
+        Err(NoEstimate::NoModel { .. } | NoEstimate::NoModelOfDevice { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -1,20 +1,16 @@
 //! Validation: the model's predictions for a grid of schedules and shapes, compared with measured times.
 //!
-//! The calibration uses nothing of the grid: it measures primitives and no kernels. A GPU's description may contain
-//! results of kernels on some shapes of the grid; the other shapes are reported separately.
+//! A GPU's description may contain results of kernels on some shapes of the grid; the other shapes are reported
+//! separately.
 
 mod grid;
 mod measure;
 
-use std::collections::BTreeMap;
-
-use gauntlet_device::calibration::Quality;
-use gauntlet_device::{Arch, Device, Gpu, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, Pipeline};
+use gauntlet_device::{Device, Gpu, MAX_MEAN_ERROR, MIN_RANK_CORRELATION, Pipeline};
 use gauntlet_families::operations::problem;
 use gauntlet_problems::Schedule;
-use gauntlet_simulate::{HostTerm, MissingFigure, Problem, cpu_phases, simulate};
+use gauntlet_simulate::{HostTerm, MissingFigure, simulate};
 use gauntlet_stats::{Fit, Predicted, median};
-use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -27,23 +23,23 @@ pub use measure::{Measured, Plan, measure};
 pub struct Validation {
     /// Worker processes, each of which measured every point.
     pub processes: usize,
-    /// The model with the calibration.
-    pub calibrated: Fit,
-    /// The model with only the figures of the device's description. For a GPU, the measured figures of its units are
-    /// left out, except the latency of products, without which the model makes no prediction.
-    pub uncalibrated: Fit,
-    /// The calibrated model on the shapes that were not used to make it, if some shapes were used.
+    /// The model.
+    #[serde(alias = "calibrated")]
+    pub model: Fit,
+    /// The model without the measured figures of the GPU's units, except the latency of products, without which it makes
+    /// no prediction.
+    #[serde(alias = "uncalibrated")]
+    pub without_units: Fit,
+    /// The model on the shapes that were not used to make it, if some shapes were used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_out: Option<Fit>,
-    /// By phase of the executor's own trace.
-    pub phases: Vec<PhaseAccuracy>,
-    /// Each shape's own figures, calibrated.
+    /// Each shape's own figures.
     pub shapes: Vec<ShapeAccuracy>,
     /// Every point.
     pub points: Vec<Point>,
 }
 
-/// A requirement on the calibrated model.
+/// A requirement on the model.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
     /// The quantity.
@@ -59,7 +55,7 @@ enum Bound {
     AtMost(f64),
 }
 
-/// The requirements on the calibrated model.
+/// The requirements on the model.
 pub const GOALS: [Goal; 3] = [
     Goal {
         name: "mean error at most 15 %",
@@ -95,24 +91,10 @@ impl Goal {
 pub struct ShapeAccuracy {
     /// Its name.
     pub shape: String,
-    /// The accuracy of the calibrated model.
+    /// The accuracy of the model.
     pub accuracy: Fit,
     /// The median of predicted over measured.
     pub bias: f64,
-}
-
-/// One phase of the executor's trace, over all points.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct PhaseAccuracy {
-    /// Its name.
-    pub phase: String,
-    /// Its mean share of the threads' time, as traced.
-    pub measured_share: f64,
-    /// The same as predicted.
-    pub predicted_share: f64,
-    /// The mean of |predicted − traced|, as a share of the threads' traced time.
-    pub error: f64,
 }
 
 /// One schedule on one shape, in seconds.
@@ -129,21 +111,21 @@ pub struct Point {
     pub processes: Vec<f64>,
     /// The fastest of all calls; the median's distance from it shows how disturbed the machine was.
     pub fastest: f64,
-    /// The prediction of the calibrated model.
-    pub calibrated: f64,
-    /// The prediction of the model without a calibration.
-    pub uncalibrated: f64,
-    /// Thread-seconds by phase of traced calls: as traced, and as predicted.
-    pub phases: BTreeMap<String, [f64; 2]>,
+    /// The prediction.
+    #[serde(alias = "calibrated")]
+    pub predicted: f64,
+    /// The prediction without the measured figures of the GPU's units.
+    #[serde(alias = "uncalibrated")]
+    pub without_units: f64,
 }
 
 impl Validation {
-    /// Compares the model with the measurements on `shapes`. `device` has a calibration if it is a CPU.
+    /// Compares the model with the measurements on `shapes`.
     ///
     /// # Errors
     /// If the device lacks a figure that the model needs.
     pub fn of(shapes: &[Shape], measured: &[Measured], device: &Device) -> Result<Self, MissingFigure> {
-        let plain = uncalibrated(device);
+        let plain = without_units(device);
         let mut points = Vec::new();
         for one in measured {
             let problem = problem(&shapes[one.shape].operation);
@@ -154,12 +136,8 @@ impl Validation {
                 measured: median(&one.calls),
                 processes: one.calls.clone(),
                 fastest: one.fastest,
-                calibrated: predict(device)?.seconds,
-                uncalibrated: predict(&plain)?.seconds,
-                phases: match device.arch {
-                    Arch::Cpu => phases(&problem, one, device)?,
-                    _ => BTreeMap::new(),
-                },
+                predicted: predict(device)?.seconds,
+                without_units: predict(&plain)?.seconds,
             });
         }
         let of_those = |wanted: &dyn Fn(&Shape) -> bool, time: fn(&Point) -> f64| {
@@ -172,10 +150,9 @@ impl Validation {
         let any_seen = shapes.iter().any(|shape| shape.seen);
         Ok(Self {
             processes: measured.iter().map(|one| one.calls.len()).max().unwrap_or(0),
-            calibrated: of(|point| point.calibrated),
-            uncalibrated: of(|point| point.uncalibrated),
-            held_out: any_seen.then(|| of_those(&|shape| !shape.seen, |point| point.calibrated)),
-            phases: phase_accuracies(&points),
+            model: of(|point| point.predicted),
+            without_units: of(|point| point.without_units),
+            held_out: any_seen.then(|| of_those(&|shape| !shape.seen, |point| point.predicted)),
             shapes: shapes
                 .iter()
                 .map(|shape| shape_accuracy(shape, &points))
@@ -196,33 +173,9 @@ impl Validation {
                 schedule: point.schedule.clone(),
                 calls: point.processes.clone(),
                 fastest: point.fastest,
-                phases: BTreeMap::new(),
             })
         });
         points.collect()
-    }
-
-    /// The figures that belong in the calibration.
-    pub fn quality(&self, date: Timestamp) -> Quality {
-        let Fit {
-            mean_error,
-            log_deviation,
-            log_deviation_in_shape,
-            rank_correlation,
-            regret_of_first,
-            regret_of_eight,
-        } = self.calibrated;
-        Quality {
-            date,
-            points: self.points.len(),
-            shapes: self.shapes.len(),
-            mean_error,
-            log_deviation,
-            log_deviation_in_shape,
-            rank_correlation,
-            regret_of_first,
-            regret_of_eight,
-        }
     }
 }
 
@@ -231,7 +184,7 @@ impl Validation {
 /// # Errors
 /// If the device lacks a figure that the model needs.
 pub fn check(shapes: &[Shape], device: &Device) -> Result<(), MissingFigure> {
-    let plain = uncalibrated(device);
+    let plain = without_units(device);
     for Shape {
         operation, schedules, ..
     } in shapes
@@ -245,8 +198,9 @@ pub fn check(shapes: &[Shape], device: &Device) -> Result<(), MissingFigure> {
     Ok(())
 }
 
-fn uncalibrated(device: &Device) -> Device {
-    let without_units = |gpu: Gpu| Gpu {
+/// The device without the measured figures of its units.
+fn without_units(device: &Device) -> Device {
+    let without = |gpu: Gpu| Gpu {
         pipeline: Pipeline {
             products: gpu.pipeline.products,
             ..Pipeline::default()
@@ -254,8 +208,7 @@ fn uncalibrated(device: &Device) -> Device {
         ..gpu
     };
     Device {
-        calibration: None,
-        gpu: device.gpu.clone().map(without_units),
+        gpu: device.gpu.clone().map(without),
         ..device.clone()
     }
 }
@@ -271,62 +224,12 @@ fn predicted<'p>(points: impl Iterator<Item = &'p Point>, time: fn(&Point) -> f6
 
 fn shape_accuracy(shape: &Shape, points: &[Point]) -> ShapeAccuracy {
     let own = || points.iter().filter(|point| point.shape == shape.name);
-    let ratios: Vec<f64> = own().map(|point| point.calibrated / point.measured).collect();
+    let ratios: Vec<f64> = own().map(|point| point.predicted / point.measured).collect();
     ShapeAccuracy {
         shape: shape.name.to_owned(),
-        accuracy: Fit::of(&[predicted(own(), |point| point.calibrated)]),
+        accuracy: Fit::of(&[predicted(own(), |point| point.predicted)]),
         bias: median(&ratios),
     }
-}
-
-fn phases(
-    problem: &Problem,
-    measured: &Measured,
-    device: &Device,
-) -> Result<BTreeMap<String, [f64; 2]>, MissingFigure> {
-    let phases = cpu_phases(problem, &measured.schedule, device)?;
-    let threads = device.processors.get();
-    let predicted = [
-        // Only the caller does the set-up; the others wait for it.
-        ("setup", phases.setup * threads),
-        ("load", phases.load),
-        ("multiply", phases.multiply),
-        ("epilogue", phases.epilogue),
-        ("wait", phases.wait),
-    ];
-    let traced = |phase: &str| {
-        let factor = if phase == "setup" { threads } else { 1.0 };
-        Some(median(measured.phases.get(phase)?) * factor)
-    };
-    Ok(predicted
-        .into_iter()
-        .filter_map(|(phase, seconds)| Some((phase.to_owned(), [traced(phase)?, seconds])))
-        .collect())
-}
-
-fn phase_accuracies(points: &[Point]) -> Vec<PhaseAccuracy> {
-    let total = |point: &Point, side: usize| point.phases.values().map(|pair| pair[side]).sum::<f64>();
-    ["setup", "load", "multiply", "epilogue", "wait"]
-        .into_iter()
-        .filter_map(|phase| {
-            let of = |figure: fn([f64; 2], [f64; 2]) -> f64| {
-                let figures: Vec<f64> = points
-                    .iter()
-                    .filter_map(|point| {
-                        let totals = [total(point, 0), total(point, 1)];
-                        Some(figure(*point.phases.get(phase)?, totals))
-                    })
-                    .collect();
-                (!figures.is_empty()).then(|| figures.iter().sum::<f64>() / figures.len() as f64)
-            };
-            Some(PhaseAccuracy {
-                phase: phase.to_owned(),
-                measured_share: of(|[traced, _], [all, _]| traced / all)?,
-                predicted_share: of(|[_, predicted], [_, all]| predicted / all)?,
-                error: of(|[traced, predicted], [all, _]| (predicted - traced).abs() / all)?,
-            })
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -346,7 +249,6 @@ mod tests {
                 schedule: one.schedules[0].clone(),
                 calls: vec![1e-4],
                 fastest: 1e-4,
-                phases: BTreeMap::new(),
             })
             .collect();
         let found = Validation::of(&shapes, &measured, &device).unwrap_or_else(|error| panic!("{error}"));
@@ -355,7 +257,7 @@ mod tests {
             found
                 .points
                 .iter()
-                .all(|point| point.calibrated != point.uncalibrated)
+                .all(|point| point.predicted != point.without_units)
         );
         let nothing_known = Device {
             clock: None,

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use gauntlet_device::{Calibration, Device};
+use gauntlet_device::Device;
 use gauntlet_families::TASKS;
 use gauntlet_host_library::FunctionTable;
 use gauntlet_host_native::Argument;
@@ -84,11 +84,6 @@ pub const TARGETS: &[Target] = &[
             "crates/ground/device/devices/h200.toml",
             "crates/ground/device/devices/l4.toml",
         ],
-    ),
-    of(
-        "calibration",
-        |bytes| file(bytes, "calibration.toml", |file| Calibration::load(file).is_ok()),
-        &[],
     ),
     of(
         "record",

@@ -188,7 +188,7 @@ fn compare(
     let injected = if effect == Effect::NONE {
         None
     } else {
-        Injected::measure(workshop, setting, worker, effect)?
+        Injected::measure(setting, worker, effect)?
     };
     let baseline = slowed("baseline", worker, effect.on_baseline());
     let candidate = slowed("candidate", worker, effect.on_candidate());

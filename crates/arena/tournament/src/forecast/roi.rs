@@ -184,7 +184,6 @@ mod tests {
             low: 1.0 / 9.0,
             middle: 1.0,
             high: 9.0,
-            basis: Default::default(),
             headroom: 100.0,
             accuracy: Some(well_tested()),
         };
@@ -221,7 +220,6 @@ mod tests {
                 low: 0.99,
                 middle: 1.0,
                 high: 1.01,
-                basis: Default::default(),
                 headroom: 1.0,
                 accuracy,
             });

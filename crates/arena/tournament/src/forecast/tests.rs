@@ -84,7 +84,6 @@ fn an_answer_survives_the_ledger() {
         low: 0.3,
         middle: 1.1,
         high: 4.0,
-        basis: Default::default(),
         headroom: 9.0,
         accuracy: None,
     });

@@ -17,9 +17,8 @@ use crate::pitch::Pitch;
 /// value.
 pub(crate) fn lasting(device: &Device) -> Device {
     let mut device = device.clone();
-    if let Some(cpu) = &mut device.cpu {
+    if device.cpu.is_some() {
         device.clock = None;
-        cpu.fp32_peak = None;
     }
     device
 }

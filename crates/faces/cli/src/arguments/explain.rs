@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args};
 use gauntlet_judge::HostCost;
 
-use super::{CalibrationFile, JsonFile};
+use super::JsonFile;
 
 /// `explain`.
 #[derive(Debug, Args)]
@@ -62,9 +62,6 @@ pub struct Explain {
     /// Where the result goes as JSON.
     #[command(flatten)]
     pub json: JsonFile,
-    /// This machine's figures, for the model.
-    #[command(flatten)]
-    pub calibration: CalibrationFile,
 }
 
 impl Explain {

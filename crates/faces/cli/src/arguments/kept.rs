@@ -10,8 +10,7 @@ const USUAL: &str = ".gauntlet/ledger.sqlite";
 /// Where everything that happens is kept.
 #[derive(Debug, Args)]
 pub struct LedgerFile {
-    /// The ledger, in which `run` keeps everything that happens, and commands that judge what they find; calibrations are kept
-    /// beside it.
+    /// The ledger, in which `run` keeps everything that happens, and commands that judge what they find.
     #[arg(
         id = "ledger",
         long,
@@ -47,15 +46,4 @@ pub struct JsonFile {
     /// Write the result as JSON (`-`, or nothing at the end of the line: to standard output, in place of the report).
     #[arg(id = "json", long = "json", value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub path: Option<PathBuf>,
-}
-
-/// Where this machine's calibration is kept.
-#[derive(Debug, Args)]
-pub struct CalibrationFile {
-    /// What was measured of this machine; by default what `calibrate` left beside the ledger.
-    #[arg(id = "calibration", long, env = "GAUNTLET_CALIBRATION", value_name = "FILE")]
-    pub chosen: Option<PathBuf>,
-    /// Or the place beside which it is.
-    #[command(flatten)]
-    pub ledger: LedgerFile,
 }

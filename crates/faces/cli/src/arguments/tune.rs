@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 
-use super::{CalibrationFile, positive_time};
+use super::{LedgerFile, positive_time};
 
 /// `tune`.
 #[derive(Debug, Args)]
@@ -64,9 +64,9 @@ pub struct Tune {
     /// A search over recorded times in place of measurements.
     #[command(flatten)]
     pub replay: Replay,
-    /// This machine's figures, for the model.
+    /// The ledger.
     #[command(flatten)]
-    pub calibration: CalibrationFile,
+    pub ledger: LedgerFile,
 }
 
 /// A search over recorded times.

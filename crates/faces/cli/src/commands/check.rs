@@ -17,7 +17,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::Check;
-use crate::calibrations::Calibrations;
 use crate::commands::run::{cpu_worker, environment, settings};
 use crate::commands::{audit, native};
 use crate::documents::{Document, Versioned};
@@ -55,12 +54,7 @@ impl Document for Checked {
 /// Examines rounds or suites without measuring.
 pub fn check(arguments: &Check) -> Result<Exit, CliError> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
-    let calibrations = Calibrations::of(&arguments.calibration);
-    let recorder = Recorder::open(
-        &arguments.calibration.ledger,
-        arguments.no_ledger,
-        sources(arguments),
-    )?;
+    let recorder = Recorder::open(&arguments.ledger, arguments.no_ledger, sources(arguments))?;
     let mut checked = Checked {
         environment: environment(),
         tournaments: Vec::new(),
@@ -108,7 +102,7 @@ pub fn check(arguments: &Check) -> Result<Exit, CliError> {
                     ),
                 ));
             }
-            checked.tournaments.push(check_rounds(path, &calibrations)?);
+            checked.tournaments.push(check_rounds(path)?);
         }
     }
     let standings = standings(&checked);
@@ -181,9 +175,8 @@ fn is_suite_file(path: &Path) -> bool {
 }
 
 /// Plays a tournament through the gates that do not measure; its findings are not kept.
-fn check_rounds(path: &Path, calibrations: &Calibrations) -> Result<TournamentReport, CliError> {
-    let mut tournament = Tournament::load(path, &Overrides::default())?;
-    calibrations.apply_to(&mut tournament)?;
+fn check_rounds(path: &Path) -> Result<TournamentReport, CliError> {
+    let tournament = Tournament::load(path, &Overrides::default())?;
     let settings = settings(&tournament, false)?;
     let folder = Scratch::new().map_err(|error| CliError::broken(format!("no temporary folder: {error}")))?;
     let ledger = Ledger::open(folder.path().join("check.sqlite"))?;

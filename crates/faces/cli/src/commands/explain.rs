@@ -9,7 +9,6 @@ pub mod times;
 use gauntlet_parameters::Parameters;
 
 use crate::arguments::Explain;
-use crate::calibrations::Calibrations;
 use crate::commands::devices;
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -25,7 +24,7 @@ pub fn explain(arguments: &Explain) -> Result<Exit, CliError> {
         &Parameters::new(),
         &gauntlet_families::parameters(),
     )?;
-    let device = Calibrations::of(&arguments.calibration).apply(devices::find(arguments.device())?)?;
+    let device = devices::find(arguments.device())?;
     match &arguments.times {
         Some(file) => times::explain(file, &schedule, &device, &arguments.json),
         None => {

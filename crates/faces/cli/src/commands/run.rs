@@ -10,7 +10,6 @@ use gauntlet_tournament::{Overrides, Settings, Tournament, play};
 use gauntlet_worker::{Limits, Program, WorkerCommand};
 
 use crate::arguments::{MeasuredExecutor, Run};
-use crate::calibrations::Calibrations;
 use crate::commands::{cuda, report};
 use crate::environment::timeouts;
 use crate::error::{CliError, say_line};
@@ -31,14 +30,13 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
     };
     let files = &arguments.files;
     files.check()?;
-    let mut tournament = Tournament::load(&arguments.path, &overrides)?;
-    Calibrations::of(&arguments.calibration).apply_to(&mut tournament)?;
+    let tournament = Tournament::load(&arguments.path, &overrides)?;
     // A replay needs no device.
     let settings = Settings {
         measure: true,
         ..settings(&tournament, arguments.from_ledger.is_none())?
     };
-    let ledger = Ledger::open(&arguments.calibration.ledger.path)?;
+    let ledger = Ledger::open(&arguments.ledger.path)?;
     if let Some(name) = &arguments.from_ledger {
         return replay(arguments, &tournament, &settings, &ledger, name);
     }

@@ -19,7 +19,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::arguments::{Measured, MeasuredExecutor, Tune, TuneExecutor};
-use crate::calibrations::Calibrations;
 use crate::commands::contest::chosen;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
@@ -28,7 +27,7 @@ use crate::commands::native;
 use crate::commands::run::version;
 use crate::documents::{Document, Versioned};
 use crate::environment::timeouts;
-use crate::error::{CliError, say, say_line, terminal_width};
+use crate::error::{CliError, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::machine::Hold;
@@ -94,15 +93,14 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
             .as_ref()
             .map_or_else(Vec::new, |(_, file)| native::points(file, sizes))
     };
-    let device = Calibrations::of(&arguments.calibration).apply(device)?;
     let accuracy = Accuracy::of_all(
         &device,
         suite.benchmark.iter().map(|case| case.sizes.task().name()),
     );
-    if arguments.executor == TuneExecutor::Cpu && device.calibration.is_none() {
-        say(
-            "note: this machine is not calibrated, so the model can hardly tell schedules apart; run `gauntlet calibrate` first\n",
-        );
+    if arguments.executor == TuneExecutor::Cpu {
+        say_line(format_args!(
+            "note: there is no model of CPUs: schedules with the fewest changes from the default are measured, --keep of them"
+        ));
     } else if kernel.is_none() && !accuracy.is_some_and(|accuracy| accuracy.suffices()) {
         let advice = match arguments.executor {
             TuneExecutor::Model => "take the table for a guess, and measure before using it",
@@ -126,7 +124,7 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         texts.as_slice(),
         arguments.device.as_deref(),
     );
-    let mut recorder = Recorder::open(&arguments.calibration.ledger, arguments.no_ledger, sources)?;
+    let mut recorder = Recorder::open(&arguments.ledger, arguments.no_ledger, sources)?;
     let before = match arguments.resume {
         true => tuned_before(&mut recorder, &suite, &environment_with(gpu.as_ref()))?,
         false => Vec::new(),

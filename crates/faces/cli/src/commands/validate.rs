@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use gauntlet_device::{Arch, Calibration, Device};
+use gauntlet_device::Device;
 use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_simulate::MissingFigure;
 use gauntlet_tuning::validation::{GOALS, Plan, Shape, Validation, check, grid, measure};
@@ -12,7 +12,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::{MeasuredExecutor, Validate};
-use crate::calibrations::Calibrations;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::run::version;
@@ -36,7 +35,7 @@ const MAX_OPERAND_BYTES: f64 = (1_u64 << 30) as f64;
 
 /// The result of `gauntlet validate`.
 #[derive(Serialize, JsonSchema)]
-pub struct Validated<'a> {
+pub struct Validated {
     /// The version of the program.
     version: String,
     /// When the model was compared with the times.
@@ -49,15 +48,13 @@ pub struct Validated<'a> {
     /// The load by other processes during the measurement; none for earlier times.
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<Load>,
-    /// The calibration that the model predicted with; none on a GPU.
-    calibration: Option<&'a Calibration>,
     /// Predicted and measured times, and the errors of the predictions.
-    validation: &'a Validation,
+    validation: Validation,
 }
 
-impl Document for Validated<'_> {
+impl Document for Validated {
     const NAME: &'static str = "validation";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
 }
 
 /// The program or person that measured, and the date.
@@ -79,55 +76,24 @@ struct Earlier {
     validation: Validation,
 }
 
-/// Compares the model with times on a grid, measured now or earlier; a new measurement is noted in the calibration.
+/// Compares the model with times on a grid, measured now or earlier.
 pub fn validate(arguments: &Validate) -> Result<Exit, CliError> {
     arguments.json.iter().try_for_each(|path| sink::check(path))?;
-    let calibrations = Calibrations::of(&arguments.calibration);
     let found = match &arguments.from {
         Some(path) => again(path, arguments)?,
-        None => measured_now(arguments, &calibrations)?,
+        None => measured_now(arguments)?,
     };
-    let Found {
-        device,
-        calibration,
-        validation,
-        ..
-    } = &found;
-    let document = Validated {
-        version: version(),
-        date: found.date,
-        measured: found.measured.clone(),
-        environment: found.environment.clone(),
-        load: found.load.clone(),
-        calibration: calibration.as_ref(),
-        validation,
-    };
+    sink::deliver(arguments.json.as_deref(), &Versioned::of(&found), || {
+        sink::print(gauntlet_report::validation(&found.validation, terminal_width()))
+    })?;
     let busy = found.load.as_ref().filter(|load| load.is_busy());
-    let is_noted = busy.is_none() || arguments.keep_anyway;
-    let noted = calibration
-        .as_ref()
-        .filter(|_| is_noted)
-        .map(|calibration| calibrations.keep(device, calibration))
-        .transpose();
-    let delivered = sink::deliver(arguments.json.as_deref(), &Versioned::of(&document), || {
-        sink::print(gauntlet_report::validation(validation, terminal_width()))?;
-        match noted.as_ref() {
-            Ok(Some(file)) => sink::line(format_args!("Noted in {}.", file.display())),
-            _ => Ok(()),
-        }
-    });
-    sink::both(delivered, noted.map(drop))?;
-    let is_reached = GOALS.iter().all(|goal| goal.is_reached(&validation.calibrated));
     if let Some(load) = busy {
-        let noted = match calibration {
-            Some(_) if !is_noted => "; the result is not noted in the calibration (--keep-anyway notes it)",
-            _ => "",
-        };
         say_line(format_args!(
-            "note: while it was measured, {}, so the errors are theirs too{noted}; {REMEDY}",
+            "note: while it was measured, {}, so the errors are theirs too; {REMEDY}",
             load.sentence()
         ));
     }
+    let is_reached = GOALS.iter().all(|goal| goal.is_reached(&found.validation.model));
     Ok(match (arguments.require_goals && !is_reached, busy) {
         (false, _) => Exit::Done,
         (true, None) => Exit::NotReached,
@@ -135,27 +101,14 @@ pub fn validate(arguments: &Validate) -> Result<Exit, CliError> {
     })
 }
 
-/// The result, and the device.
-struct Found {
-    device: Device,
-    date: Timestamp,
-    measured: Option<Origin>,
-    environment: BTreeMap<String, String>,
-    load: Option<Load>,
-    calibration: Option<Calibration>,
-    validation: Validation,
-}
-
 /// Compares the current model with times that were measured earlier.
-fn again(path: &Path, arguments: &Validate) -> Result<Found, CliError> {
+fn again(path: &Path, arguments: &Validate) -> Result<Validated, CliError> {
     let file = path.display();
-    let (MeasuredExecutor::Cuda, Some(name)) = (
-        arguments.measured.executor(),
-        arguments.measured.device.as_deref(),
-    ) else {
+    on_a_gpu(arguments)?;
+    let Some(name) = arguments.measured.device.as_deref() else {
         return Err(CliError::bad_input(
-            "times of a CPU go with the calibration of their day, and are not looked at again",
-            "add --executor cuda and --device with the GPU of the file, such as h200",
+            "--from without the device that its times were measured on",
+            "add --device with the GPU of the file, such as h200",
         ));
     };
     let device = devices::find(name)?;
@@ -177,42 +130,31 @@ fn again(path: &Path, arguments: &Validate) -> Result<Found, CliError> {
         .validation
         .measured(&shapes)
         .map_err(|shape| not_ours(format!("there is no shape `{shape}`")))?;
-    let validation = Validation::of(&shapes, &measured, &device).map_err(missing(&device))?;
+    let validation = Validation::of(&shapes, &measured, &device).map_err(missing)?;
     let origin = earlier.measured.unwrap_or(Origin {
         version: earlier.version,
         date: earlier.date,
     });
-    Ok(Found {
-        device,
+    Ok(Validated {
+        version: version(),
         date: Timestamp::now(),
         measured: Some(origin),
         environment: earlier.environment,
         load: None,
-        calibration: None,
         validation,
     })
 }
 
-fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Found, CliError> {
+fn measured_now(arguments: &Validate) -> Result<Validated, CliError> {
+    on_a_gpu(arguments)?;
     let date = Timestamp::now();
     let Place {
         device,
         workshop,
         gpu,
     } = Place::of(&arguments.measured)?;
-    let device = calibrations.apply(device)?;
-    let mut calibration = device.calibration.as_deref().cloned();
-    if calibration.is_none() && device.arch == Arch::Cpu {
-        return Err(CliError::bad_input(
-            "there is no calibration of this machine to validate",
-            "run `gauntlet calibrate` first, or name its file with --calibration",
-        ));
-    }
-    if calibration.is_some() {
-        calibrations.check(&device)?;
-    }
     let shapes = shapes(&device);
-    check(&shapes, &device).map_err(missing(&device))?;
+    check(&shapes, &device).map_err(missing)?;
     let plan = Plan {
         processes: if arguments.quick {
             QUICK_PROCESSES
@@ -221,7 +163,6 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
         },
         visits: VISITS,
         operand_bytes: operand_bytes(&device),
-        on_device: gpu.is_some(),
     };
     let (measured, load) = {
         let _hold = Hold::take(arguments.measured.executor())?;
@@ -237,27 +178,33 @@ fn measured_now(arguments: &Validate, calibrations: &Calibrations) -> Result<Fou
         let measured = measure(&workshop, &shapes, plan, &line)?;
         (measured, watch.stop())
     };
-    let validation = Validation::of(&shapes, &measured, &device).map_err(missing(&device))?;
-    if let Some(calibration) = &mut calibration {
-        calibration.quality = Some(validation.quality(date));
-    }
-    Ok(Found {
-        device,
+    let validation = Validation::of(&shapes, &measured, &device).map_err(missing)?;
+    Ok(Validated {
+        version: version(),
         date,
         measured: None,
         environment: environment_with(gpu.as_ref()),
         load: Some(load),
-        calibration,
         validation,
     })
 }
 
-fn missing(device: &Device) -> impl Fn(MissingFigure) -> CliError {
-    let remedy = match device.arch {
-        Arch::Cpu => "run `gauntlet calibrate` again",
-        _ => "put the figure into the device's file: scripts/gpu-parameters measures it",
-    };
-    move |error| CliError::bad_input(error.to_string(), remedy)
+/// Refuses a CPU, which has no model.
+fn on_a_gpu(arguments: &Validate) -> Result<(), CliError> {
+    match arguments.measured.executor() {
+        MeasuredExecutor::Cuda => Ok(()),
+        MeasuredExecutor::Cpu => Err(CliError::bad_input(
+            "there is no model of CPUs to validate",
+            "add --executor cuda and --device with the GPU, such as h200",
+        )),
+    }
+}
+
+fn missing(figure: MissingFigure) -> CliError {
+    CliError::bad_input(
+        figure.to_string(),
+        "put the figure into the device's file: scripts/gpu-parameters measures it",
+    )
 }
 
 /// The grid, without schedules that a GPU's instructions allow but its kernels do not support.
@@ -275,10 +222,9 @@ fn shapes(device: &Device) -> Vec<Shape> {
     shapes
 }
 
-/// Twice the last-level cache, as in comparisons of candidates.
+/// Twice the second-level cache, as in comparisons of candidates.
 fn operand_bytes(device: &Device) -> u64 {
-    let cache = device.cpu.as_ref().and_then(|cpu| cpu.last_level_size.as_ref());
-    let cache = cache.or(device.memory.l2_size.as_ref());
+    let cache = device.memory.l2_size.as_ref();
     cache.map_or(MAX_OPERAND_BYTES, |cache| {
         (2.0 * cache.get()).min(MAX_OPERAND_BYTES)
     }) as u64

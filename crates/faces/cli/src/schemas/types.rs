@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use gauntlet_audit::AuditReport;
-use gauntlet_device::{Calibration, Device};
+use gauntlet_device::Device;
 use gauntlet_families::TASKS;
 use gauntlet_history::series::Series;
 use gauntlet_host_library::FunctionTable;
@@ -64,7 +64,6 @@ pub fn types() -> Vec<Type> {
         document::<KernelExplained>(),
         document::<Diagnosed>(),
         document::<Findings>(),
-        document::<Calibration>(),
         document::<Validated>(),
         document::<Suite>(),
         document::<Device>(),
@@ -95,7 +94,6 @@ pub fn types() -> Vec<Type> {
         ("pitch-file", 1, read::<Pitch>),
         ("record-file", 1, read::<Record>),
         ("device-file", 1, read::<Device>),
-        ("calibration-file", 1, read::<Calibration>),
         ("result-file", 1, read::<ResultFile>),
         ("worker-request", protocol::VERSION, written::<Envelope>),
         ("worker-reply", protocol::VERSION, read::<Reply>),

@@ -278,8 +278,7 @@ fn options_of_other_commands() {
     let place = Place::new();
     for arguments in [
         &["suites", "--ledger", "l.sqlite"][..],
-        &["devices", "--calibration", "c.toml"],
-        &["ledger", "list", "--calibration", "c.toml"],
+        &["devices", "--keep", "3"],
         &["--ledger", "l.sqlite", "doctor"],
     ] {
         names(&place.run(arguments).expect(2), &["unexpected argument"]);
@@ -374,7 +373,6 @@ fn an_environment_in_which_no_worker_can_serve() {
     for arguments in [
         &["run", "round.toml"][..],
         &["bench", "stages = 1", "stages = 2", "--json", "-"],
-        &["calibrate", "--quick", "--keep-anyway"],
     ] {
         let mut command = place.command(arguments);
         let ran = Ran::of(command.env("GAUNTLET_SIMD", "mmx").output().unwrap()).expect(2);

@@ -91,12 +91,7 @@ fn ended((mut child, mut stderr): (Child, BufReader<ChildStderr>)) -> (Option<i3
 fn every_command_that_measures_waits_for_another() {
     let place = place();
     let held = hold(&place);
-    let commands: [&[&str]; 4] = [
-        &["run", "round.toml"],
-        &BENCH,
-        &["tune", "--suite", "suite.toml"],
-        &["calibrate", "--quick"],
-    ];
+    let commands: [&[&str]; 3] = [&["run", "round.toml"], &BENCH, &["tune", "--suite", "suite.toml"]];
     for arguments in commands {
         let (mut child, _stderr) = waiting(&place, arguments);
         kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGINT).unwrap();
@@ -176,30 +171,15 @@ fn what_cannot_be_written_in_the_end_is_kept_elsewhere() {
     is_kept_elsewhere(&place, &["run", "round.toml", "--html", page], page);
 }
 
-#[test]
-#[ignore = "half a minute: a whole calibration"]
-fn a_calibration_that_cannot_be_written_is_kept_elsewhere() {
-    let calibrate = ["calibrate", "--quick", "--keep-anyway"];
-    let file = "out/machine.toml";
-    is_kept_elsewhere(
-        &place(),
-        &[&calibrate[..], &["--calibration", file]].concat(),
-        file,
-    );
-}
-
 /// Runs a command that writes a file to a folder which disappears before it does.
 fn is_kept_elsewhere(place: &Place, arguments: &[&str], file: &str) {
     let folder = place.path("out");
     std::fs::create_dir(&folder).unwrap();
     let held = hold(place);
     let command = waiting(place, arguments);
-    // A file instead of the folder: a missing folder of calibrations would be created.
     std::fs::remove_dir(&folder).unwrap();
-    std::fs::write(&folder, "").unwrap();
     drop(held);
     let (code, out, err) = ended(command);
-    std::fs::remove_file(&folder).unwrap();
     assert_eq!(code, Some(3), "{err}");
     assert!(err.contains(&format!("{file} cannot be written")), "{err}");
     assert!(!out.is_empty(), "the report is told all the same");

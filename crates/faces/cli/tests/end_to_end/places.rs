@@ -110,10 +110,6 @@ fn a_place_for_results_that_is_not_there() {
             "there is no folder suite.toml",
         ),
         (
-            [&["calibrate"], &["--calibration", "/proc/new/out.toml"]],
-            "nothing can be made in /proc",
-        ),
-        (
             [&["check", "suite.toml"], &["--json", "/proc/out.json"]],
             "nothing can be made in /proc",
         ),

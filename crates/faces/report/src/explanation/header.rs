@@ -1,6 +1,5 @@
 //! The prediction, its subject, and its basis.
 
-use gauntlet_device::Arch;
 use gauntlet_simulate::Bound;
 
 use super::{Explanation, share};
@@ -76,20 +75,13 @@ fn roofline(explanation: &Explanation) -> String {
 
 fn work(explanation: &Explanation) -> String {
     let counts = &explanation.counts;
-    let (processor, buffers) = match explanation.arch {
-        Arch::Cpu => ("thread", "buffers a thread"),
-        _ => ("multiprocessor", "shared memory a block"),
-    };
+    let processors = count(explanation.processors, "multiprocessor");
     let places = match explanation.blocks {
-        1 => count(explanation.processors, processor),
-        blocks => format!(
-            "{} with {} each",
-            count(explanation.processors, processor),
-            count(blocks, "block")
-        ),
+        1 => processors,
+        blocks => format!("{processors} with {} each", count(blocks, "block")),
     };
     format!(
-        "{} of at most {}, {} on {places}; {} of the rows computed are useful; {:.1} KiB of {buffers}",
+        "{} of at most {}, {} on {places}; {} of the rows computed are useful; {:.1} KiB of shared memory a block",
         count(counts.tiles, "tile"),
         count(counts.steps, "step"),
         count(counts.waves, "wave"),

@@ -1,9 +1,9 @@
 //! Explanations and timelines made by hand.
 
-use gauntlet_device::{Arch, Basis};
+use gauntlet_device::Arch;
 use gauntlet_problems::{Form, GroupedGemm, Operation};
 use gauntlet_problems::{Order, Roles, Schedule};
-use gauntlet_report::{Explanation, GreatestGain};
+use gauntlet_report::Explanation;
 use gauntlet_simulate::{Activity, Bound, Breakdown, Counts, Part, PartTime, Span, Timeline, Track};
 
 /// An explanation with the roofline and the parts in microseconds.
@@ -30,8 +30,7 @@ pub fn explanation(case: &str, roofline: f64, parts: &[(Part, f64)]) -> Explanat
         seconds,
         low: seconds * 0.8,
         high: seconds * 1.25,
-        basis: "calibrated: bar from validation on this device".to_owned(),
-        greatest_gain: GreatestGain::of(&breakdown, Arch::Sm100a, Basis::Validated),
+        basis: "bar from published models".to_owned(),
         bound: Bound::Memory,
         breakdown,
         counts: Counts {

@@ -15,18 +15,6 @@ pub(super) fn features() -> Fact<Vec<String>> {
     }
 }
 
-/// 32-bit lanes of the widest register with multiply-add.
-pub(super) fn lanes(features: &[String]) -> f64 {
-    let has = |name: &str| features.iter().any(|feature| feature == name);
-    if has("avx512f") {
-        16.0
-    } else if has("avx2") {
-        8.0
-    } else {
-        4.0
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 fn detected() -> Vec<(&'static str, bool)> {
     macro_rules! features {
@@ -58,17 +46,4 @@ fn detected() -> Vec<(&'static str, bool)> {
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn detected() -> Vec<(&'static str, bool)> {
     Vec::new()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_widest_register_counts() {
-        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(lanes(&named(&["sse2", "avx2", "avx512f"])), 16.0);
-        assert_eq!(lanes(&named(&["sse2", "fma", "avx2"])), 8.0);
-        assert_eq!(lanes(&named(&["sse2"])), 4.0);
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_device::{Accuracy, Basis, on_record};
+use gauntlet_device::{Accuracy, on_record};
 use gauntlet_task::Violation;
 use gauntlet_task::{ErrorMeasures, InputKind};
 use gauntlet_worker::protocol::Resources;
@@ -146,9 +146,6 @@ pub struct Prediction {
     pub middle: f64,
     /// The high end.
     pub high: f64,
-    /// The basis of the error bar.
-    #[serde(default)]
-    pub basis: Basis,
     /// The model's upper limit on the gain of any kernel over the baseline: the estimate for the baseline over the
     /// roofline.
     pub headroom: f64,

@@ -11,7 +11,7 @@ use gauntlet_tensors::TensorSpec;
 use super::WorkerProcess;
 use crate::error::WorkerError;
 use crate::protocol::{
-    Answer, CallActivity, CaseRequest, Description, POISON, Parameter, Request, Resources, Sample, VERSION,
+    Answer, CallActivity, CaseRequest, Description, POISON, Request, Resources, Sample, VERSION,
 };
 
 /// Most bytes of results that a worker keeps from one request.
@@ -146,22 +146,6 @@ impl WorkerProcess {
         })? {
             Answer::Written { bytes } => Ok(bytes),
             other => Err(self.wrong_answer("output", &other)),
-        }
-    }
-
-    /// Tells the worker to measure the costs of its primitives.
-    pub fn calibrate(&mut self, quick: bool) -> Result<Vec<Parameter>, WorkerError> {
-        match self.call(Request::Calibrate { quick })? {
-            Answer::Calibrated { parameters } => {
-                match parameters
-                    .iter()
-                    .find(|one| !(one.value >= 0.0 && one.value.is_finite()))
-                {
-                    Some(odd) => Err(self.garbage("calibrate", format!("no cost can be so: {odd:?}"), "")),
-                    None => Ok(parameters),
-                }
-            }
-            other => Err(self.wrong_answer("calibrate", &other)),
         }
     }
 

@@ -28,7 +28,6 @@ fn the_lines_are_as_documented() {
         r#"{"id":5,"call":"step","copies":[3],"heat":[0.5]}"#,
         r#"{"id":5,"call":"output","path":"result"}"#,
         r#"{"id":5,"call":"output","path":"result","index":2}"#,
-        r#"{"id":5,"call":"calibrate","quick":true}"#,
         r#"{"id":6,"call":"trace","path":"timeline.json"}"#,
     ] {
         assert_eq!(serde_json::to_string(&request(line)).unwrap(), line);

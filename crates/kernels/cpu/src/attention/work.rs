@@ -253,7 +253,7 @@ struct GatherState<'s> {
 }
 
 /// Transposes one register block, or as many of its columns as there is room for, to k-major order.
-pub(crate) fn turn_block(block: &[f32], turned: &mut [f32], rows: usize, columns: usize) {
+fn turn_block(block: &[f32], turned: &mut [f32], rows: usize, columns: usize) {
     for (column, lanes) in turned.chunks_exact_mut(rows).enumerate() {
         for (row, lane) in lanes.iter_mut().enumerate() {
             *lane = block[row * columns + column];

@@ -1,6 +1,5 @@
 //! The levers that explanations propose.
 
-use gauntlet_device::Arch;
 use gauntlet_problems::Schedule;
 use gauntlet_simulate::{Part, Problem, levers};
 
@@ -12,10 +11,8 @@ fn every_lever_is_a_parameter_of_its_family() {
     ] {
         let suite = gauntlet_families::suite(suite).unwrap();
         let problem = Problem::of(&suite.benchmark[0].sizes).unwrap();
-        for arch in [Arch::Cpu, Arch::Sm90a] {
-            for name in Part::ALL.into_iter().flat_map(|part| levers(part, problem, arch)) {
-                assert!(table.find(name).is_some(), "{name} in {}", suite.name);
-            }
+        for name in Part::ALL.into_iter().flat_map(|part| levers(part, problem)) {
+            assert!(table.find(name).is_some(), "{name} in {}", suite.name);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Compares the model's predictions for two candidates.
 
-use gauntlet_device::{Accuracy, Basis, on_record};
+use gauntlet_device::{Accuracy, on_record};
 use gauntlet_judge::{Candidate, CaseTimes, Comparison, JudgeError, Setting};
 use gauntlet_simulate::{HostTerm, NoEstimate, Subject};
 use gauntlet_stats::{PredictedPair, compare_predicted as assess};
@@ -90,8 +90,7 @@ fn basis(setting: &Setting) -> String {
         .map(|case| case.sizes.task().name());
     let accuracy = Accuracy::of_all(&setting.device, families);
     format!(
-        "times simulated on {device}; the bar is the model's own error ({}); {}; no time of the host is counted",
-        Basis::of(&setting.device).sentence(),
+        "times simulated on {device}; the bar is the error of published models; {}; no time of the host is counted",
         on_record(accuracy.as_ref())
     )
 }

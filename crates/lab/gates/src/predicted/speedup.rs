@@ -4,7 +4,8 @@ use gauntlet_device::Accuracy;
 use gauntlet_judge::{Candidate, Prediction, Setting};
 use gauntlet_simulate::{Subject, predicted_speedup_of_sizes};
 
-/// The model's prediction of a change. None if the device lacks the figures, or if a side is not a single schedule.
+/// The model's prediction of a change. None on a CPU, if the device lacks the figures, or if a side is not a single
+/// schedule.
 pub fn predict(setting: &Setting, baseline: &Candidate, candidate: &Candidate) -> Option<Prediction> {
     let is_scheduled = |side: &Candidate| side.command.is_none() && side.dispatch.is_none();
     if !is_scheduled(baseline) || !is_scheduled(candidate) {
@@ -36,7 +37,6 @@ pub fn predict(setting: &Setting, baseline: &Candidate, candidate: &Candidate) -
         low: speedup.low,
         middle: speedup.middle,
         high: speedup.high,
-        basis: speedup.basis,
         headroom: log_headroom.exp(),
         accuracy: Accuracy::of_all(
             &setting.device,

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gauntlet_kernels_cpu::{CalibrationFigure, Engine, EngineError, EngineOptions};
+use gauntlet_kernels_cpu::{Engine, EngineError, EngineOptions};
 use gauntlet_parameters::Parameters;
-use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Parameter, Resources, Sample};
+use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Calls, Service};
 
 use crate::families::CpuFamilies;
-use crate::session::{Session, bad_request, broken};
+use crate::session::{Session, bad_request};
 
 /// Serves the CPU executor: an engine, and the session of the kernel built last.
 pub struct CpuHost {
@@ -75,15 +75,6 @@ impl Service for CpuHost {
         // The coordinator may call another worker next, which shares these processors.
         self.engine.rest();
         samples
-    }
-
-    fn calibrate(&mut self, quick: bool) -> Result<Vec<Parameter>, Failure> {
-        let figures = self
-            .engine
-            .calibrate(quick)
-            .map_err(|error| broken(error.to_string()))?;
-        let parameter = |CalibrationFigure { name, unit, value }| Parameter { name, unit, value };
-        Ok(figures.into_iter().map(parameter).collect())
     }
 
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {

@@ -11,9 +11,7 @@ use gauntlet_cuda::nvml;
 use gauntlet_kernels_cuda::{BuildError, CallTimes, Engine, Kernel, Operands, RunError, TracingError};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::{Inputs, Schedule};
-use gauntlet_worker::protocol::{
-    self, CaseRequest, Description, Failure, FailureKind, Parameter, Resources, Sample,
-};
+use gauntlet_worker::protocol::{self, CaseRequest, Description, Failure, FailureKind, Resources, Sample};
 use gauntlet_worker::{Calls, Service};
 
 use gauntlet_task::Task;
@@ -25,10 +23,6 @@ const TASKS: [&dyn Task; 2] = [gauntlet_gemm::GEMM, gauntlet_attention::ATTENTIO
 
 /// The exit code when the device becomes unusable for this process: EX_SOFTWARE of sysexits.h.
 const EXIT_CODE: i32 = 70;
-
-const NOTHING_TO_CALIBRATE: &str = "the model of a GPU reads the figures of its device's description, not a calibration: \
-    measure them with `scripts/gpu-parameters/measure.py`, put them into a description, and name its file with \
-    `--device`; `gauntlet validate --executor cuda` tells how well the model does with it";
 
 /// Serves the CUDA executor.
 ///
@@ -179,10 +173,6 @@ impl Service for CudaService {
         std::fs::write(path, &text)
             .map_err(|error| broken(format!("{} cannot be written: {error}", path.display())))?;
         Ok(text.len() as u64)
-    }
-
-    fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
-        Err(failure(FailureKind::Refused, NOTHING_TO_CALIBRATE))
     }
 
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {

@@ -143,11 +143,7 @@ fn write(body: &[Statement], into: &mut Vec<Instruction>) {
                 }
             }
             Statement::Repeat(Extent::FirstSteps(limit), body) => write_steps(*limit, body, into),
-            // Batches are for CPUs; together they cover all steps.
-            Statement::Repeat(Extent::Batches(_), body) => write(body, into),
-            Statement::Repeat(Extent::Steps | Extent::StepsOfBatch, body) => {
-                write_steps(usize::MAX, body, into);
-            }
+            Statement::Repeat(Extent::Steps, body) => write_steps(usize::MAX, body, into),
         }
     }
 }

@@ -104,8 +104,6 @@ impl Place<'_> {
                 let role = self.warps().role;
                 return self.meet(1 + role, self.scene.code.roles[role].groups);
             }
-            // GPUs need no cache prefetches: copies start early enough.
-            Action::Prefetch { .. } => Activity::Wait,
         };
         let end = self.warps().now;
         self.note(Row::Warps(self.block, self.warps), activity, start, end);

@@ -1,6 +1,5 @@
 //! Measures the grid in several fresh worker processes, each with its own order of every shape's schedules.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::Shape;
@@ -22,9 +21,6 @@ const SLOT: f64 = 20e-3;
 /// Minimum and maximum number of calls in a slot.
 const CALLS: [usize; 2] = [3, 400];
 
-/// Traced calls for each point and process.
-const TRACED: usize = 5;
-
 /// The amount of measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
@@ -34,8 +30,6 @@ pub struct Plan {
     pub visits: usize,
     /// Bytes of operands that calls rotate over, so that no call finds its operands in a cache.
     pub operand_bytes: u64,
-    /// Whether to measure the time on the device, which is what a kernel model predicts.
-    pub on_device: bool,
 }
 
 /// The times of one point, in seconds.
@@ -49,8 +43,6 @@ pub struct Measured {
     pub calls: Vec<f64>,
     /// The fastest of all calls.
     pub fastest: f64,
-    /// The median of each phase of traced calls, for each process.
-    pub phases: BTreeMap<String, Vec<f64>>,
 }
 
 /// Measures every point of the grid in every process.
@@ -76,7 +68,6 @@ pub fn measure(
                 schedule: schedule.clone(),
                 calls: Vec::new(),
                 fastest: f64::INFINITY,
-                phases: BTreeMap::new(),
             })
         })
         .collect();
@@ -98,7 +89,6 @@ pub fn measure(
                 worker: &mut worker,
                 shape: &shapes[shape],
                 to_load: Some((operands[shape].path(), copies(&shapes[shape], plan.operand_bytes))),
-                on_device: plan.on_device,
             };
             let mut own: Vec<&mut Measured> =
                 points.iter_mut().filter(|point| point.shape == shape).collect();
@@ -144,7 +134,6 @@ fn copies(shape: &Shape, bytes: u64) -> usize {
 struct Slot {
     call: f64,
     fastest: f64,
-    traced: Vec<Sample>,
 }
 
 /// A worker on one shape.
@@ -153,7 +142,6 @@ struct Session<'s> {
     shape: &'s Shape,
     /// Operands that do not exist yet, and the number of copies; they are kept from one build to the next.
     to_load: Option<(&'s Path, usize)>,
-    on_device: bool,
 }
 
 impl Session<'_> {
@@ -174,17 +162,13 @@ impl Session<'_> {
         let count = ((SLOT / once).ceil() as usize)
             .clamp(CALLS[0], CALLS[1])
             .min(most_calls(&sizes(self.shape)?));
-        let (samples, _) = self.worker.time(&next(count), self.on_device)?;
-        let (traced, _) = self.worker.time(&next(TRACED), true)?;
-        let time = |sample: &Sample| match sample.kernel {
-            Some(kernel) if self.on_device => kernel,
-            _ => sample.call,
-        };
+        let (samples, _) = self.worker.time(&next(count), true)?;
+        // The time on the device, which is what the model predicts.
+        let time = |sample: &Sample| sample.kernel.unwrap_or(sample.call);
         let calls: Vec<f64> = samples.iter().map(time).collect();
         Ok(Slot {
             call: median(&calls),
             fastest: calls.into_iter().fold(f64::INFINITY, f64::min),
-            traced,
         })
     }
 }
@@ -195,16 +179,5 @@ impl Measured {
         self.calls
             .push(median(&slots.iter().map(|slot| slot.call).collect::<Vec<_>>()));
         self.fastest = slots.iter().map(|slot| slot.fastest).fold(self.fastest, f64::min);
-        let mut phases: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        let traced = slots.iter().flat_map(|slot| &slot.traced);
-        for (phase, seconds) in traced.flat_map(|sample| &sample.phases) {
-            phases.entry(phase).or_default().push(*seconds);
-        }
-        for (phase, seconds) in phases {
-            self.phases
-                .entry(phase.to_owned())
-                .or_default()
-                .push(median(&seconds));
-        }
     }
 }

@@ -1,10 +1,13 @@
 //! The effect that was really injected, measured on the spot in the process of a slowed worker.
 
-use gauntlet_judge::{Candidate, ExaminationFailure, Readers, Setting, Workshop};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use gauntlet_judge::{Candidate, JudgeError, Setting, Workshop, traced};
 use gauntlet_parameters::Parameters;
-use gauntlet_stats::{Arm, median};
-use gauntlet_worker::protocol::Parameter;
-use gauntlet_worker::{WorkerCommand, WorkerError};
+use gauntlet_stats::median;
+use gauntlet_worker::protocol::{Failure, FailureKind};
+use gauntlet_worker::{Limits, Timeouts, WorkerCommand};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -28,10 +31,6 @@ pub struct Injected {
 const MAD_TO_DEVIATION: f64 = 1.4826;
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
 
-const LOG_SLOWDOWN: &str = "log-slowdown";
-const STANDARD_ERROR: &str = "standard-error";
-const CALLS: &str = "calls";
-
 impl Injected {
     /// From the log ratios of pairs of requests with `calls` calls each.
     pub fn of(log_ratios: &[f64], calls: usize) -> Self {
@@ -45,32 +44,15 @@ impl Injected {
         }
     }
 
-    /// As the answer to a request to calibrate. Costs cannot be negative there, so a slow-down below zero, which only
-    /// noise can show, is split into its size and its sign.
-    pub fn parameters(self) -> Vec<Parameter> {
-        let parameter = |name: &str, unit: &str, value: f64| Parameter {
-            name: name.to_owned(),
-            unit: unit.to_owned(),
-            value,
+    /// Writes it for [`measure`](Self::measure); returns the bytes of the file.
+    pub fn write(self, path: &Path) -> Result<u64, Failure> {
+        let broken = |message: String| Failure {
+            kind: FailureKind::Broken,
+            message,
         };
-        let unit = if self.log_slowdown < 0.0 { "-log" } else { "log" };
-        vec![
-            parameter(LOG_SLOWDOWN, unit, self.log_slowdown.abs()),
-            parameter(STANDARD_ERROR, "log", self.standard_error),
-            parameter(CALLS, "calls", self.calls as f64),
-        ]
-    }
-
-    /// Reads the answer; `None` if it is another worker's.
-    pub fn read(parameters: &[Parameter]) -> Option<Self> {
-        let of = |name: &str| parameters.iter().find(|parameter| parameter.name == name);
-        let slowdown = of(LOG_SLOWDOWN)?;
-        let sign = if slowdown.unit == "-log" { -1.0 } else { 1.0 };
-        Some(Self {
-            log_slowdown: sign * slowdown.value,
-            standard_error: of(STANDARD_ERROR)?.value,
-            calls: of(CALLS)?.value as usize,
-        })
+        let text = serde_json::to_vec(&self).map_err(|error| broken(error.to_string()))?;
+        std::fs::write(path, &text).map_err(|error| broken(format!("{}: {error}", path.display())))?;
+        Ok(text.len() as u64)
     }
 
     /// The true log speed-up of the candidate of a comparison into which `effect` was injected.
@@ -85,38 +67,33 @@ impl Injected {
     /// Measures the slow-down in a fresh process, on fresh operands of the setting's first benchmark case. `None` if
     /// the setting has no case.
     pub fn measure(
-        workshop: &Workshop,
         setting: &Setting,
         worker: &WorkerCommand,
         effect: Effect,
-    ) -> Result<Option<Self>, ExaminationFailure> {
+    ) -> Result<Option<Self>, JudgeError> {
         let Some(case) = setting.benchmark_cases.first() else {
             return Ok(None);
         };
         let share = effect.on_baseline().max(effect.on_candidate());
-        let candidate = slowed("slowed", worker, share);
-        let (_, operands) = workshop.write_inputs(case, case.inputs, rand::random(), Readers::Workers)?;
-        let (mut process, _) = workshop.start(Arm::Candidate, &candidate)?;
-        let mut measured = || -> Result<_, WorkerError> {
-            process.build(&case.sizes, &candidate.schedule)?;
-            process.load(&[&operands], 1)?;
-            process.prepare()?;
-            process.calibrate(true)
-        };
-        let answer = measured().map_err(|error| ExaminationFailure::of(Arm::Candidate, error));
-        // If this fails, the file is removed with the workshop's folder.
-        let _removed = std::fs::remove_file(&operands);
-        Ok(Self::read(&answer?))
+        let mut slowed = worker.clone();
+        slowed.arguments.extend(slowed_by(share));
+        let workshop = Workshop::new(slowed, Timeouts::default(), Limits::default())?;
+        traced(&workshop, &case.sizes, &Parameters::new(), &setting.device).map(Some)
     }
+}
+
+/// The arguments that slow a worker down.
+fn slowed_by(share: f64) -> [OsString; 2] {
+    ["--slowed-by".into(), share.to_string().into()]
 }
 
 /// A side whose calls take longer by a fraction. A side that is not slowed down runs in the same wrapper, with a
 /// fraction of 0, so that both sides differ in the delay and in nothing else.
 pub fn slowed(name: &str, worker: &WorkerCommand, by: f64) -> Candidate {
-    let arguments = worker.arguments.iter().map(std::path::PathBuf::from);
+    let arguments = worker.arguments.iter().map(PathBuf::from);
     let command = std::iter::once(worker.program.clone())
         .chain(arguments)
-        .chain(["--slowed-by".into(), by.to_string().into()])
+        .chain(slowed_by(by).map(PathBuf::from))
         .collect();
     Candidate {
         command: Some(command),
@@ -126,22 +103,16 @@ pub fn slowed(name: &str, worker: &WorkerCommand, by: f64) -> Candidate {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
-
     use super::*;
 
     #[test]
-    fn median_and_error_by_hand_and_there_and_back() {
+    fn median_and_error_by_hand() {
         // Median 0.02, both values 0.01 away from it.
         let found = Injected::of(&[0.01, 0.03], 8);
         assert!((found.log_slowdown - 0.02).abs() < 1e-12);
         let error = MEDIAN_OVER_MEAN * MAD_TO_DEVIATION * 0.01 / 2.0_f64.sqrt();
         assert!((found.standard_error - error).abs() < 1e-12, "{found:?}");
         assert_eq!(found.calls, 32);
-        for injected in [found, Injected::of(&[-0.01, -0.03], 8)] {
-            assert_eq!(Injected::read(&injected.parameters()), Some(injected));
-        }
-        assert_eq!(Injected::read(&[]), None);
     }
 
     #[test]

@@ -111,7 +111,7 @@ pub fn comparisons(
         let injected = if *effect == Effect::NONE {
             None
         } else {
-            Injected::measure(&workshop, setting, worker, *effect).map_err(failed)?
+            Injected::measure(setting, worker, *effect)?
         };
         let baseline = slowed("baseline", worker, effect.on_baseline());
         let candidate = slowed("candidate", worker, effect.on_candidate());

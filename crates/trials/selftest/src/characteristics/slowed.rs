@@ -3,14 +3,14 @@
 //! The delay of a request is the given share of what its calls took, and follows the last of them in one piece: a
 //! delay after every call would change how the next call finds caches and clock, and would inject more than the share.
 //! How much was really injected is measured in the same process, by requests with and without the delay in drawn order
-//! ([`Slowed::calibrate`]).
+//! ([`Slowed::trace`]).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use gauntlet_parameters::Parameters;
 use gauntlet_stats::median;
-use gauntlet_worker::protocol::{CaseRequest, Description, Failure, Parameter, Resources, Sample};
+use gauntlet_worker::protocol::{CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Calls, Service};
 use rand::RngExt;
 
@@ -90,8 +90,8 @@ impl<S: Service> Service for Slowed<S> {
         Ok(slow_down(self.honest.time(calls)?, self.share))
     }
 
-    /// Measures what the delay does to the calls on the operands that are loaded.
-    fn calibrate(&mut self, _quick: bool) -> Result<Vec<Parameter>, Failure> {
+    /// Writes, in place of a timeline, what the delay does to the calls on the operands that are loaded.
+    fn trace(&mut self, path: &Path) -> Result<u64, Failure> {
         let mut ratios = Vec::with_capacity(PAIRS_OF_REQUESTS);
         for _ in 0..PAIRS_OF_REQUESTS {
             let slowed_first = rand::rng().random();
@@ -104,7 +104,7 @@ impl<S: Service> Service for Slowed<S> {
             };
             ratios.push((slowed / plain).ln());
         }
-        Ok(Injected::of(&ratios, CALLS).parameters())
+        Injected::of(&ratios, CALLS).write(path)
     }
 
     fn output(&mut self, path: &Path, index: usize) -> Result<u64, Failure> {
@@ -202,8 +202,10 @@ mod tests {
     #[test]
     fn what_was_injected_is_at_least_the_delay() {
         let mut slowed = Slowed::new(Steady(Vec::new()), 0.25);
-        let parameters = slowed.calibrate(true).unwrap();
-        let injected = Injected::read(&parameters).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("injected.json");
+        slowed.trace(&path).unwrap();
+        let injected: Injected = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
         // A disturbed machine stretches calls of either kind, so only the plain bookkeeping is asserted.
         assert_eq!(injected.calls, 2 * PAIRS_OF_REQUESTS * CALLS);
         assert!(injected.log_slowdown.is_finite() && injected.standard_error >= 0.0);

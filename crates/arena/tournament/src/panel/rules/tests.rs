@@ -83,7 +83,6 @@ fn expecting(low: f64, middle: f64, high: f64, headroom: f64) -> Option<Predicti
         low,
         middle,
         high,
-        basis: Default::default(),
         headroom,
         accuracy: Some(Accuracy {
             points: 200,

@@ -1,9 +1,9 @@
 //! The model's view of where the time of a schedule goes.
 
-use gauntlet_device::{Accuracy, Basis, Device, on_record};
+use gauntlet_device::{Accuracy, Device, on_record};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::resources::block_bytes;
-use gauntlet_report::{Explanation, GreatestGain, compared, duration, explained};
+use gauntlet_report::{Explanation, compared, duration, explained};
 use gauntlet_simulate::count::Occupancy;
 use gauntlet_simulate::{Counts, HostTerm, NoEstimate, Subject, Timeline};
 use gauntlet_task::Sizes;
@@ -191,11 +191,9 @@ fn explanation(
         low: given + low,
         high: given + high,
         basis: format!(
-            "{}; {}",
-            Basis::of(device).sentence(),
+            "bar from published models; {}",
             on_record(Accuracy::of(device, problem.task().name()).as_ref())
         ),
-        greatest_gain: GreatestGain::of(&breakdown, device.arch, Basis::of(device)),
         bound: simulation.bound,
         breakdown,
         counts: Counts::of(modelled, schedule, device.arch, processors * blocks),
@@ -216,8 +214,11 @@ fn timeline(
 }
 
 fn missing(error: NoEstimate) -> CliError {
-    CliError::bad_input(
-        error.to_string(),
-        "`gauntlet devices` lists the devices with their figures",
-    )
+    let remedy = match error {
+        NoEstimate::NoModelOfDevice { .. } => {
+            "name a GPU with --device; `gauntlet compare` measures what a schedule brings on this CPU"
+        }
+        _ => "`gauntlet devices` lists the devices with their figures",
+    };
+    CliError::bad_input(error.to_string(), remedy)
 }
