@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_stats::Arm;
 use gauntlet_worker::WorkerError;
+use gauntlet_worker::protocol::FailureKind;
 
 use crate::comparison::{Observations, measure_more, measure_observed};
 use crate::evidence::{Candidate, Comparison, Evidence, Finding, JudgeError, Outcome, Setting, Verdict};
@@ -290,10 +291,10 @@ pub fn conclude(findings: &[Finding]) -> (Verdict, String) {
 }
 
 fn found_in_failure(gate: &dyn Gate, error: &WorkerError) -> Found {
-    let verdict = if error.is_of_the_machine() {
-        Verdict::Blocked
-    } else {
-        gate.on_worker_failure()
+    let verdict = match error {
+        error if error.is_of_the_machine() => Verdict::Blocked,
+        WorkerError::Failed(failure) if failure.kind == FailureKind::Racy => Verdict::Racy,
+        _ => gate.on_worker_failure(),
     };
     Found::stop(verdict, error.to_string(), Evidence::Reason)
 }

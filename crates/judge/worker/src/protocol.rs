@@ -298,6 +298,9 @@ pub enum FailureKind {
     Refused,
     /// The call came out of order, or its inputs are malformed.
     BadRequest,
+    /// The candidate races: the worker saw accesses to memory that nothing orders, or results that depend on the order in
+    /// which threads run.
+    Racy,
     /// The worker itself failed: it has no memory or no device.
     Broken,
 }

@@ -127,6 +127,26 @@ fn a_cuda_kernel_is_compiled_and_interpreted_without_a_gpu() {
     checked("forgets_the_last", &[]).expect(1);
 }
 
+#[test]
+fn a_race_that_the_interpreter_sees_makes_a_kernel_racy_and_not_incorrect() {
+    let place = Place::new();
+    kernel(&place);
+    if !has_compiler(&place) {
+        return;
+    }
+    let kernel = format!(
+        "command: {} worker nvrtc {}:zeroed_twice --compile-for sm_90a",
+        env!("CARGO_BIN_EXE_gauntlet"),
+        place.path("rms_norm.cu").display()
+    );
+    let ran = place
+        .run(&["judge", &kernel, "--task", "rms-norm", "--json", "-"])
+        .expect(1);
+    let judged: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(judged["verdict"], "racy", "{judged}");
+    assert!(judged["reason"].as_str().unwrap().contains("race: "), "{judged}");
+}
+
 /// The README shows this command. The kernel has one parameter, whose values are all tried.
 #[test]
 fn the_softmax_of_the_examples_is_checked_without_a_gpu() {

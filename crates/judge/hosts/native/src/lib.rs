@@ -42,4 +42,4 @@ pub use arguments::{Argument, ArgumentError, Bound, Passed, STREAM};
 pub use cpu::CpuPlace;
 pub use cuda::{CudaPlace, driver_failure};
 pub use operands::Operands;
-pub use service::{Addresses, Call, Host, HostService, Planned, bad_request, broken, refused};
+pub use service::{Addresses, Call, Host, HostService, Planned, bad_request, broken, racy, refused};

@@ -290,6 +290,11 @@ pub fn bad_request(message: impl Into<String>) -> Failure {
     failure(FailureKind::BadRequest, message)
 }
 
+/// The kernel races.
+pub fn racy(message: impl Into<String>) -> Failure {
+    failure(FailureKind::Racy, message)
+}
+
 /// The worker itself cannot go on.
 pub fn broken(message: impl Into<String>) -> Failure {
     failure(FailureKind::Broken, message)

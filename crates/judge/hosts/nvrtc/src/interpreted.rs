@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Instant;
 
 use gauntlet_cuda::compiler::Compiler;
-use gauntlet_host_native::{Addresses, Host, Planned, bad_request, broken, refused};
+use gauntlet_host_native::{Addresses, Host, Planned, bad_request, broken, racy, refused};
 use gauntlet_parameters::Parameters;
 use gauntlet_ptx::{Kernel, Launch, Memory, watch};
 use gauntlet_tensors::{Tensor, TensorSpec};
@@ -188,8 +188,8 @@ fn interpret_in_orders(
         let others = interpret(built, kernel, inputs, poison, seed)?;
         let differs = outputs.iter().zip(&others).position(|(one, other)| one != other);
         if let Some(byte) = differs.filter(|_| !kernel.changes_atomically()) {
-            return Err(bad_request(format!(
-                "in the PTX interpreter: racy: byte {byte} of the outputs depends on the order in which threads run, though no two accesses were seen that race"
+            return Err(racy(format!(
+                "in the PTX interpreter: byte {byte} of the outputs depends on the order in which threads run, though no two accesses were seen that race"
             )));
         }
     }
@@ -234,8 +234,14 @@ fn interpret(
         ..Launch::of(kernel, built.plan.grid, built.plan.block)
     };
     // What the kernel does is forbidden on a GPU too.
-    watch(&[launch], &mut memory, seed)
-        .map_err(|fault| bad_request(format!("in the PTX interpreter: {fault}")))?;
+    watch(&[launch], &mut memory, seed).map_err(|fault| {
+        let told = format!("in the PTX interpreter: {fault}");
+        if fault.is_race() {
+            racy(told)
+        } else {
+            bad_request(told)
+        }
+    })?;
     let outputs = addresses.outputs.iter();
     let bytes = outputs.flat_map(|address| memory.contents(*address).unwrap_or_default());
     Ok(bytes.copied().collect())

@@ -118,6 +118,7 @@ fn wrong(fixture: &Fixture<'_>, file: &str, outcome: Result<(), Failure>) -> Opt
     let is_unsupported = what.starts_with("unsupported");
     if !what.split(" or ").any(|what| message.contains(phrase(what)))
         || is_unsupported != (kind == FailureKind::Broken)
+        || message.contains("race: ") != (kind == FailureKind::Racy)
     {
         return wrong(&message);
     }
