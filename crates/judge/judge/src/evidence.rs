@@ -9,7 +9,6 @@ mod device_use;
 mod error;
 mod finding;
 mod heating;
-mod host;
 mod inspection;
 mod kernel_text;
 mod launching;
@@ -33,7 +32,6 @@ pub use finding::{
     CaseErrors, CaseViolation, Evidence, Finding, OtherEvidence, Outcome, Prediction, Profile,
 };
 pub use heating::{HeatedCase, HeatedSide, Heating};
-pub use host::{HostCost, HostError};
 pub use inspection::{Checked, Counters, Told, Unreadable};
 pub use kernel_text::{FileKernel, FileKind, KernelForm, KernelText, KernelTextError, file_meant};
 pub use launching::Launching;

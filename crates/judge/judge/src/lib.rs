@@ -65,11 +65,10 @@ pub use comparison::{
 pub use evidence::{
     AbortRule, Around, Busy, Candidate, CaseActivity, CaseErrors, CaseTimes, CaseViolation, Charges, Checked,
     Comparison, Condition, Conduct, Counters, DeviceActivity, DeviceUse, Evidence, ExecutorKind, FileKernel,
-    FileKind, Finding, HeatedCase, HeatedSide, Heating, HostCost, HostError, JudgeError, KernelForm,
-    KernelText, KernelTextError, KernelTime, Launching, Look, METRICS, Measurement, Metrics, OtherEvidence,
-    Outcome, PREDICTED_SPEEDUP, Part, Prediction, Preparation, Profile, Proposal, Regime, Setting,
-    SideActivity, SideCharge, SideUse, Spent, Suspicion, Told, Trust, Unaccounted, Unreadable, Verdict,
-    file_meant,
+    FileKind, Finding, HeatedCase, HeatedSide, Heating, JudgeError, KernelForm, KernelText, KernelTextError,
+    KernelTime, Launching, Look, METRICS, Measurement, Metrics, OtherEvidence, Outcome, PREDICTED_SPEEDUP,
+    Part, Prediction, Preparation, Profile, Proposal, Regime, Setting, SideActivity, SideCharge, SideUse,
+    Spent, Suspicion, Told, Trust, Unaccounted, Unreadable, Verdict, file_meant,
 };
 pub use gauntlet_worker::protocol::Scope;
 pub use observer::{Blind, Narrowing, Observer};

@@ -4,7 +4,6 @@ use gauntlet_device::{Arch, Device};
 use gauntlet_parameters::{ParameterError, Parameters};
 use gauntlet_problems::Schedule;
 use gauntlet_task::{Cached, Sizes};
-use gauntlet_tile_program::TileProgram;
 use thiserror::Error;
 
 use crate::gpu;
@@ -80,11 +79,6 @@ impl<'s> Subject<'s> {
     /// The schedule.
     pub fn schedule(&self) -> &Schedule {
         &self.schedule
-    }
-
-    /// What a block of threads does on this device.
-    pub fn program(&self, device: &Device) -> TileProgram {
-        self.problem.model().program(&self.schedule, device.arch)
     }
 
     /// Refuses CPUs, and sizes that a simulation would follow for minutes.

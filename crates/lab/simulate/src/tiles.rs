@@ -14,8 +14,6 @@ pub struct Class {
     pub steps: usize,
     /// Floating-point operations of the products with padding, per tile.
     pub flops: f64,
-    /// Exponentials with padding, per tile.
-    pub exponentials: f64,
 }
 
 /// Tiles per processor of one class that are assigned one by one. Of longer classes, each processor first gets an equal
@@ -77,7 +75,6 @@ mod tests {
             count,
             steps: 1,
             flops,
-            exponentials: 0.0,
         }
     }
 

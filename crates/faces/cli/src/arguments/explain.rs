@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use gauntlet_judge::HostCost;
+use gauntlet_simulate::HostTerm;
+use jiff::SignedDuration;
 
 use super::JsonFile;
 
@@ -50,8 +51,8 @@ pub struct Explain {
     #[arg(long, value_name = "WORDS", conflicts_with_all = ["kernel", "times"])]
     pub compare: Option<String>,
     /// What a call costs on the host, such as constant=95us,per-group=35us.
-    #[arg(long, value_name = "TERMS", conflicts_with_all = ["kernel", "times"])]
-    pub host: Option<HostCost>,
+    #[arg(long, value_name = "TERMS", value_parser = host_term, conflicts_with_all = ["kernel", "times"])]
+    pub host: Option<HostTerm>,
     /// Write what happens when: FILE.json for Perfetto and Chrome, FILE.svg as a picture.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["kernel", "compare", "times"])]
     pub timeline: Option<PathBuf>,
@@ -68,5 +69,42 @@ impl Explain {
     /// The device of a prediction or of measured times.
     pub fn device(&self) -> &str {
         self.device.as_deref().unwrap_or("b200")
+    }
+}
+
+/// Parses `constant=95us,per-group=35us`, in any order, with a comma or a blank between; a missing figure is zero.
+fn host_term(text: &str) -> Result<HostTerm, String> {
+    let wrong = || "it is no cost of the host; write constant=95us,per-group=35us, or one of them".to_owned();
+    let mut term = HostTerm::default();
+    if text.trim().is_empty() {
+        return Err(wrong());
+    }
+    for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
+        let (name, value) = word.split_once('=').ok_or_else(wrong)?;
+        let time: SignedDuration = value.parse().map_err(|_| wrong())?;
+        if time.is_negative() {
+            return Err(format!("{name} is negative; a host takes no time or some"));
+        }
+        match name {
+            "constant" => term.constant = time.as_secs_f64(),
+            "per-group" => term.per_group = time.as_secs_f64(),
+            _ => return Err(wrong()),
+        }
+    }
+    Ok(term)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cost_of_the_host_is_read_in_seconds_and_nonsense_is_refused() {
+        let term = host_term("per-group=35us constant=95us").unwrap();
+        assert_eq!([term.constant, term.per_group], [95e-6, 35e-6]);
+        assert_eq!(host_term("per-group=1ms").unwrap().constant, 0.0);
+        for text in ["", "95us", "constant=95", "fixed=95us", "constant=-1us"] {
+            assert!(host_term(text).is_err(), "{text}");
+        }
     }
 }

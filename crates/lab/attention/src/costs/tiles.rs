@@ -20,7 +20,6 @@ pub(super) fn classes(attention: &Attention, schedule: &Schedule, arch: Arch) ->
                 count: sets.count * schedule.split_k,
                 steps,
                 flops: 4.0 * attention.head_size as f64 * pairs,
-                exponentials: pairs,
             };
             match classes.last_mut() {
                 Some(previous) if previous.steps == steps => previous.count += class.count,

@@ -22,7 +22,6 @@ pub(super) fn classes(gemm: &GroupedGemm, schedule: &Schedule) -> Vec<Class> {
                 count: rows.div_ceil(m) * columns.div_ceil(n) * schedule.split_k,
                 steps,
                 flops: 2.0 * weights(gemm) as f64 * (m * n) as f64 * (steps * k) as f64,
-                exponentials: 0.0,
             }
         })
         .filter(|class| class.count > 0)

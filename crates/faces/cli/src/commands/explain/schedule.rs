@@ -51,13 +51,7 @@ pub fn explain(
         .as_ref()
         .map(|file| Measured::of(file.as_deref(), arguments.device(), &problems))
         .transpose()?;
-    let host = arguments
-        .host
-        .as_ref()
-        .map_or_else(HostTerm::default, |cost| HostTerm {
-            constant: cost.constant.as_secs_f64(),
-            per_group: cost.per_group.as_secs_f64(),
-        });
+    let host = arguments.host.unwrap_or_default();
     let explanations = all(&problems, schedule, device, host)?;
     if let Some(file) = file {
         let (name, problem) = timelines::one(&problems)?;
