@@ -67,8 +67,9 @@ fn ways(kinds: &[&Vec<Driver>], share: f64) -> Vec<Hypothesis> {
         .collect()
 }
 
-/// The drivers with non-zero counts, without those proportional to an earlier driver of their kind; and the drivers
-/// left out, each with the driver that it cannot be distinguished from.
+/// The drivers with non-zero counts, without those proportional to an earlier driver of their kind, and without groups
+/// where each problem has one, as plain products have: their only group is the call. And the drivers left out, each with
+/// the driver that it cannot be distinguished from.
 pub(super) fn distinct(amounts: &[Amounts]) -> (Vec<Driver>, Vec<(Driver, Driver)>) {
     let mut kept: Vec<Driver> = Vec::new();
     let mut indistinct = Vec::new();
@@ -76,8 +77,12 @@ pub(super) fn distinct(amounts: &[Amounts]) -> (Vec<Driver>, Vec<(Driver, Driver
         if amounts.iter().any(|amounts| amounts.count(driver) <= 0.0) {
             continue;
         }
-        let same =
-            |earlier: &&Driver| earlier.kind() == driver.kind() && in_proportion(**earlier, driver, amounts);
+        let is_the_call =
+            driver == Driver::Groups && amounts.iter().all(|amounts| amounts.count(driver) == 1.0);
+        let same = |earlier: &&Driver| {
+            let are_alike = earlier.kind() == driver.kind() || is_the_call && **earlier == Driver::Constant;
+            are_alike && in_proportion(**earlier, driver, amounts)
+        };
         match kept.iter().find(same) {
             Some(earlier) => indistinct.push((driver, *earlier)),
             None => kept.push(driver),

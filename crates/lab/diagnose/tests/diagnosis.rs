@@ -268,6 +268,21 @@ fn one_time_excludes_nothing_that_one_driver_explains() {
     assert!(!diagnosis.experiments.is_empty());
 }
 
+/// A plain product has one group, whose cost is that of the call.
+#[test]
+fn groups_explain_nothing_where_there_is_one() {
+    let problems =
+        [[64, 4096, 7168], [256, 2048, 1024], [1024, 4096, 4096]].map(|[m, n, k]| gemm(&[m], n, k));
+    let diagnosis = diagnosis(&measured(&problems, &[300e-6, 310e-6, 320e-6]));
+    let names_groups = |one: &Explanation| one.costs.iter().any(|cost| cost.driver == Driver::Groups);
+    assert!(!diagnosis.explanations.iter().any(names_groups), "{diagnosis:?}");
+    let left_out = diagnosis
+        .indistinct
+        .iter()
+        .find(|one| one.driver == Driver::Groups);
+    assert_eq!(left_out.unwrap().like, Driver::Constant);
+}
+
 #[test]
 fn a_known_spread_makes_a_time_count_less() {
     let mut measurements = recorded();
