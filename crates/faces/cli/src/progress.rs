@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use gauntlet_judge::gates::{Faster, Gate};
 use gauntlet_judge::{Finding, Narrowing, Observer};
+use gauntlet_queue::LookLog;
 use gauntlet_report::visible;
 use gauntlet_tournament::panel::Ranking;
 use gauntlet_tournament::{Judged, Message, Round, RoundObserver, RoundReport};
@@ -18,6 +19,8 @@ pub struct Progress {
     line: ProgressBar,
     /// The candidate whose findings are printed as they come, if there is one.
     told: Option<String>,
+    /// Where the looks of a comparison are kept; none outside of a job.
+    looks: Option<LookLog>,
 }
 
 impl Progress {
@@ -28,7 +31,11 @@ impl Progress {
             line.set_style(style);
         }
         line.enable_steady_tick(Duration::from_millis(120));
-        Self { line, told: None }
+        Self {
+            line,
+            told: None,
+            looks: LookLog::of_environment(),
+        }
     }
 
     /// The same, which also prints each finding on a candidate as it comes.
@@ -91,6 +98,14 @@ impl Observer for Progress {
     }
 
     fn narrows(&self, narrowing: &Narrowing) {
+        if let Some(looks) = &self.looks {
+            looks.narrowed(
+                narrowing.pairs,
+                narrowing.next_look,
+                &narrowing.interval,
+                narrowing.criteria,
+            );
+        }
         let line = gauntlet_report::narrowing(narrowing);
         // The progress line is cut to the terminal's width, which would break styles.
         let plain = anstream::adapter::strip_str(&line);

@@ -19,6 +19,7 @@ use base64::prelude::BASE64_STANDARD;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::timeout;
 
+use crate::pages::NOTES;
 use crate::refusal::Refusal;
 use crate::service::Service;
 use crate::tokens::{Scope, Token};
@@ -128,10 +129,13 @@ fn token(service: &Service, request: &Parts) -> Result<Token, Refusal> {
     found.ok_or_else(|| missing("there is no such token"))
 }
 
-/// Whether a page is asked for. A browser keeps the password of a page and sends it along unasked, so that it opens pages alone,
-/// which change nothing.
+/// Whether a page is asked for, or one of its forms is sent. A browser keeps the password of a page and sends it along unasked, so that
+/// it opens these alone: pages change nothing, and a form proves that it comes from a page of this server.
 fn is_page(request: &Parts) -> bool {
     let path = request.uri.path();
+    if path == NOTES {
+        return request.method == Method::POST;
+    }
     matches!(request.method, Method::GET | Method::HEAD) && (path == "/pages" || path.starts_with("/pages/"))
 }
 

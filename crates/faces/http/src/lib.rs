@@ -62,6 +62,9 @@ pub enum ServeError {
     /// The queue cannot be used.
     #[error(transparent)]
     Queue(#[from] QueueError),
+    /// The system gives no random bits.
+    #[error(transparent)]
+    Token(#[from] TokenError),
     /// No connection can be accepted there.
     #[error("{address} cannot be listened at: {source}; name another address and port by --listen")]
     Listen {
@@ -118,7 +121,7 @@ pub fn serve(
         .map_err(ServeError::Start)?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
-        let service = Arc::new(Service::new(queue, runner, address, &setup));
+        let service = Arc::new(Service::new(queue, runner, address, &setup)?);
         listening(address);
         server::run(listener, router(service.clone()), service, stop).await;
         Ok(())

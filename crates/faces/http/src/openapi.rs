@@ -15,6 +15,7 @@ use crate::events::Progress;
 use crate::guard::needed;
 use crate::judgements::{Asked, Listed};
 use crate::looking::{BuiltIn, QueueShown};
+use crate::pages::NOTES;
 use crate::refusal::Problem;
 use crate::sources::Stored;
 
@@ -138,6 +139,20 @@ fn addresses() -> Vec<Address> {
         Address {
             answer: (200, "text/html", text),
             ..get("/pages/{file}", "A page of the ledger, such as index.html", text)
+        },
+        Address {
+            answer: (200, "text/event-stream", text),
+            ..get(
+                "/pages/live/{file}",
+                "A page that shows what is under way: events `page` for each change, and `last` at the end",
+                text,
+            )
+        },
+        Address {
+            method: Method::POST,
+            sent: Some("application/x-www-form-urlencoded"),
+            answer: (303, "text/html", text),
+            ..get(NOTES, "Say something of a verdict, by the form on its page", text)
         },
         get(
             "/openapi.json",

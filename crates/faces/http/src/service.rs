@@ -11,7 +11,7 @@ use axum::extract::{Path, Query};
 use axum::routing::{any, get, post, put};
 use axum::{Router, middleware};
 use gauntlet_mcp::HttpTools;
-use gauntlet_queue::{Queue, Runner, State};
+use gauntlet_queue::{Queue, Runner, State, digest};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -19,7 +19,7 @@ use crate::guard::guard;
 use crate::hosts::Hosts;
 use crate::metrics::Metrics;
 use crate::refusal::Refusal;
-use crate::tokens::Tokens;
+use crate::tokens::{Token, TokenError, Tokens, random};
 use crate::turns::Turns;
 use crate::{Setup, events, judgements, looking, mcp, metrics, openapi, pages, sources};
 
@@ -49,13 +49,24 @@ pub struct Service {
     /// Held by who makes a page.
     pub rendering: Semaphore,
     pub metrics: Metrics,
+    /// What only this server knows, by which it recognises the forms of its own pages.
+    secret: String,
     /// Whether the server is about to end.
     pub stopping: AtomicBool,
 }
 
 impl Service {
     /// What is served at an address.
-    pub fn new(queue: Arc<Queue>, runner: Arc<Runner>, address: SocketAddr, setup: &Setup) -> Self {
+    ///
+    /// # Errors
+    /// If the system gives no random bits.
+    pub fn new(
+        queue: Arc<Queue>,
+        runner: Arc<Runner>,
+        address: SocketAddr,
+        setup: &Setup,
+    ) -> Result<Self, TokenError> {
+        let secret = random()?;
         let tools = gauntlet_mcp::Setup {
             queue: setup.queue.clone(),
             rounds: Vec::new(),
@@ -68,7 +79,7 @@ impl Service {
         let tools = setup
             .serves_agents
             .then(|| gauntlet_mcp::over_http(queue.clone(), tools));
-        Self {
+        Ok(Self {
             queue,
             runner,
             works: setup.works,
@@ -80,8 +91,14 @@ impl Service {
             turns: Turns::default(),
             bodies: Semaphore::new(BODIES),
             metrics: Metrics::default(),
+            secret,
             stopping: AtomicBool::new(false),
-        }
+        })
+    }
+
+    /// What the forms on the pages of a token's holder carry. A page of another site cannot know it.
+    pub fn proof(&self, token: &Token) -> String {
+        digest(format!("{} {} {}", self.secret, token.name, token.created).as_bytes())
     }
 
     /// Does what may wait for the disk without holding up other answers.
@@ -127,6 +144,9 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/mcp", any(mcp::mcp))
         .route("/", get(pages::first))
         .route("/pages", get(pages::first))
+        .route(pages::NOTES, post(pages::note))
+        .route("/pages/live.js", get(pages::script))
+        .route("/pages/live/{*file}", get(pages::live))
         .route("/pages/{*file}", get(pages::page))
         .fallback(|| async { Refusal::unknown("there is nothing at this address") })
         .method_not_allowed_fallback(|| async {

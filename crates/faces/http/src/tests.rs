@@ -23,6 +23,7 @@ use crate::tokens::{Scope, Tokens};
 struct Place {
     _folder: TempDir,
     router: Router,
+    service: Arc<Service>,
     runtime: Runtime,
     tokens: [String; 4],
 }
@@ -60,13 +61,14 @@ impl Place {
             setup.program.clone(),
             setup.ledger.clone(),
         ));
-        let service = Service::new(queue, runner, listen, &setup);
+        let service = Arc::new(Service::new(queue, runner, listen, &setup).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
         Self {
-            router: router(Arc::new(service)),
+            router: router(service.clone()),
+            service,
             runtime,
             tokens: made,
             _folder: folder,
@@ -410,4 +412,32 @@ fn an_agent_is_known_by_its_token() {
     );
     let (_, text) = call(BOB, "history", json!({}));
     assert!(text.contains("No ticket of bob yet"), "{text}");
+}
+
+#[test]
+fn a_note_is_taken_from_a_page_of_this_server_alone() {
+    let place = Place::new();
+    let send = |who: usize, form: &str| {
+        let request = Request::builder().method(Method::POST).uri("/pages/notes");
+        let pair = format!("me:{}", place.tokens[who]);
+        let request = request
+            .header("host", "127.0.0.1:8485")
+            .header("authorization", format!("Basic {}", BASE64_STANDARD.encode(pair)))
+            .header("content-type", "application/x-www-form-urlencoded");
+        let response = place.answer(request.body(Body::from(form.to_owned())).unwrap());
+        (response.status().as_u16(), place.text(response))
+    };
+    let form = |proof: &str| format!("run=r&act=annotate&text=slow&proof={proof}");
+    assert_eq!(send(READER, &form("x")).0, 403);
+    let (status, text) = send(ALICE, &form("x"));
+    assert!(status == 403 && text.contains("of no page"), "{status} {text}");
+    assert_eq!(send(ALICE, "run=r&act=annotate").0, 400);
+    let token = |who: usize| place.service.tokens.find(&place.tokens[who]).unwrap().unwrap();
+    let proof = place.service.proof(&token(ALICE));
+    assert_ne!(proof, place.service.proof(&token(BOB)));
+    assert_eq!(send(BOB, &form(&proof)).0, 403, "a proof is its holder's own");
+    let empty = format!("run=r&act=annotate&text=%20&proof={proof}");
+    assert_eq!(send(ALICE, &empty).0, 400);
+    // It is believed, but there is no ledger yet.
+    assert_eq!(send(ALICE, &form(&proof)).0, 404);
 }

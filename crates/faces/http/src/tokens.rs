@@ -100,7 +100,7 @@ impl Tokens {
         if name.is_empty() || name.len() > 60 || !name.chars().all(is_plain) {
             return Err(TokenError::Name(name.to_owned()));
         }
-        let token = random().map_err(at(Path::new(RANDOM)))?;
+        let token = random()?;
         self.change(|tokens| {
             if tokens.iter().any(|known| known.name == name) {
                 return Err(TokenError::Taken(name.to_owned()));
@@ -193,9 +193,11 @@ impl Tokens {
 const RANDOM: &str = "/dev/urandom";
 
 /// A token: 256 random bits in hexadecimal digits, after a word by which scanners of secrets know it.
-fn random() -> io::Result<String> {
+pub fn random() -> Result<String, TokenError> {
     let mut bits = [0; 32];
-    File::open(RANDOM)?.read_exact(&mut bits)?;
+    File::open(RANDOM)
+        .and_then(|mut file| file.read_exact(&mut bits))
+        .map_err(at(Path::new(RANDOM)))?;
     let digits: String = bits.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("gauntlet_{digits}"))
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use gauntlet_judge::ledger::LedgerError;
+use gauntlet_queue::QueueError;
 
 /// Why there is no page.
 #[derive(Debug, thiserror::Error)]
@@ -13,6 +14,9 @@ pub enum PageError {
     /// The ledger cannot be read.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    /// The queue cannot be read.
+    #[error(transparent)]
+    Queue(#[from] QueueError),
     /// A file cannot be written.
     #[error("{}: {source}", path.display())]
     File {

@@ -21,10 +21,7 @@ pub fn page(source: &Source<'_>) -> Result<Page, PageError> {
             pre tabindex="0" { "gauntlet ledger verify" }
         }
     };
-    Ok(Page {
-        title: "Ledger".to_owned(),
-        body,
-    })
+    Ok(Page::new("Ledger", body))
 }
 
 fn verified(found: &Verification) -> Markup {

@@ -25,10 +25,7 @@ pub fn page(source: &Source<'_>) -> Result<Page, PageError> {
         p.quiet { "The newest " (newest.len()) " of " (source.index.count()?) "." }
         (table(&source.links, &newest))
     };
-    Ok(Page {
-        title: "Verdicts".to_owned(),
-        body,
-    })
+    Ok(Page::new("Verdicts", body))
 }
 
 /// Verdicts as a table.

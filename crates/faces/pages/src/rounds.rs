@@ -52,10 +52,7 @@ pub fn list(source: &Source<'_>) -> Result<Page, PageError> {
             }
         }
     };
-    Ok(Page {
-        title: "Rounds".to_owned(),
-        body,
-    })
+    Ok(Page::new("Rounds", body))
 }
 
 /// The runs that gave verdicts on pitches, in the order of their names, which is that of their beginnings.
@@ -86,8 +83,8 @@ pub fn page(source: &Source<'_>, run: &str) -> Result<Page, PageError> {
     let report = TournamentReport::of_run(&summary, &records, &source.ledger.verdicts()?)
         .map_err(|error| PageError::Unknown(format!("run `{}` cannot be shown: {error}", visible(run))))?;
     Ok(Page {
-        title: report.title(),
-        body: report.body(),
+        is_live: summary.ended.is_none(),
+        ..Page::new(report.title(), report.body())
     })
 }
 
@@ -99,8 +96,5 @@ pub fn forecasters(source: &Source<'_>) -> Result<Page, PageError> {
         header { h1 { "Forecasters" } }
         pre tabindex="0" { (strip_str(&text).to_string()) }
     };
-    Ok(Page {
-        title: "Forecasters".to_owned(),
-        body,
-    })
+    Ok(Page::new("Forecasters", body))
 }

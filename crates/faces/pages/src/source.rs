@@ -1,6 +1,7 @@
 //! What pages are made from.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use gauntlet_judge::ledger::{Index, Judged, Ledger, Wanted};
 use maud::Markup;
@@ -8,12 +9,19 @@ use maud::Markup;
 use crate::address::Address;
 use crate::error::PageError;
 use crate::frame::Links;
-use crate::{ledger, listing, regressed, rounds, tasks, verdict};
+use crate::notes::Notes;
+use crate::site::{Served, Site};
+use crate::{beside, histories, ledger, listing, regressed, rounds, tasks, verdict};
 
 /// What a page is made from.
 pub struct Source<'s> {
     pub ledger: &'s Ledger,
     pub index: &'s Index,
+    pub notes: &'s Notes,
+    /// A folder in the repository of the kernels.
+    pub repository: Option<&'s Path>,
+    /// What a server adds; none for a file.
+    pub served: Option<&'s Served>,
     /// How many verdicts the first page lists.
     pub newest: usize,
     pub links: Links,
@@ -23,15 +31,35 @@ pub struct Source<'s> {
 pub struct Page {
     pub title: String,
     pub body: Markup,
+    /// Whether it shows something that is under way.
+    pub is_live: bool,
+}
+
+impl Page {
+    /// A page that stays as it is until the ledger has more.
+    pub fn new(title: impl Into<String>, body: Markup) -> Self {
+        Self {
+            title: title.into(),
+            body,
+            is_live: false,
+        }
+    }
 }
 
 impl<'s> Source<'s> {
     /// What the page at an address is made from.
-    pub fn new(ledger: &'s Ledger, index: &'s Index, newest: usize, address: &Address) -> Self {
+    pub fn new(
+        site: &Site<'s>,
+        (ledger, index, notes): (&'s Ledger, &'s Index, &'s Notes),
+        address: &Address,
+    ) -> Self {
         Self {
             ledger,
             index,
-            newest,
+            notes,
+            repository: site.repository,
+            served: site.served,
+            newest: site.newest,
             links: Links::of(address),
         }
     }
@@ -41,9 +69,15 @@ impl<'s> Source<'s> {
         match address {
             Address::Verdicts => listing::page(self),
             Address::Verdict(run) => verdict::page(self, run),
-            Address::Regressed => regressed::page(self),
+            Address::Beside(runs) => beside::page(self, runs),
+            Address::Now | Address::Ticket(_) => {
+                Err(PageError::Unknown("a ledger has no tickets".to_owned()))
+            }
+            Address::Regressed(since) => regressed::page(self, since.as_deref()),
             Address::Tasks => tasks::list(self),
             Address::Task(task) => tasks::page(self, task),
+            Address::Histories => histories::list(self),
+            Address::History { task, kernel, case } => histories::page(self, task, kernel, case.as_deref()),
             Address::Rounds => rounds::list(self),
             Address::Round(run) => rounds::page(self, run),
             Address::Forecasters => rounds::forecasters(self),

@@ -94,10 +94,7 @@ pub fn list(source: &Source<'_>) -> Result<Page, PageError> {
             }
         }
     };
-    Ok(Page {
-        title: "Tasks".to_owned(),
-        body,
-    })
+    Ok(Page::new("Tasks", body))
 }
 
 fn clients(verdicts: &[Judged]) -> usize {
@@ -121,10 +118,7 @@ pub fn page(source: &Source<'_>, name: &str) -> Result<Page, PageError> {
             (table(&source.links, &verdicts[..verdicts.len().min(NEWEST)]))
         }
     };
-    Ok(Page {
-        title: task_name(name),
-        body,
-    })
+    Ok(Page::new(task_name(name), body))
 }
 
 /// The confirmed wins: of many tries the luckiest looks better than it is, so one comparison makes no leader.

@@ -1,14 +1,14 @@
 //! What a command that judges found.
 
 use gauntlet_judge::ComparisonReport;
-use gauntlet_judge::ledger::{JudgementRecord, RunId, Wanted};
+use gauntlet_judge::ledger::{Judged, JudgementRecord, RunId, Wanted};
 use gauntlet_report::{Rendered, visible};
 use maud::{Markup, html};
 
 use crate::address::Address;
 use crate::error::PageError;
-use crate::listing;
 use crate::source::{Page, Source};
+use crate::{listing, noted};
 
 /// How many others of the same task are offered.
 const OTHERS: usize = 20;
@@ -47,6 +47,7 @@ pub fn page(source: &Source<'_>, run: &str) -> Result<Page, PageError> {
     let task = source.links.to(&Address::Task(record.task.clone()));
     let body = html! {
         (found)
+        (noted::section(source, id.as_str(), record.verdict.as_deref() == Some("regression")))
         section {
             h2 { "Once more" }
             p { "Its sources are kept beside the ledger. This writes them out with the command:" }
@@ -56,9 +57,28 @@ pub fn page(source: &Source<'_>, run: &str) -> Result<Page, PageError> {
             h2 { "Of the same task" }
             p { a href=(task) { (visible(&record.task)) } }
             (listing::table(&source.links, &others))
+            @if source.served.is_some() && !others.is_empty() { (side_by_side(source, id.as_str(), &others)) }
         }
     };
-    Ok(Page { title, body })
+    Ok(Page::new(title, body))
+}
+
+/// A form that puts another verdict beside this one; it works without script, and only where a server answers it.
+fn side_by_side(source: &Source<'_>, run: &str, others: &[Judged]) -> Markup {
+    html! {
+        form method="get" action=(source.links.below("beside.html")) {
+            input type="hidden" name="left" value=(run);
+            label {
+                "Beside another one "
+                select name="right" {
+                    @for one in others {
+                        option value=(one.run) { (one.at.strftime("%Y-%m-%d %H:%M")) " " (visible(one.kernel.as_deref().unwrap_or("–"))) }
+                    }
+                }
+            }
+            " " button { "Show" }
+        }
+    }
 }
 
 /// The result of a command that compares nothing.

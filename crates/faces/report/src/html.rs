@@ -2,6 +2,7 @@
 
 mod chart;
 mod claims;
+mod commits;
 mod comparison;
 mod glance;
 mod intervals;
@@ -14,8 +15,10 @@ mod scores;
 use std::collections::BTreeMap;
 
 pub use chart::at;
+pub use commits::{CommitTime, commit_times};
 pub use comparison::comparison_body;
 use gauntlet_judge::Verdict;
+use gauntlet_stats::{Criteria, Interval};
 use gauntlet_tournament::TournamentReport;
 pub use glance::glance;
 use maud::{DOCTYPE, Markup, PreEscaped, html as markup};
@@ -38,8 +41,8 @@ pub fn tournament_body(report: &TournamentReport) -> Markup {
     }
 }
 
-/// A whole page; `navigation` has links to others, if there are others.
-pub fn page(title: &str, navigation: Option<&Markup>, body: &Markup) -> String {
+/// A whole page; `navigation` has links to others, if there are others, and `head` what else belongs into the page's head.
+pub fn page(title: &str, head: Option<&Markup>, navigation: Option<&Markup>, body: &Markup) -> String {
     markup! {
         (DOCTYPE)
         html lang="en" {
@@ -49,6 +52,7 @@ pub fn page(title: &str, navigation: Option<&Markup>, body: &Markup) -> String {
                 meta name="color-scheme" content="light dark";
                 title { (title) " · Gauntlet" }
                 style { (PreEscaped(STYLE)) }
+                @if let Some(head) = head { (head) }
             }
             body {
                 @if let Some(navigation) = navigation { (navigation) }
@@ -57,6 +61,24 @@ pub fn page(title: &str, navigation: Option<&Markup>, body: &Markup) -> String {
         }
     }
     .into_string()
+}
+
+/// The speed-ups that a comparison has shown at its looks, after so many pairs each. Nothing is decided by their colour.
+pub fn looks(seen: &[(usize, Interval)], criteria: &Criteria) -> Markup {
+    let names: Vec<String> = seen
+        .iter()
+        .map(|(pairs, _)| format!("after {pairs} pairs"))
+        .collect();
+    let rows: Vec<Row> = names
+        .iter()
+        .zip(seen)
+        .map(|(name, (_, interval))| Row {
+            name,
+            interval,
+            tone: Tone::Open,
+        })
+        .collect();
+    intervals(&rows, criteria)
 }
 
 /// A verdict as a coloured label.

@@ -62,7 +62,7 @@ pub use explanation::{Explanation, compared, explained};
 pub use finding::finding;
 pub use forecasters::forecasters;
 pub use foreign::{printed, visible, visible_lines};
-pub use html::{badge, glance, page};
+pub use html::{CommitTime, badge, commit_times, glance, looks, page};
 pub use judged::judged;
 pub use junit::UnwritableXml;
 pub use narrowing::narrowing;

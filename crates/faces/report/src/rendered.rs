@@ -25,7 +25,7 @@ pub trait Rendered {
 
     /// A page of its own.
     fn html(&self) -> String {
-        page(&self.title(), None, &self.body())
+        page(&self.title(), None, None, &self.body())
     }
 
     /// For a comment under a pull request: no colours, no pictures, details behind folds.

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use gauntlet_judge::ledger::{Commit, JudgementRecord, RunId, Speedup};
+use gauntlet_judge::ledger::{
+    Commit, Index, Judged, JudgementRecord, Ledger, LedgerError, RunId, Speedup, Wanted,
+};
 use gauntlet_judge::{CaseTimes, ComparisonReport, Verdict};
 use gauntlet_stats::{Arm, median};
 use jiff::Timestamp;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::changes::changes;
 use crate::surroundings::{circumstances, device_kind, stack};
@@ -40,6 +42,38 @@ impl Recorded {
             versions,
         }
     }
+}
+
+/// The comparisons of a ledger with kernels in a repository, on one task or on all, in the order of the ledger.
+///
+/// # Errors
+/// If the ledger cannot be read.
+pub fn recorded(ledger: &Ledger, task: Option<&str>) -> Result<Vec<Recorded>, LedgerError> {
+    let mut verdicts = Index::of(ledger)?.verdicts(&Wanted {
+        task: task.map(str::to_owned),
+        in_history: true,
+        ..Wanted::default()
+    })?;
+    verdicts.reverse();
+    read(ledger, &verdicts)
+}
+
+/// Those of these verdicts that are comparisons, read from the ledger in the same order.
+///
+/// # Errors
+/// If the ledger cannot be read.
+pub fn read(ledger: &Ledger, verdicts: &[Judged]) -> Result<Vec<Recorded>, LedgerError> {
+    let mut recorded = Vec::new();
+    for one in verdicts {
+        let Some(judgement) = ledger.judgement(&one.run)? else {
+            continue;
+        };
+        // Only comparisons have times of kernels.
+        if let Ok(report) = ComparisonReport::deserialize(&judgement.document) {
+            recorded.push(Recorded::of(one.run.clone(), one.at, &judgement, report));
+        }
+    }
+    Ok(recorded)
 }
 
 /// A kernel as a commit has it, or as it was changed on top of a commit.

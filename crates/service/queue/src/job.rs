@@ -15,6 +15,7 @@ use serde_json::Value;
 use crate::blobs::Blobs;
 use crate::error::QueueError;
 use crate::judgement::JudgementKind;
+use crate::looks::Looks;
 use crate::outcome::{JobResult, of_exit};
 use crate::ticket::Ticket;
 
@@ -99,6 +100,11 @@ fn known(out: &Path, ticket: &Ticket) -> Option<i32> {
     Some(found.exit)
 }
 
+/// Where the command that judges tells of its looks while it runs.
+pub(crate) fn looks_file(out: &Path, ticket: &str) -> PathBuf {
+    out.join("attempts").join(format!("{ticket}.looks"))
+}
+
 fn place(out: &Path, ticket: &Ticket) -> PathBuf {
     out.join(format!("{}.json", ticket.id))
 }
@@ -126,6 +132,7 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
         false => json,
     };
     let log = noted("log");
+    let looks = looks_file(out, &ticket.id);
     let status = {
         let mut command = command(job, &json, &markdown)?;
         let file = |path: &Path| File::create(path).map_err(QueueError::at(path));
@@ -136,12 +143,15 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
         if !ticket.files.is_empty() {
             command.current_dir(&sources);
         }
+        command.envs([Looks::variable(&looks)]);
         (job.prepare)(&mut command);
         let mut child = command.spawn().map_err(QueueError::at(&job.program.file))?;
         (job.started)(Some(child.id()));
         let status = child.wait();
         // Its number may be another's from here on.
         (job.started)(None);
+        // They say how far a comparison has come that runs, and it does not any more.
+        let _gone = fs::remove_file(&looks);
         status.map_err(QueueError::at(&job.program.file))?
     };
     let result: Option<Value> = fs::read(&json)

@@ -10,7 +10,7 @@ use std::path::Path;
 use gauntlet_history::git::{Checkout, Revision};
 use gauntlet_history::recalled::{Answered, Recalled};
 use gauntlet_history::search::{Outcome, Rules, Search, search};
-use gauntlet_history::series::{Recorded, Version};
+use gauntlet_history::series::{Recorded, Version, recorded};
 use gauntlet_history::surroundings::{Changed, changed, circumstances};
 use gauntlet_judge::ledger::Ledger;
 
@@ -19,7 +19,6 @@ use self::bisection::Conclusion;
 use self::comparing::{Live, Row};
 use self::state::{Inputs, State};
 use crate::arguments::Bisect;
-use crate::commands::history::recorded;
 use crate::commands::run::{environment, version};
 use crate::error::{CliError, say_line};
 use crate::exit::Exit;

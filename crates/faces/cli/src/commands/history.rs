@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use gauntlet_history::git::{Checkout, GitError, short};
-use gauntlet_history::series::{Point, Recorded, Series, series};
-use gauntlet_judge::ledger::{Index, Ledger, Wanted};
+use gauntlet_history::series::{Point, Series, recorded, series};
+use gauntlet_judge::ledger::Ledger;
 use gauntlet_report::duration;
 
 use crate::arguments::History;
@@ -23,27 +23,6 @@ pub fn history(arguments: &History) -> Result<Exit, CliError> {
     found.retain(|one| fits(&arguments.case, &one.case) && fits(&arguments.kernel, &one.kernel));
     arguments.json.deliver_list(&found, || tell(&found))?;
     Ok(Exit::Done)
-}
-
-/// The comparisons of the ledger with kernels in a repository, in the order of the ledger.
-pub fn recorded(ledger: &Ledger, task: Option<&str>) -> Result<Vec<Recorded>, CliError> {
-    let mut verdicts = Index::of(ledger)?.verdicts(&Wanted {
-        task: task.map(str::to_owned),
-        in_history: true,
-        ..Wanted::default()
-    })?;
-    verdicts.reverse();
-    let mut recorded = Vec::new();
-    for one in verdicts {
-        let Some(judgement) = ledger.judgement(&one.run)? else {
-            continue;
-        };
-        // Only comparisons have times of kernels.
-        if let Ok(report) = serde_json::from_value(judgement.document.clone()) {
-            recorded.push(Recorded::of(one.run, one.at, &judgement, report));
-        }
-    }
-    Ok(recorded)
 }
 
 fn tell(found: &[Series]) -> Result<(), CliError> {

@@ -108,6 +108,7 @@ impl From<ServeError> for CliError {
     fn from(error: ServeError) -> Self {
         match error {
             ServeError::Queue(error) => error.into(),
+            ServeError::Token(error) => error.into(),
             ServeError::Listen { .. } => Self::of_input(error),
             ServeError::Start(_) => Self::broken(error.to_string()),
         }

@@ -144,6 +144,21 @@ fn kernels_in_a_repository_have_a_history_by_commit() {
     let is_narrow =
         |line: &str| line.starts_with("on ") || line.starts_with("* ") || line.chars().count() <= 80;
     assert!(told.lines().all(is_narrow), "{told}");
+
+    place.run(&["pages", "--out", "site"]).expect(0);
+    let read = |name: &str| std::fs::read_to_string(place.path(&format!("site/{name}"))).unwrap();
+    let list = read("histories.html");
+    let page = list
+        .split('"')
+        .find(|text| text.starts_with("histories/"))
+        .unwrap();
+    let page = read(page);
+    assert_eq!(page.matches("<circle").count(), 2, "{page}");
+    assert!(
+        page.contains("not compared") && !page.contains("</circle></g><g class=\"interval\"><line"),
+        "{page}"
+    );
+    assert!(page.contains(&commit.id[..10]), "{page}");
 }
 
 #[test]

@@ -48,11 +48,22 @@ impl Server {
 
     /// Status and body of an answer.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        self.ask_as("application/json", method, path, body)
+    }
+
+    /// The same of what a browser sends by the form for notes.
+    fn send(&self, form: &str) -> (u16, String) {
+        self.ask_as("application/x-www-form-urlencoded", "POST", "/pages/notes", form)
+    }
+
+    fn ask_as(&self, kind: &str, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let (address, token, length) = (&self.address, &self.token, body.len());
         let head =
             format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n");
-        let request = format!("{head}Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        let request = format!(
+            "{head}Content-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -125,6 +136,14 @@ fn a_kernel_is_judged_for_a_client_and_another_ticket_is_given_up() {
     let (status, page) = server.ask("GET", &format!("/pages/tasks/{task}"), "");
     assert!(status == 200 && page.contains("verdicts/"), "{task} {page}");
 
+    notes_are_kept_and_two_verdicts_put_side_by_side(&server, &page);
+    let followed = format!("/pages/tickets/{}.html", ticket["id"].as_str().unwrap());
+    let (status, page) = server.ask("GET", &followed, "");
+    assert!(
+        status == 200 && page.contains("decided") && !page.contains("live.js"),
+        "{page}"
+    );
+
     let compare = json!({
         "judgement": {
             "command": "compare", "task": "task.py", "kernels": ["kernels.py:slow", "kernels.py:fast"], "budget": "600s"
@@ -139,6 +158,8 @@ fn a_kernel_is_judged_for_a_client_and_another_ticket_is_given_up() {
         (200, &json!("cancelled")),
         "{given_up}"
     );
+    let (_, now) = server.ask("GET", "/pages/now.html", "");
+    assert!(now.contains("cancelled") && now.contains("live.js"), "{now}");
     let (_, events) = server.ask("GET", &format!("{path}/events"), "");
     assert!(events.contains("event: over"), "{events}");
     assert_eq!(server.end(), Some(0));
@@ -146,6 +167,36 @@ fn a_kernel_is_judged_for_a_client_and_another_ticket_is_given_up() {
         std::fs::exists(place.path("ledger.sqlite")).unwrap(),
         "the job left its record"
     );
+}
+
+/// `page` links to a verdict.
+#[track_caller]
+fn notes_are_kept_and_two_verdicts_put_side_by_side(server: &Server, page: &str) {
+    let run = page
+        .split("verdicts/")
+        .nth(1)
+        .unwrap()
+        .split(".html")
+        .next()
+        .unwrap();
+    let verdict = format!("/pages/verdicts/{run}.html");
+    let (_, page) = server.ask("GET", &verdict, "");
+    let proof = page.split(r#"name="proof" value=""#).nth(1).unwrap();
+    let proof = proof.split('"').next().unwrap();
+    let form = format!("run={run}&act=annotate&text=right+as+it+stands&proof={proof}");
+    let (status, said) = server.send(&form);
+    assert_eq!(status, 303, "{said}");
+    let (_, page) = server.ask("GET", &verdict, "");
+    assert!(
+        page.contains("right as it stands") && page.contains("alice"),
+        "{page}"
+    );
+    let (status, page) = server.ask("GET", &format!("/pages/beside.html?left={run}&right={run}"), "");
+    assert!(status == 200 && page.contains("Two verdicts"), "{page}");
+    for (asked, expected) in [("?since=2020-01-01", 200), ("", 200), ("?since=yesterday", 404)] {
+        let (status, page) = server.ask("GET", &format!("/pages/regressed.html{asked}"), "");
+        assert_eq!(status, expected, "{asked} {page}");
+    }
 }
 
 #[test]

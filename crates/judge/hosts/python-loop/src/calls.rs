@@ -160,8 +160,8 @@ impl Host {
         let needed = outputs.unwrap_or(0) + inputs.unwrap_or(0);
         let least = (needed / 4).max(MIN_SLACK);
         let slack = needed.saturating_mul(SLACK).min(MAX_SLACK).max(least);
-        let pool = Block::new(Some(driver), needed + slack)
-            .or_else(|_| Block::new(Some(driver), needed + least))?;
+        let pool =
+            Block::new(Some(driver), needed + slack).or_else(|_| Block::new(Some(driver), needed + least))?;
         let Block::Device(place) = &pool else {
             return Err(Failed::Because("the pool is not on the device".to_owned()));
         };
