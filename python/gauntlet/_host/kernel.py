@@ -15,8 +15,8 @@ from failures import Refused
 class Kernel:
     """The user's function or class, and how it takes the arguments."""
 
-    def __init__(self, place, name, task, solution=None):
-        self.name = name
+    def __init__(self, place, name, task, parameters, solution=None):
+        self.name, self.parameters = name, parameters
         if solution:
             # The sources of a solution import each other from the folder that holds all of them.
             sys.path.insert(0, solution[0])
@@ -29,6 +29,11 @@ class Kernel:
             self._place(task, solution[1] == "destination")
         elif task.call == "keywords":
             self._match(task)
+        elif parameters:
+            raise Refused(
+                f"`{name}` is given {', '.join(parameters)}, and kernels of this task take no parameters of their own; "
+                "leave them out"
+            )
 
     def _found(self):
         found = self.module
@@ -83,6 +88,9 @@ class Kernel:
     def _match(self, task):
         """Chooses the arguments that the function takes, by their names."""
         given = list(task.arguments["dict"])
+        taken = [name for name in self.parameters if name in given or name in map(identifier, task.outputs)]
+        if taken:
+            raise Refused(f"`{taken[0]}` is a tensor or a size of the task; give the kernel's parameter another name")
         outputs = {identifier(name): name for name in task.outputs if identifier(name) not in given}
         try:
             parameters = inspect.signature(self.function).parameters.values()
@@ -90,9 +98,15 @@ class Kernel:
             self.positional = given
             return
         where = f"`{self.name}` in {_place(self.function, self.module)}"
+        unknown = dict(self.parameters)
         for parameter in parameters:
             if parameter.kind is parameter.VAR_KEYWORD:
                 self.keywords += [name for name in given if name not in self.keywords + self.positional]
+                self.keywords += unknown
+                unknown = {}
+            elif parameter.name in unknown and parameter.kind is not parameter.POSITIONAL_ONLY:
+                self.keywords.append(parameter.name)
+                del unknown[parameter.name]
             elif parameter.name in given or parameter.name in outputs:
                 only = parameter.kind is parameter.POSITIONAL_ONLY
                 (self.positional if only else self.keywords).append(parameter.name)
@@ -102,6 +116,8 @@ class Kernel:
                     f"{', '.join(given)}, and its outputs {', '.join(task.outputs)}: rename the parameter, or give it "
                     "a default"
                 )
+        if unknown:
+            raise Refused(f"{where} has no parameter `{next(iter(unknown))}`; add it with a default, or leave it out")
         taken = self.positional + self.keywords
         if given and not any(name in given for name in taken):
             raise Refused(f"{where} takes none of the task's inputs: name its parameters after {', '.join(given)}")
@@ -118,6 +134,8 @@ class Kernel:
             made = {identifier(name): tensor for name, tensor in outputs.items()}
 
             def value(name):
+                if name in self.parameters:
+                    return self.parameters[name]
                 return tensors.plant(branches[name], place) if name in branches else made[name]
 
             return tuple(map(value, self.positional)), {name: value(name) for name in self.keywords}

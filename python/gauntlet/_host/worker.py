@@ -78,8 +78,9 @@ HOLD = 600e-6
 class Worker:
     """Answers requests."""
 
-    def __init__(self, loop, opened, place, name, solution=None, pipes=None):
+    def __init__(self, loop, opened, place, name, parameters, solution=None, pipes=None):
         self.loop, self.opened, self.place, self.name, self.solution = loop, opened, place, name, solution
+        self.parameters = parameters
         self.default_device = "cuda" if opened == "cuda" else "cpu"
         self.task = self.kernel = self.pool = None
         self.copies, self.pipes = [], pipes
@@ -162,7 +163,7 @@ class Worker:
 
     def _imported(self, task):
         try:
-            return Kernel(self.place, self.name, task, self.solution)
+            return Kernel(self.place, self.name, task, self.parameters, self.solution)
         except (Refused, Broken):
             raise
         except BaseException as error:
@@ -409,11 +410,12 @@ CALLS = ("describe", "build", "load", "prepare", "run", "time", "step", "activit
 
 
 def main():
-    loop, opened, place, name, *solution = sys.argv[1:]
+    loop, opened, place, name, parameters, *solution = sys.argv[1:]
     warm_allocator()
     requests, replies = private_streams()
     own_caches()
-    worker = Worker(Loop(loop), opened, place, name, solution or None, (requests.fileno(), replies.fileno()))
+    pipes = (requests.fileno(), replies.fileno())
+    worker = Worker(Loop(loop), opened, place, name, json.loads(parameters), solution or None, pipes)
     sys.argv[1:] = []
     call = None
     while call != "stop" and (line := requests.readline()):

@@ -244,7 +244,7 @@ Exit codes:
   1  one of them is incorrect, racy, infeasible, over budget or does not compile, or the task is blind
   4  none of these, but one is blocked or aborted, so that nothing is known about it")]
 pub struct Check {
-    /// Round or tournament files, suites, or kernels: `FILE.py:FUNCTION`, `FILE.cu:KERNEL`, `FILE.so:FUNCTION`,
+    /// Round or tournament files, suites, or kernels: `FILE.py:FUNCTION`, `FILE.cu:KERNEL`, `FILE.c:FUNCTION`, `FILE.so:FUNCTION`,
     /// `solution.json`, 'command: PROGRAM ARGUMENTS'.
     #[arg(required_unless_present = "task")]
     pub targets: Vec<String>,
@@ -364,7 +364,7 @@ pub struct Worker {
     /// The executor to serve.
     #[arg(value_enum)]
     pub executor: WorkerName,
-    /// The kernel: `FILE.py:FUNCTION` or `solution.json` (python), `FILE.so:FUNCTION` (library) or `FILE.cu:KERNEL` (nvrtc).
+    /// The kernel: `FILE.py:FUNCTION` or `solution.json` (python), `FILE.so:FUNCTION` or `FILE.c:FUNCTION` (library), `FILE.cu:KERNEL` (nvrtc).
     #[arg(
         value_name = "FILE:KERNEL",
         required_if_eq_any([
@@ -453,7 +453,7 @@ pub enum WorkerName {
     Cpu,
     /// An NVIDIA GPU.
     Cuda,
-    /// A C function of a shared library.
+    /// A C function of a shared library or of a source.
     Library,
     /// A CUDA C++ kernel, compiled at run time.
     Nvrtc,

@@ -274,9 +274,10 @@ impl From<TuningError> for CliError {
     fn from(error: TuningError) -> Self {
         match error {
             TuningError::Judge(error) => error.into(),
-            TuningError::NoBaseline { .. } | TuningError::ShortBudget { .. } | TuningError::NoEstimate(_) => {
-                Self::of_input(error)
-            }
+            TuningError::NoBaseline { .. }
+            | TuningError::BaselineFails { .. }
+            | TuningError::ShortBudget { .. }
+            | TuningError::NoEstimate(_) => Self::of_input(error),
         }
     }
 }

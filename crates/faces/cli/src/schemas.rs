@@ -162,7 +162,8 @@ pub const PUBLISHED: &[Published] = published! {
     File "suite-file" 1 "A suite: the cases of a built-in task";
     File "parameters-file" 1 "The parameters of a kernel, as a file of their own";
     File "kernel-table" 1 "The launch tables of the CUDA kernels in a `.cu` file, by kernel";
-    File "function-table" 1 "The tables of the functions in a shared library, by function";
+    File "function-table" 1 "The tables of the functions in a shared library, or in a source in C or C++, by function";
+    File "parameter-table" 1 "The tables of the functions in a `.py` file, by function";
     File "dispatch-table" 1 "The parameters of each case, as `gauntlet tune` writes them";
     File "round-file" 1 "A round: a baseline, pitches, a suite and the criteria";
     File "tournament-file" 1 "A tournament: rounds in order";

@@ -1,8 +1,8 @@
 //! The results of tuning: the schedule of each problem, and how far the model's first choice was from it.
 
 use gauntlet_stats::{percent, percent_interval};
-use gauntlet_tuning::TunedCase;
 use gauntlet_tuning::replay::Mark;
+use gauntlet_tuning::{Screening, TunedCase};
 
 use crate::outline::PREDICTED;
 use crate::table::{columns, table};
@@ -37,22 +37,21 @@ pub fn tuning(cases: &[TunedCase], width: usize) -> String {
     let width = usable(width);
     let header = columns!(Words "case", "schedule"; Whole "over the baseline"; Figures "place", "regret");
     let mut text = table(&header, cases.iter().map(row).collect(), 0, width);
-    text += &paragraph(
-        "",
-        &dim(
-            "place: in the model's order of all schedules; regret: how much longer the model's first choice takes",
-        ),
-        0,
-        width,
-    );
+    let first = cases.first().map_or("the model's first choice", first_choice);
+    let order = match cases.first() {
+        Some(tuned) if tuned.search.screening.is_some() => "in the screening",
+        _ => "in the model's order of all schedules",
+    };
+    let legend = format!("place: {order}; regret: how much longer {first} takes");
+    text += &paragraph("", &dim(legend), 0, width);
     let regrets: Vec<f64> = cases.iter().filter_map(TunedCase::regret).collect();
     if !regrets.is_empty() {
         let mean = regrets.iter().sum::<f64>() / regrets.len() as f64;
         let said = format!(
-            "The model's first choice is {} slower than the best found, in the mean over {} of {} cases.",
-            percent(mean).trim_start_matches('+'),
+            "In the mean over {} of {} cases, {first} is {} slower than the best found.",
             regrets.len(),
-            cases.len()
+            cases.len(),
+            percent(mean).trim_start_matches('+')
         );
         text += &paragraph("", &said, 0, width);
     }
@@ -61,7 +60,7 @@ pub fn tuning(cases: &[TunedCase], width: usize) -> String {
     }
     for tuned in cases {
         for (place, fault) in faults(tuned) {
-            let first = format!("{}, {place} of the model's order: ", bold(&tuned.case));
+            let first = format!("{}, place {place}: ", bold(&tuned.case));
             text += &paragraph(&first, &paint(fault, Tone::Bad.style()), 2, width);
         }
     }
@@ -108,8 +107,11 @@ fn faults(tuned: &TunedCase) -> impl Iterator<Item = (usize, &str)> {
     of_heats.chain(finalists.filter_map(|one| Some((one.rank, one.fault.as_deref()?))))
 }
 
-/// The parameters in one line.
+/// The parameters in one line; a kernel's own are not those of its task.
 fn described(tuned: &TunedCase) -> String {
+    if tuned.search.screening.is_some() {
+        return tuned.schedule().to_string();
+    }
     tuned.problem.task().parameters().describe(tuned.schedule())
 }
 
@@ -124,6 +126,26 @@ fn predicted(tuned: &TunedCase) -> String {
 /// The extent of the search, in a line.
 fn search(tuned: &TunedCase) -> String {
     let search = &tuned.search;
+    let mut said = match &search.screening {
+        Some(screening) => screened(search.points, screening),
+        None => ranked(tuned),
+    };
+    if tuned.measured {
+        said += &format!(
+            ", {} measured in {:.0} s",
+            tuned.contenders.len(),
+            tuned.measured_seconds
+        );
+    }
+    if let Some(regret) = tuned.regret() {
+        said += &format!("; {} takes {} of time", first_choice(tuned), percent(regret));
+    }
+    said
+}
+
+/// How the model ranked a space.
+fn ranked(tuned: &TunedCase) -> String {
+    let search = &tuned.search;
     let mut said = format!("{} schedules, ", search.points);
     if search.simulated < search.points {
         said += &format!("{} of them simulated in the time there was, ", search.simulated);
@@ -135,15 +157,30 @@ fn search(tuned: &TunedCase) -> String {
     } else {
         said += "ranked by how few parameters they change, since no model covers them";
     }
-    if tuned.measured {
+    said
+}
+
+/// How a kernel's own parameters were searched.
+fn screened(points: usize, screening: &Screening) -> String {
+    let mut said = format!(
+        "{} of {points} points looked at by the search of seed {}",
+        screening.looked_at, screening.seed
+    );
+    if let Some(first) = screening.failed.first() {
         said += &format!(
-            ", {} measured in {:.0} s",
-            tuned.contenders.len(),
-            tuned.measured_seconds
+            ", of which {} failed, the first of them {}: {}",
+            screening.failed.len(),
+            first.schedule,
+            first.fault
         );
     }
-    if let Some(regret) = tuned.regret() {
-        said += &format!("; the model's first choice takes {} of time", percent(regret));
-    }
     said
+}
+
+/// What chose a case's first schedule.
+fn first_choice(tuned: &TunedCase) -> &'static str {
+    match tuned.search.screening {
+        Some(_) => "the screening's first choice",
+        None => "the model's first choice",
+    }
 }

@@ -26,6 +26,7 @@
 //! ```
 
 mod covering;
+mod declared;
 mod domain;
 mod error;
 mod named;
@@ -34,6 +35,7 @@ mod table;
 mod value;
 
 pub use covering::{Space, pairwise};
+pub use declared::{ParameterRow, ParameterTable};
 pub use domain::{Domain, LARGEST};
 pub use error::{ParameterError, did_you_mean, field_meant};
 pub use parameters::Parameters;

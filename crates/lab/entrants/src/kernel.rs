@@ -11,6 +11,9 @@ use gauntlet_worker::Program;
 use crate::error::EntrantError;
 use crate::parameters::changed_parameters;
 
+/// The place of the kernel among the words that start its worker, after the program, `worker` and the worker's name.
+const KERNEL_WORD: usize = 3;
+
 /// A kernel's text, read.
 ///
 /// # Errors
@@ -65,9 +68,15 @@ fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: Tensors) -> 
     match kernel.kind {
         FileKind::Python => {
             let whole = inspect(&kernel.file, &kernel.function).map_err(of_kernel)?;
-            of_python(candidate, whole.into(), tensors)
+            of_python(candidate, whole.into(), tensors)?;
+            give(candidate, kernel.kind, &kernel.parameters);
+            Ok(())
         }
-        FileKind::Library => hosted(candidate, "library", existing(kernel)?, &[]),
+        FileKind::Library | FileKind::C => {
+            hosted(candidate, "library", existing(kernel)?, &[])?;
+            give(candidate, kernel.kind, &kernel.parameters);
+            Ok(())
+        }
         FileKind::Cuda if tensors != Tensors::Cuda => Err(EntrantError::wrong(
             format!(
                 "`{}:{}` is a CUDA kernel, and the cpu executor measures on the CPU",
@@ -79,9 +88,29 @@ fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: Tensors) -> 
         FileKind::Cuda => {
             hosted(candidate, "nvrtc", existing(kernel)?, &[])?;
             candidate.device_only = true;
-            candidate.schedule = kernel.parameters.clone();
+            give(candidate, kernel.kind, &kernel.parameters);
             Ok(())
         }
+    }
+}
+
+/// A candidate whose kernel was named without parameters, with values of them.
+pub fn with_parameters(candidate: &Candidate, kind: FileKind, parameters: &Parameters) -> Candidate {
+    let mut given = candidate.clone();
+    give(&mut given, kind, parameters);
+    given
+}
+
+/// Gives a kernel values of its own parameters. Workers of CUDA C++ are told them with each case, others when they
+/// start: names of the task's built-in parameters, which every worker is told, may be theirs too.
+fn give(candidate: &mut Candidate, kind: FileKind, parameters: &Parameters) {
+    candidate.schedule = parameters.clone();
+    let word = candidate
+        .command
+        .as_mut()
+        .and_then(|words| words.get_mut(KERNEL_WORD));
+    if let Some(kernel) = word.filter(|_| kind != FileKind::Cuda && !parameters.is_empty()) {
+        kernel.as_mut_os_string().push(format!(": {parameters}"));
     }
 }
 

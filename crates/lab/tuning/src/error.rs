@@ -23,6 +23,14 @@ pub enum TuningError {
         /// The rule that the baseline breaks.
         rule: String,
     },
+    /// The baseline of a case does not run, so that nothing can be measured beside it.
+    #[error("the baseline of {case} fails: {reason}; give one that works with --baseline")]
+    BaselineFails {
+        /// The case.
+        case: String,
+        /// Its failure.
+        reason: String,
+    },
     /// Tuning has too little time to decide anything.
     #[error(
         "a budget of {budget:.0?} is too short to decide anything: {why}; give about {needed:.0?}, or tune fewer cases"

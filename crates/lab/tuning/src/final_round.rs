@@ -19,6 +19,8 @@ use gauntlet_judge::{PairedComparison, measure};
 
 /// The setting in which candidates are measured.
 pub struct Measuring<'a> {
+    /// A schedule as a candidate.
+    pub candidate: &'a dyn Fn(&Ranked) -> Candidate,
     /// The workshop that runs them.
     pub workshop: &'a Workshop,
     /// The case, the device and the rules.
@@ -97,7 +99,7 @@ impl Measuring<'_> {
         let mut places = Vec::new();
         let mut contenders = Vec::new();
         for (place, ranked) in rivals.iter().enumerate() {
-            let one = Candidate::new(ranked.name(), ranked.schedule.clone());
+            let one = (self.candidate)(ranked);
             let contest = PairedComparison::new(
                 self.workshop,
                 &setting,
@@ -146,7 +148,7 @@ impl Measuring<'_> {
     }
 
     fn over_baseline(&self, ranked: &Ranked, allowed: Duration) -> Result<Finalist, TuningError> {
-        let one = Candidate::new(ranked.name(), ranked.schedule.clone());
+        let one = (self.candidate)(ranked);
         let (over_baseline, fault) = match self.interval(self.baseline, &one, allowed)? {
             Ok(interval) => (interval, None),
             Err(fault) => (None, Some(fault)),
@@ -173,7 +175,7 @@ impl Measuring<'_> {
         if first.schedule == ranked.schedule || first.schedule == self.baseline.schedule {
             return Ok(());
         }
-        let one = Candidate::new(ranked.name(), ranked.schedule.clone());
+        let one = (self.candidate)(ranked);
         // The fault here may lie with the model's first choice, and says nothing about this finalist.
         if let Ok(interval) = self.interval(first, &one, allowed)? {
             finalist.over_first = interval;
@@ -242,7 +244,7 @@ impl Measuring<'_> {
 }
 
 /// The failure of a candidate, in words; a failure of the judge itself ends the tuning.
-fn fault(failure: ExaminationFailure) -> Result<String, TuningError> {
+pub fn fault(failure: ExaminationFailure) -> Result<String, TuningError> {
     match failure {
         ExaminationFailure::Candidate(error) => Ok(error.to_string()),
         ExaminationFailure::Baseline(error) => Ok(format!("what it was compared with failed: {error}")),
@@ -269,6 +271,7 @@ mod tests {
             rank,
             schedule: Parameters::new().with("stages", stages),
             predicted: Some(1.0),
+            screened: None,
         }
     }
 
@@ -301,6 +304,7 @@ mod tests {
         let case = &gauntlet_families::suite("group-gemm").unwrap().benchmark[0];
         let chosen = [ranked(1, 2), ranked(2, 3)];
         let measuring = Measuring {
+            candidate: &|ranked| Candidate::new(ranked.name(), ranked.schedule.clone()),
             workshop: &workshop,
             setting: &setting_of(case, &Device::host(), &Measurement::default()),
             baseline: &Candidate::new("baseline", Parameters::new()),

@@ -1,10 +1,11 @@
 //! Tuning: which schedule a device should use for each problem of a suite.
 //!
-//! The space of a device's schedules is pruned by its constraints and ranked by the model. The best of the ranking are
-//! measured beside the baseline, and half of them drop out in each heat. The finalists are measured again, on pairs of
-//! processes that took no part in the choice, so that the choice does not flatter the figures; choosing the fastest of
-//! the finalists still does, a little. If the device is not present, the model's ranking is the only result, and is
-//! marked as such.
+//! The space of a device's schedules is pruned by its constraints and ranked by the model. The parameters of a user's
+//! kernel, which no model knows, are searched instead ([`search`]), by quick pairs. The best of the ranking or of this
+//! screening are measured beside the baseline, and half of them drop out in each heat. The finalists are measured
+//! again, on pairs of processes that took no part in the choice, so that the choice does not flatter the figures;
+//! choosing the fastest of the finalists still does, a little. If the device is not present, the model's ranking is the
+//! only result, and is marked as such.
 //!
 //! The model's choice for a device that is not present, among schedules with tiles of one size:
 //!
@@ -46,6 +47,7 @@ mod outcome;
 mod ranking;
 pub mod recorded;
 pub mod replay;
+mod screening;
 pub mod search;
 pub mod validation;
 
@@ -59,6 +61,7 @@ use gauntlet_task::{Case, Sizes, Suite};
 use self::budget::{Paces, RANKING_PART};
 use self::final_round::{Measuring, Verdict};
 use self::ranking::{Ranked, rank};
+use self::screening::screened;
 use gauntlet_gates::compare_predicted;
 use gauntlet_judge::Candidate;
 use gauntlet_judge::Observer;
@@ -66,7 +69,7 @@ use gauntlet_judge::Workshop;
 use gauntlet_judge::{Measurement, Setting};
 
 pub use error::TuningError;
-pub use outcome::{Contender, Finalist, Search, TunedCase, Winner, table};
+pub use outcome::{Contender, Failed, Finalist, Screening, Search, TunedCase, Winner, table};
 
 /// The inputs of a tuning.
 pub struct Tuning<'a> {
@@ -93,13 +96,32 @@ pub struct Tuning<'a> {
     pub budget: Duration,
 }
 
+impl Tuning<'_> {
+    /// A point as a candidate.
+    fn candidate(&self, name: impl Into<String>, point: &Parameters) -> Candidate {
+        match self.kernel {
+            Some(kernel) => Candidate {
+                name: name.into(),
+                ..(kernel.candidate)(point)
+            },
+            None => Candidate::new(name, point.clone()),
+        }
+    }
+}
+
 /// The parameters of a kernel with a table of its own.
 #[derive(Clone, Copy)]
 pub struct KernelSpace<'a> {
     /// The table.
     pub table: &'a Table,
+    /// The kernel with these values, as a candidate of any name.
+    pub candidate: &'a (dyn Fn(&Parameters) -> Candidate + Sync),
     /// The values that can be tried for a case: those that its restrictions allow.
     pub points: &'a (dyn Fn(&Sizes) -> Vec<Parameters> + Sync),
+    /// What the search's choices at random follow from.
+    pub seed: u64,
+    /// How many points the search looks at, at most.
+    pub evaluations: usize,
 }
 
 /// Tunes case after case; `decided` is called for each case as soon as it is decided.
@@ -117,14 +139,12 @@ pub fn tune(
         .iter()
         .map(|case| {
             if let Some(kernel) = tuning.kernel {
-                return Ok(Candidate::new(
-                    "baseline",
-                    kernel.table.complete(&tuning.baseline),
-                ));
+                let complete = kernel.table.complete(&tuning.baseline);
+                return Ok(tuning.candidate("baseline", &complete));
             }
             let complete = case.sizes.task().parameters().complete(&tuning.baseline);
             let schedule = baseline(&complete, case, tuning.device)?;
-            Ok(Candidate::new("baseline", schedule))
+            Ok(tuning.candidate("baseline", &schedule))
         })
         .collect::<Result<_, TuningError>>()?;
     let paces = tuning
@@ -184,16 +204,18 @@ fn tune_case(
 ) -> Result<TunedCase, TuningError> {
     let device = tuning.device;
     let (chosen, search) = match tuning.kernel {
-        Some(kernel) => unranked(&kernel, case, tuning.keep),
+        Some(kernel) => screened(tuning, &kernel, case, &baseline, time.as_ref(), observer)?,
         None => ranked(tuning, case, time.as_ref(), observer)?,
     };
     let Some(first) = chosen.first().cloned() else {
-        return Ok(TunedCase::kept(
-            case,
-            baseline.schedule,
-            search,
-            "no schedule of the space is accepted",
-        ));
+        let reason = match &search.screening {
+            Some(screening) => format!(
+                "none of the {} points that were looked at works",
+                screening.looked_at
+            ),
+            None => "no schedule of the space is accepted".to_owned(),
+        };
+        return Ok(TunedCase::kept(case, baseline.schedule, search, reason));
     };
     let setting = setting_of(case, device, &tuning.measurement);
     match time {
@@ -201,10 +223,11 @@ fn tune_case(
         Some(time) => {
             let start = Instant::now();
             let measuring = Measuring {
+                candidate: &|ranked| tuning.candidate(ranked.name(), &ranked.schedule),
                 workshop: time.workshop,
                 setting: &setting,
                 baseline: &baseline,
-                first: &Candidate::new("the model's first choice", first.schedule.clone()),
+                first: &tuning.candidate(first.name(), &first.schedule),
                 pace: time.pace,
                 observer,
             };
@@ -237,32 +260,10 @@ fn ranked(
         simulated: ranking.simulated,
         accepted: ranking.accepted,
         told_apart: ranking.ranked.len(),
+        screening: None,
     };
     let chosen = ranking.ranked.into_iter().take(tuning.keep).collect();
     Ok((chosen, search))
-}
-
-/// The points of a kernel with a table of its own, of which no model knows anything: those with the fewest changes from
-/// the defaults come first.
-fn unranked(kernel: &KernelSpace, case: &Case, keep: usize) -> (Vec<Ranked>, Search) {
-    let mut points: Vec<Parameters> = (kernel.points)(&case.sizes)
-        .iter()
-        .map(|point| kernel.table.complete(point))
-        .collect();
-    points.sort_by_cached_key(|point| kernel.table.changes(&Parameters::new(), point).len());
-    let search = Search {
-        points: points.len(),
-        simulated: 0,
-        accepted: points.len(),
-        told_apart: points.len(),
-    };
-    let chosen = points.into_iter().take(keep).enumerate();
-    let chosen = chosen.map(|(index, schedule)| Ranked {
-        rank: index + 1,
-        schedule,
-        predicted: None,
-    });
-    (chosen.collect(), search)
 }
 
 /// Every point of the tuning space, whether or not the device accepts it, always in the same order. All parameters are
@@ -357,30 +358,7 @@ fn measured(
 
 #[cfg(test)]
 mod tests {
-    use gauntlet_parameters::{Domain, Parameter};
-
     use super::*;
-
-    #[test]
-    fn points_of_a_kernel_with_its_own_table_come_in_the_order_of_their_changes() {
-        let row = |name: &'static str, default: usize| {
-            Parameter::new(name, Domain::one_of([1, 2]), default.into(), "")
-        };
-        let table = Table::new("softmax.cu:softmax", vec![row("ROWS", 2), row("KEEP", 1)]);
-        let of_case = |_: &Sizes| {
-            let rows = [1_usize, 2].map(|rows| Parameters::new().with("ROWS", rows).with("KEEP", 2_usize));
-            rows.into_iter().chain([Parameters::new()]).collect()
-        };
-        let kernel = KernelSpace {
-            table: &table,
-            points: &of_case,
-        };
-        let case = gauntlet_families::suite("rms-norm").unwrap().benchmark[0].clone();
-        let (chosen, search) = unranked(&kernel, &case, 2);
-        let texts: Vec<_> = chosen.iter().map(|one| one.schedule.to_string()).collect();
-        assert_eq!(texts, ["KEEP=1, ROWS=2", "KEEP=2, ROWS=2"]);
-        assert_eq!((search.points, chosen[1].rank, chosen[1].predicted), (3, 2, None));
-    }
 
     #[test]
     fn every_device_accepts_some_of_its_space_and_the_order_is_fixed() {

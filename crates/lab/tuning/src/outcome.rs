@@ -23,7 +23,7 @@ pub struct TunedCase {
     pub baseline: Parameters,
     /// The numbers of schedules considered.
     pub search: Search,
-    /// The model's first choice; none if no schedule is accepted.
+    /// The first choice of the model, of a kernel's own parameters that of the screening; none if no schedule is accepted.
     pub first: Option<Ranked>,
     /// The measured schedules, in the model's order.
     pub contenders: Vec<Contender>,
@@ -40,7 +40,7 @@ pub struct TunedCase {
 }
 
 /// The numbers of schedules considered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Search {
     /// Schedules in the space.
@@ -51,6 +51,31 @@ pub struct Search {
     pub accepted: usize,
     /// Of these, distinct to the model.
     pub told_apart: usize,
+    /// How a kernel's own parameters were searched, which no model ranks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screening: Option<Screening>,
+}
+
+/// The search over a kernel's own parameters by quick pairs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Screening {
+    /// What the search's choices at random follow from.
+    pub seed: u64,
+    /// Points that were looked at, in order, beside the baseline.
+    pub looked_at: usize,
+    /// Those among them that failed.
+    pub failed: Vec<Failed>,
+}
+
+/// A point that failed in the screening: it does not build, or computes something else.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Failed {
+    /// The values of the parameters.
+    pub schedule: Parameters,
+    /// What went wrong.
+    pub fault: String,
 }
 
 /// A schedule that was measured.

@@ -21,12 +21,18 @@ pub struct Ranked {
     /// The predicted time in seconds; none if the model does not cover the task or the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub predicted: Option<f64>,
+    /// Its log speed-up over the baseline in the screening, of a kernel's own parameters. It was used for the choice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub screened: Option<f64>,
 }
 
 impl Ranked {
     /// Its name during measurements.
     pub fn name(&self) -> String {
-        format!("number {} of the model's order", self.rank)
+        match self.screened {
+            Some(_) => format!("number {} of the screening", self.rank),
+            None => format!("number {} of the model's order", self.rank),
+        }
     }
 }
 
@@ -91,6 +97,7 @@ pub fn rank(
             rank: index + 1,
             schedule: points[place].clone(),
             predicted,
+            screened: None,
         });
     Ok(Ranking {
         ranked: ranked.collect(),

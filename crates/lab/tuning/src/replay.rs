@@ -1,5 +1,7 @@
 //! Searches over a recorded space: how close to the optimum the search comes by how many evaluations.
 
+use std::ops::ControlFlow;
+
 use rand::SeedableRng;
 use rand::seq::index::sample;
 use rand_chacha::ChaCha8Rng;
@@ -28,15 +30,9 @@ pub struct Mark {
 /// The points that a search of this seed evaluates, in order.
 pub fn evaluated(recorded: &RecordedSpace, seed: u64, evaluations: usize) -> Vec<usize> {
     let space = recorded.space();
-    let mut search = Search::new(&space, seed);
-    let mut points = Vec::new();
-    while points.len() < evaluations
-        && let Some(point) = search.propose()
-    {
-        search.tell(point, recorded.times[point]);
-        points.push(point);
-    }
-    points
+    let explored =
+        Search::new(&space, seed).explore(evaluations, |point| ControlFlow::Continue(recorded.times[point]));
+    explored.into_iter().map(|(point, _)| point).collect()
 }
 
 /// Searches with the seeds 0, 1, …, and the medians of what they found after 8, 32, 128 and all evaluations.

@@ -7,6 +7,8 @@
 mod forest;
 mod space;
 
+use std::ops::ControlFlow;
+
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use statrs::distribution::{Continuous, ContinuousCDF, Normal};
@@ -26,7 +28,7 @@ const CENTRES: usize = 5;
 /// Points at random that are considered beside the neighbours.
 const OTHERS: usize = 600;
 
-/// A search in progress. The caller alternates [`Search::propose`] with [`Search::tell`].
+/// A search in progress: [`Search::explore`] evaluates the points that it proposes.
 pub struct Search<'a> {
     space: &'a Space,
     random: ChaCha8Rng,
@@ -47,8 +49,26 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Evaluates at most `most` points, one after the other; `evaluate` is given the index of a point, and returns its
+    /// time, none if the point failed, or ends the search. Returns the points with their times, in order.
+    pub fn explore(
+        &mut self,
+        most: usize,
+        mut evaluate: impl FnMut(usize) -> ControlFlow<(), Option<f64>>,
+    ) -> Vec<(usize, Option<f64>)> {
+        let mut explored = Vec::new();
+        while explored.len() < most
+            && let Some(point) = self.propose()
+            && let ControlFlow::Continue(time) = evaluate(point)
+        {
+            self.tell(point, time);
+            explored.push((point, time));
+        }
+        explored
+    }
+
     /// The index of the point to evaluate next; none if all were given.
-    pub fn propose(&mut self) -> Option<usize> {
+    fn propose(&mut self) -> Option<usize> {
         let fresh: Vec<usize> = (0..self.space.len())
             .filter(|point| !self.given[*point])
             .collect();
@@ -185,13 +205,11 @@ mod tests {
 
     fn best(space: &Space, times: &[Option<f64>], seed: u64, evaluations: usize) -> f64 {
         let mut search = Search::new(space, seed);
-        let mut best = f64::MAX;
-        for _ in 0..evaluations {
-            let point = search.propose().unwrap();
-            search.tell(point, times[point]);
-            best = best.min(times[point].unwrap_or(f64::MAX));
-        }
-        best
+        let explored = search.explore(evaluations, |point| ControlFlow::Continue(times[point]));
+        explored
+            .iter()
+            .filter_map(|(_, time)| *time)
+            .fold(f64::MAX, f64::min)
     }
 
     #[test]
@@ -208,28 +226,12 @@ mod tests {
     #[test]
     fn every_point_is_given_once_and_the_choices_depend_on_the_seed_alone() {
         let (space, times) = valley();
-        let order = |seed| {
-            let mut search = Search::new(&space, seed);
-            let mut order = Vec::new();
-            while let Some(point) = search.propose() {
-                order.push(point);
-                search.tell(point, times[point]);
-                if order.len() == 40 {
-                    break;
-                }
-            }
-            order
-        };
+        let order = |seed| Search::new(&space, seed).explore(40, |point| ControlFlow::Continue(times[point]));
         assert_eq!(order(3), order(3));
         assert_ne!(order(3), order(4));
         let small = Space::of(&[vec![json!(1)], vec![json!(2)], vec![json!(4)]]);
-        let mut search = Search::new(&small, 0);
-        let mut all: Vec<usize> = std::iter::from_fn(|| {
-            let point = search.propose()?;
-            search.tell(point, None);
-            Some(point)
-        })
-        .collect();
+        let all = Search::new(&small, 0).explore(9, |_| ControlFlow::Continue(None));
+        let mut all: Vec<usize> = all.into_iter().map(|(point, _)| point).collect();
         all.sort_unstable();
         assert_eq!(all, [0, 1, 2]);
     }

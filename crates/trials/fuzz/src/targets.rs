@@ -176,10 +176,11 @@ fn launch_table(bytes: &[u8]) -> bool {
     };
     file(bytes, "softmax.toml", |_| {
         KernelFile::open(&source, "softmax_warp").is_ok_and(|kernel| {
-            if let Ok(scope) = kernel.scope(sizes(), &Parameters::new()) {
-                let _ = (kernel.broken_restriction(&scope), kernel.launch(&scope));
+            let own = kernel.parameters();
+            if let Ok(scope) = own.scope(sizes(), &Parameters::new()) {
+                let _ = (own.broken_restriction(&scope).is_ok(), kernel.launch(&scope));
             }
-            let _ = kernel.space();
+            let _ = own.space();
             true
         })
     })

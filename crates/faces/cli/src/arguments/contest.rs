@@ -26,7 +26,7 @@ Exit codes:
   1  one of them is wrong; with --require, the verdict shows the contrary (for no-regression: a regression)
   4  one of them is blocked, for example because times are void; with --require, the verdict is inconclusive")]
 pub struct Compare {
-    /// A kernel: a Python function, such as softmax.py:fast; a function of a shared library, such as libsoftmax.so:fast; a
+    /// A kernel: a Python function, such as softmax.py:fast; a function in C or of a shared library, such as softmax.c:fast or libsoftmax.so:fast; a
     /// CUDA kernel, such as softmax.cu:fast; a solution of FlashInfer-Trace, such as solution.json; 'command: PROGRAM
     /// ARGUMENTS', a worker of your own; `builtin`; parameters of the built-in one, such as 'stages=2', or a TOML file of
     /// them; `dispatch:FILE` with a table from `gauntlet tune`.

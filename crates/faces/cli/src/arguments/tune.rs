@@ -16,6 +16,7 @@ Examples:
   gauntlet tune --executor cuda --device h200        measured on the GPU of this machine
   gauntlet tune --kernel rms_norm.cu:rms_norm --suite rms-norm --executor cuda --device h200
                                                      the parameters of a kernel of your own
+  gauntlet tune --kernel softmax.c:softmax --suite task.py
   gauntlet tune --executor model --device b200       a device that is not here: the model's ranking, not measured
   gauntlet tune --replay A100_T4.json.gz             how fast the search comes near the optimum of recorded times
   gauntlet compare 'tile = [64, 64, 64]' dispatch:attention.toml --suite attention    what the table is worth
@@ -25,8 +26,9 @@ pub struct Tune {
     /// A suite, by name or file; each of its benchmark cases is tuned.
     #[arg(long, default_value = "group-gemm")]
     pub suite: String,
-    /// A CUDA C++ kernel, as in `rms_norm.cu:rms_norm`: tunes the parameters of its table (`--executor cuda`).
-    #[arg(long, value_name = "FILE.cu:KERNEL")]
+    /// A kernel of your own, in CUDA C++ (`--executor cuda`), C, C++ or Python: tunes the parameters that the table beside its
+    /// file declares.
+    #[arg(long, value_name = "FILE:FUNCTION", group = "searched")]
     pub kernel: Option<String>,
     /// Only these of its benchmark cases.
     #[arg(long = "case", value_name = "NAME")]
@@ -40,9 +42,21 @@ pub struct Tune {
     /// What all is compared with: `baseline`, words of a schedule, or a TOML file of them.
     #[arg(long, default_value = "baseline", value_name = "SCHEDULE")]
     pub baseline: String,
-    /// How many schedules at the head of the model's ranking are measured.
+    /// How many schedules at the head of the model's ranking, or of the screening, are measured.
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub keep: u16,
+    /// Points that a search looks at, at most: of a kernel's parameters, or of recorded times.
+    #[arg(long, value_name = "N", default_value = "128", requires = "searched", value_parser = clap::value_parser!(u16).range(1..))]
+    pub evaluations: u16,
+    /// What the choices at random of the search over a kernel's parameters follow from.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "0",
+        requires = "kernel",
+        conflicts_with = "file"
+    )]
+    pub seed: u64,
     /// Measure in quick pairs, which are not watched for cheats: the schedules and parameters of kernels of your own.
     #[arg(long)]
     pub quick: bool,
@@ -73,11 +87,8 @@ pub struct Tune {
 #[derive(Debug, Args)]
 pub struct Replay {
     /// Search these recorded times, a T4 or cache file of Kernel Tuner, plain or compressed with gzip; nothing runs.
-    #[arg(long = "replay", value_name = "FILE", conflicts_with_all = ["suite", "kernel", "cases", "executor", "device", "baseline", "keep", "quick", "budget", "output", "resume"])]
+    #[arg(long = "replay", value_name = "FILE", group = "searched", conflicts_with_all = ["suite", "kernel", "cases", "executor", "device", "baseline", "keep", "quick", "budget", "output", "resume"])]
     pub file: Option<PathBuf>,
-    /// Points of the record that each search evaluates.
-    #[arg(long, value_name = "N", default_value = "128", requires = "file", value_parser = clap::value_parser!(u16).range(1..))]
-    pub evaluations: u16,
     /// Searches, of which the medians are shown.
     #[arg(long, value_name = "N", default_value = "50", requires = "file", value_parser = clap::value_parser!(u16).range(1..))]
     pub seeds: u16,

@@ -7,7 +7,7 @@ use gauntlet_device::{Arch, Device};
 use gauntlet_host_nvrtc::KernelFile;
 use gauntlet_judge::{FileKernel, FileKind, KernelForm, KernelText, Sweep, SweepReport, sweep};
 use gauntlet_parameters::{Parameters, pairwise};
-use gauntlet_task::{Case, Rules, Scope, Sizes, Suite};
+use gauntlet_task::{Case, Rules, Suite};
 use gauntlet_worker::WorkerCommand;
 
 use crate::arguments::{Check, MeasuredExecutor};
@@ -49,6 +49,7 @@ fn hosted(target: &KernelText, suite: &Suite, arguments: &Check) -> Result<Sweep
     let (label, what) = match target.form() {
         KernelForm::Command(_) => ("worker", "a worker"),
         KernelForm::File(kernel) if kernel.kind == FileKind::Library => ("library", "a shared library"),
+        KernelForm::File(kernel) if kernel.kind == FileKind::C => ("library", "a function in C"),
         _ => ("Python", "a Python function"),
     };
     takes_no_options(what, arguments)?;
@@ -72,12 +73,13 @@ fn interpreted(kernel: &FileKernel, mut suite: Suite, arguments: &Check) -> Resu
     let given = arguments
         .schedule
         .as_deref()
-        .map(|text| gauntlet_entrants::read_parameters(text, &Parameters::new(), file.parameters()))
+        .map(|text| gauntlet_entrants::read_parameters(text, &Parameters::new(), file.parameters().table()))
         .transpose()?;
-    let space = file.space();
+    let own = file.parameters();
+    let space = own.space();
     let schedules = |case: &Case| match &given {
         Some(parameters) => vec![parameters.clone()],
-        None => pairwise(&space, |point| accepts(&file, &case.sizes, point)),
+        None => pairwise(&space, |point| own.accepts(&case.sizes, point)),
     };
     // Timed cases are too large for an interpreter.
     suite.benchmark.clear();
@@ -113,23 +115,6 @@ pub fn kernel_file(kernel: &FileKernel) -> Result<KernelFile, CliError> {
             "docs/guide/compiled-kernels.md describes kernels and their launch tables",
         )
     })
-}
-
-/// The values of a kernel's parameters that its restrictions allow for a case.
-pub fn points(file: &KernelFile, sizes: &Sizes) -> Vec<Parameters> {
-    let space = file.space();
-    space
-        .combinations()
-        .filter(|point| accepts(file, sizes, point))
-        .collect()
-}
-
-fn accepts(file: &KernelFile, sizes: &Sizes, parameters: &Parameters) -> bool {
-    let scope = file.scope(
-        Scope::of(&sizes.record(), &sizes.inputs(), &sizes.outputs()),
-        parameters,
-    );
-    scope.is_ok_and(|scope| matches!(file.broken_restriction(&scope), Ok(None)))
 }
 
 fn gpu(name: Option<&str>) -> Result<Device, CliError> {

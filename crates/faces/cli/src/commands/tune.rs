@@ -1,32 +1,30 @@
 //! `gauntlet tune`.
 
+mod kernel;
 pub mod replay;
 
 use std::collections::BTreeMap;
 
 use gauntlet_device::{Accuracy, Device, on_record};
-use gauntlet_host_nvrtc::KernelFile;
-use gauntlet_judge::{FileKernel, FileKind, Measurement, Workshop};
+use gauntlet_judge::{Measurement, Workshop};
 use gauntlet_kernels_cuda::plan::{Target, plan};
 use gauntlet_parameters::Parameters;
 use gauntlet_problems::Schedule;
 use gauntlet_task::{Sizes, Suite};
 use gauntlet_tuning::{KernelSpace, TunedCase, Tuning, table, tune as tune_suite};
-use gauntlet_worker::Limits;
 use gauntlet_worker::protocol::Description;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use self::kernel::TunedKernel;
 use crate::arguments::{Measured, MeasuredExecutor, Tune, TuneExecutor};
 use crate::commands::contest::chosen;
 use crate::commands::cuda::{Place, environment_with};
 use crate::commands::devices;
 use crate::commands::more::changed_surroundings;
-use crate::commands::native;
 use crate::commands::run::version;
 use crate::documents::{Document, Versioned};
-use crate::environment::timeouts;
 use crate::error::{CliError, say_line, terminal_width};
 use crate::exit::Exit;
 use crate::interrupt;
@@ -65,7 +63,8 @@ impl Document for Tuned {
 /// Finds the fastest schedule of each problem of a suite and writes a dispatch table.
 pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     if let Some(file) = &arguments.replay.file {
-        return replay::replay(file, &arguments.replay, arguments.json.as_deref());
+        let evaluations = arguments.evaluations.into();
+        return replay::replay(file, &arguments.replay, evaluations, arguments.json.as_deref());
     }
     arguments
         .json
@@ -73,31 +72,27 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         .chain([&arguments.output])
         .try_for_each(|path| sink::check(path))?;
     let suite = chosen(&arguments.suite, &arguments.cases)?;
-    let kernel = arguments.kernel.as_deref().map(cuda_kernel).transpose()?;
-    if kernel.is_some() && arguments.executor != TuneExecutor::Cuda {
-        return Err(CliError::bad_input(
-            "--kernel names a CUDA kernel, and only the cuda executor runs one",
-            "add --executor cuda and --device with the GPU that is here",
-        ));
-    }
-    let own = kernel.as_ref().map(|(_, file)| file.parameters().clone());
-    let parameters = own.clone().unwrap_or_else(|| suite.parameters());
-    let baseline = gauntlet_entrants::read_parameters(&arguments.baseline, &Parameters::new(), &parameters)?;
-    let (device, mut workshop, gpu) = place(arguments)?;
-    if let Some((kernel, _)) = &kernel {
-        let command = native::nvrtc_worker(kernel, &[])?;
-        workshop = Some(Workshop::new(command, timeouts()?, Limits::default())?);
-    }
-    let points = |sizes: &Sizes| {
-        kernel
-            .as_ref()
-            .map_or_else(Vec::new, |(_, file)| native::points(file, sizes))
+    let kernel = arguments
+        .kernel
+        .as_deref()
+        .map(|text| TunedKernel::open(text, &suite, arguments.executor))
+        .transpose()?;
+    let (given, parameters) = match &kernel {
+        Some(kernel) => (kernel.given.clone(), kernel.own.table().clone()),
+        None => (Parameters::new(), suite.parameters()),
     };
+    let baseline = gauntlet_entrants::read_parameters(&arguments.baseline, &given, &parameters)?;
+    let (device, workshop, gpu) = place(arguments)?;
+    let own = kernel.as_ref().map(|kernel| {
+        let candidate = |point: &Parameters| kernel.at(point);
+        let points = |sizes: &Sizes| kernel.own.points(sizes);
+        (candidate, points)
+    });
     let accuracy = Accuracy::of_all(
         &device,
         suite.benchmark.iter().map(|case| case.sizes.task().name()),
     );
-    if arguments.executor == TuneExecutor::Cpu {
+    if kernel.is_none() && arguments.executor == TuneExecutor::Cpu {
         say_line(format_args!(
             "note: there is no model of CPUs: schedules with the fewest changes from the default are measured, --keep of them"
         ));
@@ -113,15 +108,11 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
     if arguments.quick {
         say_line(format_args!("note: quick pairs are not watched for cheats"));
     }
-    let texts = arguments
-        .kernel
-        .as_deref()
-        .map(gauntlet_entrants::read)
-        .transpose()?;
+    let text = kernel.as_ref().map(|kernel| kernel.text.clone());
     let sources = gauntlet_entrants::digests(
         &arguments.suite,
         &suite,
-        texts.as_slice(),
+        text.as_slice(),
         arguments.device.as_deref(),
     );
     let mut recorder = Recorder::open(&arguments.ledger, arguments.no_ledger, sources)?;
@@ -136,9 +127,12 @@ pub fn tune(arguments: &Tune) -> Result<Exit, CliError> {
         baseline,
         tuned: &before,
         builds: &builds(arguments.executor, &device),
-        kernel: own.as_ref().map(|table| KernelSpace {
-            table,
-            points: &points,
+        kernel: own.as_ref().map(|(candidate, points)| KernelSpace {
+            table: &parameters,
+            candidate,
+            points,
+            seed: arguments.seed,
+            evaluations: arguments.evaluations.into(),
         }),
         keep: arguments.keep.into(),
         measurement: match arguments.quick {
@@ -264,18 +258,6 @@ fn found(result: &Tuned, arguments: &Tune, recorder: &Recorder) -> Found {
         speedup: None,
         interrupted: result.interrupted,
     }
-}
-
-/// A CUDA kernel and its table.
-fn cuda_kernel(text: &str) -> Result<(FileKernel, KernelFile), CliError> {
-    let kernel = gauntlet_entrants::read(text)?;
-    let kernel = kernel.in_file(FileKind::Cuda).ok_or_else(|| {
-        CliError::bad_input(
-            format!("`{text}` does not name a kernel of a CUDA C++ file"),
-            "write the file, a colon and the name, as in softmax.cu:softmax_kernel",
-        )
-    })?;
-    Ok((kernel.clone(), native::kernel_file(kernel)?))
 }
 
 /// The device to tune for, and the workers that measure, if any.

@@ -13,7 +13,7 @@ use gauntlet_judge::ledger::{Entry, Judged, RunSummary};
 use gauntlet_parameters::Parameters;
 use gauntlet_python_task::TaskToml;
 use gauntlet_queue::{JobResult, Status, Ticket};
-use gauntlet_task::{DispatchTable, Suite, Violation};
+use gauntlet_task::{DispatchTable, OwnTable, Suite, Violation};
 use gauntlet_tournament::forecast::{Forecasters, Prospect};
 use gauntlet_tournament::{Answers, PROTOCOL, Pitch, RoundFile, TournamentFile, TournamentReport};
 use gauntlet_worker::Record;
@@ -88,6 +88,7 @@ pub fn types() -> Vec<Type> {
         ("parameters-file", 1, read::<Parameters>),
         ("kernel-table", 1, read::<BTreeMap<String, KernelTable>>),
         ("function-table", 1, read::<BTreeMap<String, FunctionTable>>),
+        ("parameter-table", 1, read::<BTreeMap<String, OwnTable>>),
         ("dispatch-table", 1, read::<DispatchTable>),
         ("round-file", 1, read::<RoundFile>),
         ("tournament-file", 1, read::<TournamentFile>),

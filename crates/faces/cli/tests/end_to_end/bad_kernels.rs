@@ -184,13 +184,13 @@ fn a_check_that_would_compute_nothing_says_why() {
 #[test]
 fn a_text_that_is_no_kernel_is_bad_input_in_every_command() {
     let Some(place) = place() else { return };
-    for name in ["foo.cpp", "softmax.cuh"] {
+    for name in ["foo.rs", "softmax.cuh"] {
         place.write(name, "");
     }
     for (text, said) in [
         (
-            "foo.cpp:f",
-            ["foo.cpp is no kernel", "compile it to a shared library"],
+            "foo.rs:f",
+            ["foo.rs is no kernel", "compile it to a shared library"],
         ),
         (
             "softmax.cuh:k",

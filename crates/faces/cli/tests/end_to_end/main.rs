@@ -39,5 +39,6 @@ mod selftest;
 mod serve;
 mod solutions;
 mod sustained;
+mod tuned_kernels;
 mod tuning;
 mod workers;

@@ -1,18 +1,21 @@
 //! The host of one function.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use gauntlet_host_native::{
-    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, STREAM, bad_request, refused,
+    Addresses, Argument, Bound, Call, CpuPlace, CudaPlace, Host, Planned, STREAM, bad_request, broken,
+    refused,
 };
 use gauntlet_parameters::Parameters;
-use gauntlet_task::Scope;
+use gauntlet_task::{OwnParameters, Scope};
 use gauntlet_worker::protocol::{self, CallActivity, CaseRequest, Description, Failure, Resources, Sample};
 use gauntlet_worker::{Turns, probe};
 
 use crate::function::Function;
 use crate::signature::advice;
+use crate::source::{CompileError, compile, is_source};
 use crate::table::{FunctionTable, LibraryError, Returns, Target};
 
 /// What an option gives in place of the table.
@@ -26,14 +29,19 @@ pub struct LibraryOptions {
     pub returns: Option<Returns>,
     /// Which GPU, from 0.
     pub ordinal: usize,
+    /// Values of the parameters of a function whose source is named.
+    pub parameters: Parameters,
 }
 
-/// Calls a function of a shared library.
+/// Calls a function of a shared library, or of a source that it compiles to one.
 pub struct LibraryHost {
     path: PathBuf,
     name: String,
     table: FunctionTable,
-    function: Function,
+    own: OwnParameters,
+    given: Parameters,
+    /// None before a source was compiled, which may be the kernel's fault.
+    function: Option<Function>,
     place: Place,
     built: Option<Built>,
 }
@@ -50,10 +58,11 @@ struct Built {
 }
 
 impl LibraryHost {
-    /// Loads the function. Options take the place of what the table beside the library says.
+    /// Loads the function; that of a source is compiled when a case is built. Options take the place of what the table
+    /// beside the file says.
     ///
     /// # Errors
-    /// If the library or its table is wrong, or the function is for CUDA and there is no GPU.
+    /// If the file or its table is wrong, or the function is for CUDA and there is no GPU.
     pub fn open(path: &Path, function: &str, options: &LibraryOptions) -> Result<Self, LibraryError> {
         // The dynamic linker searches its own folders for a name without a folder.
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -63,6 +72,13 @@ impl LibraryHost {
         }
         table.device = options.device.unwrap_or(table.device);
         table.returns = options.returns.unwrap_or(table.returns);
+        let own = table.own_parameters(path, function)?;
+        own.table()
+            .check(&options.parameters)
+            .map_err(|error| LibraryError::Table {
+                path: path.with_extension("toml"),
+                message: error.message,
+            })?;
         let place = match table.device {
             Target::Cpu => Place::Cpu(CpuPlace::default()),
             Target::Cuda => {
@@ -77,17 +93,49 @@ impl LibraryHost {
         Ok(Self {
             path: path.to_owned(),
             name: function.to_owned(),
-            function: Function::load(path, function, table.returns)?,
+            function: match is_source(path) {
+                true => None,
+                false => Some(Function::load(path, function, table.returns)?),
+            },
+            given: options.parameters.clone(),
+            own,
             table,
             place,
             built: None,
         })
     }
 
+    /// A failure that is the kernel's own.
+    fn told(&self, message: impl fmt::Display) -> Failure {
+        refused(format!("{}:{}: {message}", self.path.display(), self.name))
+    }
+
+    /// Compiles a source, once.
+    fn compile(&mut self) -> Result<(), Failure> {
+        if self.function.is_some() {
+            return Ok(());
+        }
+        let parameters = self.own.table().complete(&self.given);
+        let library = compile(&self.path, &self.table, &parameters).map_err(|error| match error {
+            CompileError::NoCompiler(reason) => broken(reason),
+            CompileError::Refused(reason) => refused(reason),
+        })?;
+        let loaded = Function::load(&library, &self.name, self.table.returns);
+        self.function = Some(loaded.map_err(|error| self.told(error))?);
+        Ok(())
+    }
+
     fn bind(&self, case: &CaseRequest) -> Result<Vec<Bound>, Failure> {
+        let told = |message: String| self.told(message);
         let scope = Scope::of(&case.sizes, &case.inputs, &case.outputs);
+        let scope = self.own.scope(scope, &self.given).map_err(told)?;
+        let broken = self.own.broken_restriction(&scope);
+        if let Some(broken) = broken.map_err(|error| told(error.to_string()))? {
+            return Err(told(format!(
+                "`{broken}` does not hold; choose other values of the parameters"
+            )));
+        }
         let on_gpu = self.table.device == Target::Cuda;
-        let told = |message: String| refused(format!("{}:{}: {message}", self.path.display(), self.name));
         let arguments = match &self.table.arguments {
             Some(arguments) => arguments.clone(),
             None => Argument::default_list(&scope, on_gpu).map_err(|error| {
@@ -129,7 +177,7 @@ impl LibraryHost {
 impl LibraryHost {
     /// The case that was built, the call that computes it, and where.
     fn called(&mut self) -> Result<(&CaseRequest, FunctionCall<'_>, &mut Place), Failure> {
-        let Some(Built { case, bound }) = &self.built else {
+        let (Some(Built { case, bound }), Some(function)) = (&self.built, &self.function) else {
             return Err(bad_request("nothing has been built; call build first"));
         };
         let stream = match &self.place {
@@ -137,7 +185,7 @@ impl LibraryHost {
             Place::Cuda(place) => place.stream().raw().expose_provenance() as u64,
         };
         let call = FunctionCall {
-            function: &self.function,
+            function,
             name: &self.name,
             bound,
             stream,
@@ -176,10 +224,12 @@ impl Host for LibraryHost {
         }
     }
 
-    /// A function has no parameters; those of the task's built-in kernels, which every worker is told, mean nothing to it.
+    /// The function's own parameters were given when it was opened; those of the task's built-in kernels, which every worker
+    /// is told, mean nothing to it.
     fn build(&mut self, case: &CaseRequest, _parameters: &Parameters) -> Result<Resources, Failure> {
         self.built = None;
         let bound = self.bind(case)?;
+        self.compile()?;
         self.built = Some(Built {
             case: case.clone(),
             bound,

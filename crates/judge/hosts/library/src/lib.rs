@@ -1,4 +1,4 @@
-//! Serves C functions of shared libraries through the worker protocol.
+//! Serves C functions of shared libraries, and of sources in C and C++, through the worker protocol.
 //!
 //! A function takes pointers, sizes and a stream, and returns nothing or an `int`. Its arguments are, unless a table or
 //! an option names others: the task's inputs, its outputs, the case's size (`int64_t`), and on CUDA the stream.
@@ -16,12 +16,14 @@
 //! device = "cuda"      # pointers are to memory of the GPU; "cpu" if left out
 //! ```
 //!
-//! The library is loaded into the worker's process, which is confined and owns memory, clock and loop
+//! A source is compiled to a library with the values of its parameters, which its table declares, as macros. The library
+//! is loaded into the worker's process, which is confined and owns memory, clock and loop
 //! ([`gauntlet_host_native`]).
 
 mod function;
 mod host;
 mod signature;
+mod source;
 mod table;
 
 pub use function::Function;

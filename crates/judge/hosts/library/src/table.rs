@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use gauntlet_host_native::Argument;
+use gauntlet_parameters::ParameterTable;
+use gauntlet_task::{Expression, OwnParameters, table_entry};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use thiserror::Error;
@@ -18,6 +20,12 @@ pub struct FunctionTable {
     pub returns: Returns,
     /// Where its pointers point.
     pub device: Target,
+    /// Macros that can vary, of a function whose source is named.
+    pub parameters: BTreeMap<String, ParameterTable>,
+    /// Conditions that parameters and sizes must meet.
+    pub restrictions: Vec<Expression>,
+    /// Options of the compiler, of a function whose source is named; `{NAME}` stands for the value of a parameter.
+    pub options: Option<Vec<String>>,
 }
 
 /// What a function returns.
@@ -99,9 +107,23 @@ impl FunctionTable {
             Err(missing) if missing.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(other) => return Err(error(format!("it cannot be read: {other}"))),
         };
-        let mut tables: BTreeMap<String, Self> =
-            toml::from_str(&text).map_err(|problem| error(problem.to_string().trim_end().to_owned()))?;
-        Ok(tables.remove(function).unwrap_or_default())
+        let entry = table_entry(&text, function)
+            .map_err(|problem| error(problem.to_string().trim_end().to_owned()))?;
+        Ok(entry.unwrap_or_default())
+    }
+
+    /// The parameters of the function.
+    ///
+    /// # Errors
+    /// If one of them is wrong.
+    pub fn own_parameters(&self, source: &Path, function: &str) -> Result<OwnParameters, LibraryError> {
+        let owner = format!("{}:{function}", source.display());
+        OwnParameters::new(&owner, &self.parameters, &self.restrictions).map_err(|(name, message)| {
+            LibraryError::Table {
+                path: source.with_extension("toml"),
+                message: format!("{function}.parameters.{name}: {message}"),
+            }
+        })
     }
 }
 

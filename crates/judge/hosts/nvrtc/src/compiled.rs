@@ -17,6 +17,7 @@ pub(crate) fn planned(
     parameters: &Parameters,
 ) -> Result<LaunchPlan, Failure> {
     let scope = file
+        .parameters()
         .scope(Scope::of(&case.sizes, &case.inputs, &case.outputs), parameters)
         .map_err(refused)?;
     if let Some(broken) = file.broken_restriction(&scope).map_err(refused)? {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use gauntlet_cuda::compiler::File;
 use gauntlet_cuda::compiler::UserSource;
-use gauntlet_parameters::{Parameters, Space, Table, Value, did_you_mean};
-use gauntlet_task::Scope;
+use gauntlet_parameters::{Parameters, Value, did_you_mean};
+use gauntlet_task::{OwnParameters, Scope};
 
 use crate::error::KernelError;
 use crate::headers::{self, Header};
@@ -21,7 +21,7 @@ pub struct KernelFile {
     text: String,
     headers: Vec<Header>,
     table: KernelTable,
-    parameters: Table,
+    parameters: OwnParameters,
     /// Defaults of macros that only other kernels of the file have: the file is compiled as a whole.
     others: Parameters,
 }
@@ -66,8 +66,8 @@ impl KernelFile {
             });
         };
         let read_parameters = |table: &KernelTable, kernel: &str| {
-            table
-                .parameters(&format!("{}:{kernel}", path.display()))
+            let owner = format!("{}:{kernel}", path.display());
+            OwnParameters::new(&owner, &table.parameters, &table.restrictions)
                 .map_err(|(name, message)| in_table(&format!("{kernel}.parameters.{name}"), message))
         };
         let parameters = read_parameters(&table, kernel)?;
@@ -75,9 +75,10 @@ impl KernelFile {
         for (name, other) in &tables {
             let other = read_parameters(other, name)?;
             for row in other
+                .table()
                 .parameters()
                 .iter()
-                .filter(|row| parameters.find(&row.name).is_none())
+                .filter(|row| parameters.table().find(&row.name).is_none())
             {
                 others.set(row.name.to_string(), row.default.clone());
             }
@@ -101,48 +102,26 @@ impl KernelFile {
         format!("{}:{}", self.path.display(), self.kernel)
     }
 
-    /// The table of the kernel's parameters.
-    pub fn parameters(&self) -> &Table {
+    /// The kernel's parameters.
+    pub fn parameters(&self) -> &OwnParameters {
         &self.parameters
-    }
-
-    /// All values of the parameters that a search can try; a range counts in powers of two and its ends.
-    pub fn space(&self) -> Space {
-        let space = Space::new();
-        self.parameters
-            .parameters()
-            .iter()
-            .fold(space, |space, parameter| {
-                space.with(&parameter.name, parameter.domain.values())
-            })
-    }
-
-    /// The names of a case with the values of all parameters.
-    ///
-    /// # Errors
-    /// If a parameter is unknown or has a value that it does not take.
-    pub fn scope(&self, case: Scope, given: &Parameters) -> Result<Scope, String> {
-        self.parameters.check(given).map_err(|error| error.message)?;
-        Ok(case.with_parameters(&self.parameters.complete(given)))
     }
 
     /// The restriction that a case with these parameters breaks, if any.
     ///
     /// # Errors
     /// If a restriction has no value.
-    pub fn broken_restriction(&self, scope: &Scope) -> Result<Option<String>, String> {
-        for restriction in &self.table.restrictions {
-            let holds = restriction
-                .value(scope)
-                .map_err(|error| self.in_table("restrictions", &error.to_string()))?;
-            if holds == 0 {
-                return Ok(Some(self.in_table(
-                    "restrictions",
-                    &format!("`{restriction}` does not hold; choose other values of the parameters"),
-                )));
-            }
-        }
-        Ok(None)
+    pub(crate) fn broken_restriction(&self, scope: &Scope) -> Result<Option<String>, String> {
+        let broken = self
+            .parameters
+            .broken_restriction(scope)
+            .map_err(|error| self.in_table("restrictions", &error.to_string()))?;
+        Ok(broken.map(|restriction| {
+            self.in_table(
+                "restrictions",
+                &format!("`{restriction}` does not hold; choose other values of the parameters"),
+            )
+        }))
     }
 
     /// The launch of a case.
@@ -160,7 +139,7 @@ impl KernelFile {
         let mut options = vec!["--std=c++17".to_owned()];
         options.extend(headers::folders_of_toolkit());
         options.extend(self.table.options.iter().cloned());
-        let complete = self.others.changed(&self.parameters.complete(given));
+        let complete = self.others.changed(&self.parameters.table().complete(given));
         options.extend(complete.iter().map(|(name, value)| {
             let value = match value {
                 Value::Flag(flag) => u8::from(*flag).to_string(),

@@ -49,7 +49,7 @@ impl NvrtcHost {
     fn prepare(&self, case: &CaseRequest, parameters: &Parameters) -> Result<(Built, Resources), Failure> {
         let file = &self.file;
         // Every worker is told the parameters of the task's built-in kernels too; they mean nothing here.
-        let parameters = &file.parameters().restrict(parameters);
+        let parameters = &file.parameters().table().restrict(parameters);
         let plan = planned(file, case, parameters)?;
         let compiled = compiled(file, &self.compiler, &self.architecture, parameters)?;
         let name = file.name();

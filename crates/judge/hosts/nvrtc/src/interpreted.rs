@@ -106,7 +106,7 @@ impl Host for InterpretedHost {
         self.built = None;
         let file = &self.file;
         // Every worker is told the parameters of the task's built-in kernels too; they mean nothing here.
-        let parameters = &file.parameters().restrict(parameters);
+        let parameters = &file.parameters().table().restrict(parameters);
         let plan = planned(file, case, parameters)?;
         let compiled = compiled(file, &self.compiler, &self.architecture, parameters)?;
         let kernel = self.read(parameters)?;

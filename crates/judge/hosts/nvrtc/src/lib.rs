@@ -33,4 +33,4 @@ pub use file::KernelFile;
 pub use gpu::NvrtcHost;
 pub use interpreted::{InterpretedHost, MAX_BYTES, MAX_THREADS};
 pub use launch::LaunchPlan;
-pub use table::{KernelTable, ParameterTable};
+pub use table::KernelTable;

@@ -136,14 +136,18 @@ fn parameters_are_those_of_the_table() {
     );
     let file = KernelFile::open(&path("tests/kernels/rms_norm.cu"), "rms_norm").unwrap();
     let unknown = file
+        .parameters()
         .scope(Scope::default(), &Parameters::new().with("THREAD", 32_usize))
         .unwrap_err();
     assert!(
         unknown.contains("has no parameter `THREAD`; its parameters are `THREADS`"),
         "{unknown}"
     );
-    assert_eq!(file.space().len(), 5);
-    assert_eq!(file.parameters().describe(&Parameters::new()), "THREADS 64");
+    assert_eq!(file.parameters().space().len(), 5);
+    assert_eq!(
+        file.parameters().table().describe(&Parameters::new()),
+        "THREADS 64"
+    );
 }
 
 /// The examples compute the same softmax as a reference in f64.

@@ -55,11 +55,15 @@ pub enum Tensors {
     Cuda,
 }
 
-/// Becomes the worker of a function of a module, or of a file with an absolute path. The worker's files go into `folder`.
-/// Returns only if this fails.
-pub fn exec(folder: &Path, place: &Path, function: &str, tensors: Tensors) -> io::Error {
+/// Becomes the worker of a function of a module, or of a file with an absolute path; `parameters` are a JSON object of
+/// keyword arguments. The worker's files go into `folder`. Returns only if this fails.
+pub fn exec(folder: &Path, place: &Path, function: &str, parameters: &str, tensors: Tensors) -> io::Error {
     match write(folder) {
-        Ok(()) => interpreted(folder, tensors).arg(place).arg(function).exec(),
+        Ok(()) => interpreted(folder, tensors)
+            .arg(place)
+            .arg(function)
+            .arg(parameters)
+            .exec(),
         Err(error) => error,
     }
 }
@@ -77,6 +81,7 @@ pub fn exec_solution(folder: &Path, solution: &Solution, tensors: Tensors) -> io
         Ok((file, function)) => interpreted(folder, tensors)
             .arg(file)
             .arg(function)
+            .arg("{}")
             .arg(root)
             .arg(style)
             .exec(),

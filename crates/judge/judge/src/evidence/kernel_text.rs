@@ -5,7 +5,8 @@
 //! | `builtin`, `baseline` | the built-in kernel as it is |
 //! | `command: PROGRAM ARGUMENTS` | a worker |
 //! | `dispatch:FILE` | built-in kernels by a table |
-//! | `file.py:function`, `file.so:function`, `file.so.1:function`, `file.cu:kernel`, `file.cu:kernel: NAME=VALUE …` | a function of a file |
+//! | `file.py:function`, `file.c:function`, `file.so:function`, `file.so.1:function`, `file.cu:kernel` | a function of a file |
+//! | `file.py:function: NAME=VALUE …`, the same of `.c` and `.cu` | with values of its own parameters |
 //! | `solution.json` | a solution of FlashInfer-Trace or SOL-ExecBench |
 //! | `tuned.toml` | a file with parameters of the built-in kernel |
 //! | `package.module:function` | a function of a Python module |
@@ -29,7 +30,7 @@ const DISPATCH: &str = "dispatch:";
 /// Endings of files that people take for kernels, and what to name in their place.
 const NO_KERNELS: [(&[&str], &str); 5] = [
     (
-        &["c", "cc", "cpp", "cxx", "C", "rs", "f90", "zig", "o", "a"],
+        &["rs", "f90", "zig", "o", "a"],
         "compile it to a shared library, and name a function of that as FILE.so:FUNCTION",
     ),
     (
@@ -47,8 +48,11 @@ const NO_KERNELS: [(&[&str], &str); 5] = [
     ),
 ];
 
+/// Endings of sources in C and C++.
+const C_ENDINGS: [&str; 4] = [".c", ".cc", ".cpp", ".cxx"];
+
 /// How a kernel is written.
-const FORMS: &str = "write a kernel as FILE.py:FUNCTION, FILE.cu:KERNEL, FILE.so:FUNCTION, MODULE:FUNCTION, solution.json, \
+const FORMS: &str = "write a kernel as FILE.py:FUNCTION, FILE.cu:KERNEL, FILE.c:FUNCTION, FILE.so:FUNCTION, MODULE:FUNCTION, solution.json, \
                      'command: PROGRAM ARGUMENTS' or 'stages=2, order=dynamic'";
 
 /// A kernel as a user wrote it.
@@ -93,7 +97,7 @@ pub struct FileKernel {
     pub file: PathBuf,
     /// The function's name; empty if a Python file is named alone.
     pub function: String,
-    /// Values of a CUDA kernel's own parameters.
+    /// Values of the kernel's own parameters.
     pub parameters: Parameters,
 }
 
@@ -102,6 +106,8 @@ pub struct FileKernel {
 pub enum FileKind {
     /// Python.
     Python,
+    /// C or C++, compiled to a shared library.
+    C,
     /// A shared library.
     Library,
     /// CUDA C++.
@@ -116,6 +122,8 @@ impl FileKind {
             Some(Self::Python)
         } else if file.ends_with(".cu") {
             Some(Self::Cuda)
+        } else if C_ENDINGS.iter().any(|ending| file.ends_with(ending)) {
+            Some(Self::C)
         } else if file.ends_with(".so")
             || file.ends_with(".dylib")
             || file.rsplit_once(".so.").is_some_and(|(_, end)| is_version(end))
@@ -181,7 +189,9 @@ impl KernelTextError {
         match self {
             Self::NoKernel { remedy, .. } => remedy.clone(),
             Self::NoFunction { file } => format!("write {file}:FUNCTION"),
-            Self::NoParameters { .. } => "leave them out, or write a function for each variant".to_owned(),
+            Self::NoParameters { .. } => {
+                "leave them out, or name a source, which can be compiled with them".to_owned()
+            }
             Self::NoProgram { .. } => {
                 "write it as for a shell, such as 'command: python3 worker.py'; quotes must be closed"
                     .to_owned()
@@ -373,11 +383,13 @@ fn in_file(text: &str) -> Result<Option<FileKernel>, KernelTextError> {
     }
     let parameters = match (kind, given) {
         (_, "") => Parameters::new(),
-        (FileKind::Cuda, given) => Parameters::parse(given).map_err(|message| KernelTextError::NoWords {
-            text: given.to_owned(),
-            message,
-            example: "write them as 'softmax.cu:softmax_kernel: ROWS=4'",
-        })?,
+        (FileKind::Cuda | FileKind::C | FileKind::Python, given) if !function.is_empty() => {
+            Parameters::parse(given).map_err(|message| KernelTextError::NoWords {
+                text: given.to_owned(),
+                message,
+                example: "write them as 'softmax.cu:softmax_kernel: ROWS=4'",
+            })?
+        }
         _ => {
             return Err(KernelTextError::NoParameters {
                 kernel: format!("{file}:{function}"),

@@ -44,7 +44,12 @@ impl Document for Replayed {
 }
 
 /// Searches recorded times and says how close to the optimum the search comes.
-pub fn replay(file: &Path, arguments: &Replay, json: Option<&Path>) -> Result<Exit, CliError> {
+pub fn replay(
+    file: &Path,
+    arguments: &Replay,
+    evaluations: usize,
+    json: Option<&Path>,
+) -> Result<Exit, CliError> {
     json.into_iter()
         .chain(arguments.t4.as_deref())
         .try_for_each(sink::check)?;
@@ -54,7 +59,6 @@ pub fn replay(file: &Path, arguments: &Replay, json: Option<&Path>) -> Result<Ex
             "give a T4 file or a cache file of Kernel Tuner, with a time for each configuration",
         )
     })?;
-    let evaluations = arguments.evaluations.into();
     let result = Replayed {
         record: file.display().to_string(),
         objective: recorded.objective.clone(),

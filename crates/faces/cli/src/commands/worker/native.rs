@@ -12,13 +12,18 @@ use crate::exit::Exit;
 
 /// Serves a function of a shared library.
 pub fn library(arguments: &Worker) -> Result<Exit, CliError> {
-    let kernel = kernel(arguments, FileKind::Library, "./libsoftmax.so:softmax")?;
+    let kernel = kernel(
+        arguments,
+        &[FileKind::Library, FileKind::C],
+        "./libsoftmax.so:softmax",
+    )?;
     let list = arguments.native.arguments.as_deref().map(list).transpose()?;
     let options = LibraryOptions {
         arguments: list,
         device: arguments.native.on_gpu.then_some(Target::Cuda),
         returns: arguments.native.returns_int.then_some(Returns::Int),
         ordinal: arguments.cuda.ordinal,
+        parameters: kernel.parameters.clone(),
     };
     match LibraryHost::open(&kernel.file, &kernel.function, &options) {
         Ok(host) => answer(&mut HostService::new(host)),
@@ -31,7 +36,7 @@ pub fn library(arguments: &Worker) -> Result<Exit, CliError> {
 
 /// Serves a CUDA C++ kernel: on a GPU, or without one for an architecture.
 pub fn nvrtc(arguments: &Worker) -> Result<Exit, CliError> {
-    let kernel = kernel(arguments, FileKind::Cuda, "softmax.cu:softmax_kernel")?;
+    let kernel = kernel(arguments, &[FileKind::Cuda], "softmax.cu:softmax_kernel")?;
     let served =
         KernelFile::open(&kernel.file, &kernel.function).and_then(|file| match arguments.cuda.compile_for {
             Some(architecture) => {
@@ -53,10 +58,11 @@ pub fn nvrtc(arguments: &Worker) -> Result<Exit, CliError> {
     })
 }
 
-/// The kernel that this worker is to serve, which must be in a file of this kind.
-fn kernel(arguments: &Worker, kind: FileKind, example: &str) -> Result<FileKernel, CliError> {
+/// The kernel that this worker is to serve, which must be in a file of one of these kinds.
+fn kernel(arguments: &Worker, kinds: &[FileKind], example: &str) -> Result<FileKernel, CliError> {
     let text = gauntlet_entrants::read(arguments.subject.as_deref().unwrap_or_default())?;
-    text.in_file(kind).cloned().ok_or_else(|| {
+    let found = kinds.iter().find_map(|kind| text.in_file(*kind));
+    found.cloned().ok_or_else(|| {
         CliError::bad_input(
             format!("this worker does not serve `{text}`"),
             format!("write the file, a colon and the name, as in {example}"),

@@ -29,15 +29,18 @@ pub fn serve(kernel: &str, tensors: WorkerTensors) -> Result<Exit, CliError> {
                 .map_err(|error| CliError::bad_input(error.to_string(), error.remedy()))?;
             exec_solution(&folder, &solution, tensors)
         }
-        KernelForm::Module { module, function } => exec(&folder, module.as_ref(), function, tensors),
+        KernelForm::Module { module, function } => exec(&folder, module.as_ref(), function, "{}", tensors),
         KernelForm::File(FileKernel {
             kind: FileKind::Python,
             file,
             function,
-            ..
+            parameters,
         }) => {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-            exec(&folder, &file, function, tensors)
+            let parameters = serde_json::to_string(parameters).map_err(|error| {
+                CliError::broken(format!("the parameters of {kernel} cannot be written: {error}"))
+            })?;
+            exec(&folder, &file, function, &parameters, tensors)
         }
         _ => {
             return Err(CliError::bad_input(

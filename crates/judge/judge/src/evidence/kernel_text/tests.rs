@@ -36,6 +36,8 @@ fn texts_name_files_and_functions() {
         ("a:b/k.py:f", FileKind::Python, "a:b/k.py", "f", ""),
         ("x.cu:ns::warp", FileKind::Cuda, "x.cu", "ns::warp", ""),
         ("s.cu:k: ROWS=4, T=2", FileKind::Cuda, "s.cu", "k", "ROWS=4, T=2"),
+        ("s.cpp:f: ROWS=4", FileKind::C, "s.cpp", "f", "ROWS=4"),
+        ("k.py:f: BLOCK=4", FileKind::Python, "k.py", "f", "BLOCK=4"),
         (
             "s.cu:ns::k: PATH=a/b",
             FileKind::Cuda,
@@ -85,11 +87,11 @@ fn other_texts_are_modules_workers_tables_and_parameters() {
 #[test]
 fn files_that_are_no_kernels_are_refused_with_what_to_name() {
     for (text, said) in [
+        ("foo.rs:f", "foo.rs is no kernel; compile it to a shared library"),
         (
-            "foo.cpp:f",
-            "foo.cpp is no kernel; compile it to a shared library",
+            "src/foo.c",
+            "`src/foo.c` names no function; write src/foo.c:FUNCTION",
         ),
-        ("src/foo.c", "src/foo.c is no kernel; compile it"),
         (
             "softmax.cuh:k",
             "softmax.cuh is no kernel; a header is compiled with the file that includes it",
