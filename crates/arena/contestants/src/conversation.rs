@@ -23,6 +23,8 @@ pub(crate) struct Conversation<'a> {
     begun: Instant,
     /// Time since then that does not count.
     paused: Duration,
+    /// For how long its program was ready to go on and had no processor.
+    starved: Duration,
     used: Used,
     /// What was wrong with the answers so far.
     refused: Vec<String>,
@@ -41,6 +43,7 @@ impl<'a> Conversation<'a> {
             accepts,
             begun: Instant::now(),
             paused: Duration::ZERO,
+            starved: Duration::ZERO,
             used: Used::default(),
             refused: Vec::new(),
         };
@@ -62,7 +65,7 @@ impl<'a> Conversation<'a> {
 
     /// For how long an answer was awaited.
     pub fn elapsed(&self) -> Duration {
-        self.begun.elapsed().saturating_sub(self.paused)
+        self.begun.elapsed().saturating_sub(self.paused + self.starved)
     }
 
     /// For how long an answer may still be awaited.
@@ -90,6 +93,13 @@ impl<'a> Conversation<'a> {
     /// The time since then does not count.
     pub fn forgive(&mut self, since: Instant) {
         self.paused += since.elapsed();
+    }
+
+    /// For how long its program has had no processor so far though it was ready to go on: a busy machine is no fault of the
+    /// participant's. No more than its budget is given once more, since a program may keep the machine busy itself.
+    pub fn starved(&mut self, in_all: Duration) {
+        let most = Duration::try_from(self.budget.wall).unwrap_or_default();
+        self.starved = self.starved.max(in_all.min(most));
     }
 
     /// The tokens that are left.
@@ -172,4 +182,33 @@ impl<'a> Conversation<'a> {
 
 fn spent(resource: Resource) -> Misconduct {
     Misconduct::Spent { resource }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+
+    use super::*;
+
+    #[test]
+    fn a_program_that_had_no_processor_has_its_time_once_more_at_most() {
+        let wall = Duration::from_mins(10);
+        let budget = Budget {
+            wall: SignedDuration::try_from(wall).unwrap(),
+            ..Budget::default()
+        };
+        let accepts = |_: &Value| Ok(());
+        let mut conversation = Conversation::new(budget, None, &accepts).unwrap();
+        // As if all of its time had passed.
+        conversation.begun -= wall;
+        assert_eq!(conversation.time_left(), Duration::ZERO);
+        let nine = Duration::from_mins(9);
+        conversation.starved(nine);
+        assert!(conversation.time_left() > Duration::from_mins(8));
+        conversation.starved(Duration::from_mins(3));
+        assert!(conversation.time_left() > Duration::from_mins(8), "it is a sum");
+        conversation.begun -= wall;
+        conversation.starved(nine * 9);
+        assert_eq!(conversation.time_left(), Duration::ZERO);
+    }
 }

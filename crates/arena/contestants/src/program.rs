@@ -48,7 +48,7 @@ pub(crate) fn answer(
     question: &Value,
     conversation: &mut Conversation,
 ) -> Result<Value, Misconduct> {
-    let mut process = start(program, folder)?;
+    let mut process = conversation.pause(|_| start(program, folder))?;
     process.send(&with_tools(question, conversation).to_string());
     let answer = converse(&mut process, conversation);
     match answer {
@@ -139,10 +139,21 @@ fn converse(process: &mut Trusted, conversation: &mut Conversation) -> Result<Va
 /// Waits for a line; the inner error is what the program is told of one that nobody can read.
 fn heard(
     process: &mut Trusted,
-    conversation: &Conversation,
+    conversation: &mut Conversation,
     total: &mut usize,
 ) -> Result<Result<String, String>, Stop> {
-    match process.line(conversation.time_left()) {
+    let said = loop {
+        let said = process.line(conversation.time_left());
+        process
+            .waited()
+            .into_iter()
+            .for_each(|waited| conversation.starved(waited));
+        match said {
+            Err(Silence::Late) if !conversation.time_left().is_zero() => {}
+            said => break said,
+        }
+    };
+    match said {
         Ok(line) => {
             *total += line.len();
             if *total > MAX_TOTAL {

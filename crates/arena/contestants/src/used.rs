@@ -13,7 +13,8 @@ pub struct Used {
     pub tokens_in: u64,
     /// Tokens that a model has written.
     pub tokens_out: u64,
-    /// Seconds for which an answer was awaited, without the time that tools took and without pauses after faults of a provider.
+    /// Seconds for which an answer was awaited, without the time that tools took, without the time for which a program had no processor,
+    /// and without pauses after faults of a provider.
     pub wall: f64,
     /// Uses of `check` and `quick`.
     pub checks: u32,

@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use crate::census::Group;
 use crate::confined::Silence;
 use crate::confinement::{Allowances, Confinement, Init};
 use crate::launch::{Launched, Lifeline, in_group, start};
@@ -29,6 +30,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 pub struct Trusted {
     leader: Leader,
     init: Option<Init>,
+    group: Group,
     requests: Option<Sender<Vec<u8>>>,
     replies: Replies,
     standard_error: Arc<StandardError>,
@@ -66,8 +68,10 @@ impl Trusted {
         children::enter(started.leader.pid().as_raw());
         let standard_error = Arc::new(StandardError::default());
         let heard = Arc::clone(&standard_error);
+        let group = Group::new(started.leader.pid(), started.init.as_ref().map(Init::id));
         Ok(Self {
             leader: started.leader,
+            group,
             init: started.init,
             requests: Some(writer(stdin)?),
             replies: Replies::with_lines_of(stdout, max_line)?,
@@ -84,6 +88,13 @@ impl Trusted {
         if let Some(requests) = &self.requests {
             let _gone = requests.send(format!("{line}\n").into_bytes());
         }
+    }
+
+    /// For how long its first thread was ready to go on and had no processor, as on a machine that others keep busy. `None` where the
+    /// system does not report it, or it has ended.
+    pub fn waited(&self) -> Option<Duration> {
+        let seconds = self.group.first_thread_waited_seconds()?;
+        Duration::try_from_secs_f64(seconds).ok()
     }
 
     /// Waits for a line. The last one may lack its break.
