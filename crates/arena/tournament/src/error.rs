@@ -29,6 +29,9 @@ pub enum TournamentError {
         /// Where.
         round: String,
     },
+    /// Candidates cannot be examined where they should be.
+    #[error("{0}")]
+    Elsewhere(String),
     /// The judge failed.
     #[error(transparent)]
     Judge(#[from] JudgeError),

@@ -16,6 +16,7 @@
 //! ```
 
 mod claims;
+mod errand;
 mod error;
 pub mod forecast;
 mod messages;
@@ -30,6 +31,7 @@ mod round;
 mod source;
 mod tournament;
 
+pub use errand::{Done, Elsewhere, Errand, Promise};
 pub use error::TournamentError;
 pub use messages::{
     Answering, Answers, Asking, Build, Deal, Lesson, Message, PROTOCOL, Phase, Pitching, Research, Voting,

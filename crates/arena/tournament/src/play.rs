@@ -5,6 +5,7 @@ mod admission;
 mod baseline;
 mod clock;
 mod contest;
+mod elsewhere;
 mod entries;
 mod history;
 mod sentence;
@@ -16,6 +17,7 @@ mod wave;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use gauntlet_gates::predict;
 use gauntlet_judge::gates::{Examination, Gate};
@@ -32,7 +34,10 @@ use self::clock::Clock;
 use self::contest::{Floor, Situation};
 use self::entries::{most_to_come, next_wave, queue};
 use self::history::History;
+pub(crate) use self::watched::{Watching, measured};
+pub(crate) use self::wave::WATCHED;
 use self::wave::{Played, Underway};
+use crate::errand::Elsewhere;
 use crate::error::TournamentError;
 use crate::forecast::{prospects, returns};
 use crate::messages::Message;
@@ -49,7 +54,7 @@ use crate::tournament::Tournament;
 const PATIENT_ROUNDS: usize = 3;
 
 /// How candidates are run.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Settings {
     /// The programs that serve the executors.
     pub workers: Workers,
@@ -63,6 +68,8 @@ pub struct Settings {
     pub version: String,
     /// The environment.
     pub environment: BTreeMap<String, String>,
+    /// Where candidates are examined in place of this machine.
+    pub elsewhere: Option<Rc<dyn Elsewhere>>,
 }
 
 /// Plays a tournament from its first round, or from the point where an earlier run of the journal stopped.
@@ -75,7 +82,8 @@ pub fn play(
     let mut history = History::new(journal.run().clone(), journal.verdicts_before()?, tournament);
     let mut rounds = Vec::new();
     let floor = Floor::default();
-    let builds = Builds::new(settings.timeouts.build).map_err(TournamentError::NoFolder)?;
+    let shared = settings.elsewhere.as_ref().map(|elsewhere| elsewhere.builds());
+    let builds = Builds::new(settings.timeouts.build, shared).map_err(TournamentError::NoFolder)?;
     let mut results: Vec<(&Round, Candidate)> = Vec::new();
     for round in &tournament.rounds {
         let Some(baseline) = baseline_of(round, &results, &builds)? else {
@@ -139,8 +147,8 @@ impl Player<'_> {
         };
         self.journal
             .write(RecordKind::RoundStarted, self.place(), &fixed)?;
-        let mut notices = self.notify(round.doubts_of_tables())?;
-        let executor = self.executor()?;
+        let mut notices = self.notify([round.doubts_of_tables(), round.left_out.clone()].concat())?;
+        let executor = executor_of(round, self.settings)?;
         let qualified = self
             .is_live()
             .then(|| self.qualify(baseline, &executor))
@@ -275,25 +283,6 @@ impl Player<'_> {
         }
     }
 
-    fn executor(&self) -> Result<Executor, TournamentError> {
-        Ok(match (self.round.file().executor, &self.round.record) {
-            (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
-            (kind, _) => {
-                let Settings {
-                    workers,
-                    timeouts,
-                    limits,
-                    ..
-                } = self.settings;
-                let workers = match self.round.file().threads {
-                    Some(threads) => &workers.with_threads(threads),
-                    None => workers,
-                };
-                workers.executor(kind, &self.round.setting.device, *timeouts, *limits)?
-            }
-        })
-    }
-
     fn rank(&self, baseline: &Candidate, history: &History) -> Ranking {
         let round = self.round;
         let dossiers: Vec<Dossier> = round
@@ -337,7 +326,7 @@ impl Player<'_> {
                 None if examination.lacks_pairs_for(gate) => return Ok(Some(gate)),
                 None => {
                     let finding = examine(gate, examination)?;
-                    let place = self.place_of(examination, gate);
+                    let place = self.place_of_gate(examination.candidate, gate.name());
                     self.journal.write(RecordKind::Finding, place, &finding)?;
                     finding
                 }
@@ -353,15 +342,8 @@ impl Player<'_> {
 
     /// The finding of a gate from before the run was interrupted.
     fn known(&self, examination: &Examination, gate: &dyn Gate) -> Option<Finding> {
-        self.journal.finding(self.place_of(examination, gate))
-    }
-
-    fn place_of<'p>(&'p self, examination: &Examination<'p>, gate: &dyn Gate) -> RecordPlace<'p> {
-        RecordPlace {
-            pitch: Some(&examination.candidate.name),
-            gate: Some(gate.name()),
-            ..self.place()
-        }
+        self.journal
+            .finding(self.place_of_gate(examination.candidate, gate.name()))
     }
 
     /// Records a verdict and notifies the observer.
@@ -392,6 +374,20 @@ impl Player<'_> {
         }
         Ok(notices)
     }
+}
+
+/// What examines the candidates of a round.
+pub(crate) fn executor_of(round: &Round, settings: &Settings) -> Result<Executor, TournamentError> {
+    Ok(match (round.file().executor, &round.record) {
+        (ExecutorKind::Replay, Some(record)) => Executor::Recorded(record.clone()),
+        (kind, _) => {
+            let workers = match round.file().threads {
+                Some(threads) => &settings.workers.with_threads(threads),
+                None => &settings.workers,
+            };
+            workers.executor(kind, &round.setting.device, settings.timeouts, settings.limits)?
+        }
+    })
 }
 
 /// A pitch's commitments, in the form that the judge takes.

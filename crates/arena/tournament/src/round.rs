@@ -5,6 +5,7 @@ mod check;
 mod file;
 mod kernels;
 mod named;
+mod pitches;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,12 @@ use gauntlet_parameters::Parameters;
 use gauntlet_task::{DispatchTable, Suite};
 use gauntlet_worker::Record;
 use jiff::SignedDuration;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub(crate) use self::check::live_pitch;
 pub use self::file::{Baseline, GivenScores, PanelMember, RoundFile, Weights};
 pub(crate) use self::named::lasting;
+use self::pitches::Pitches;
 use crate::participants;
 pub use crate::participants::Participant;
 use crate::pitch::Pitch;
@@ -49,6 +51,8 @@ pub struct Round {
     pub changes: BTreeMap<String, SourceChange>,
     /// All pitches, those from files first, in order.
     pub pitches: Vec<Pitch>,
+    /// What is wrong with pitches that others put into the round's folders, and that are therefore not played.
+    pub left_out: Vec<String>,
     /// The contestants, those of the tournament first.
     pub contestants: Vec<Participant>,
     /// The panellists, those of the tournament first.
@@ -57,10 +61,12 @@ pub struct Round {
     pub unbuilt: BTreeMap<String, (Verdict, String)>,
     /// A digest of everything that was read, so that criteria cannot change afterwards.
     pub digest: String,
+    /// The same without the device, which may be another one where its candidates are examined elsewhere, and without participants.
+    pub content: String,
 }
 
 /// Replacements from the command line for values in a round file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overrides {
     /// Another executor.
     pub executor: Option<ExecutorKind>,
@@ -82,33 +88,33 @@ impl Round {
         let mut texts = vec![source.text.clone(), format!("{overrides:?}")];
         let device = named::load_device(&source)?;
         let suite = kernels::load_suite(&source)?;
-        let mut pitches = Vec::new();
-        for file in pitch_files(&source) {
-            let pitch: Source<Pitch> = Source::read(&file, "pitch")?;
-            texts.push(pitch.text.clone());
-            pitches.push(pitch);
-        }
-        pitches.extend(source.value.pitch.iter().map(|pitch| source.with(pitch.clone())));
+        let Pitches {
+            all: pitches,
+            left_out,
+            dispatch,
+            changes,
+            kernels: named,
+        } = Pitches::load(&source, &suite)?;
+        texts.extend(pitches.iter().map(|pitch| pitch.text.clone()));
+        texts.extend(left_out.iter().map(ToString::to_string));
         let record = named::load_record(&source)?;
-        let dispatch = named::load_dispatch(&source, &pitches)?;
-        texts.push(serde_json::to_string(&(named::lasting(&device), &suite, &record)).unwrap_or_default());
+        texts.push(serde_json::to_string(&(&suite, &record)).unwrap_or_default());
         texts.extend(dispatch.values().map(|table| format!("{table:?}")));
         let parameters = suite.parameters();
-        check::check(&source, &pitches, &parameters)?;
         let benchmark_cases = named::chosen_cases(&source, &suite)?;
         participants::check(&source, &source.value.contestant, &source.value.panellist)?;
         let contestants = participants::contestants(&source, &source.value.contestant);
         let panellists = participants::panellists(&source, &source.value.panellist);
-        texts.push(participants::digest(contestants.iter().chain(&panellists)));
         let tree = changes::load_tree(&source)?;
         let protected = changes::protected(&source);
-        let changes = changes::load_changes(&pitches, tree.is_some())?;
-        let named = kernels::load_kernels(&source, &pitches, &suite)?;
         let pitches: Vec<Pitch> = pitches.into_iter().map(|pitch| pitch.value).collect();
         texts.extend(kernels::digests_of_files(&source, &suite, &named, &pitches));
         texts.extend(tree.as_ref().map(Tree::digest));
         texts.push(serde_json::to_string(&changes).unwrap_or_default());
-        let digest = digest_of(&texts);
+        let content = digest_of(&texts);
+        let lasting = serde_json::to_string(&named::lasting(&device)).unwrap_or_default();
+        let participating = participants::digest(contestants.iter().chain(&panellists));
+        let digest = digest_of(&[&content, &lasting, &participating]);
         let file = &source.value;
         let setting = Setting {
             device,
@@ -127,6 +133,7 @@ impl Round {
             dispatch,
             suite,
             kernels: named.candidates,
+            left_out: left_out.iter().map(told).collect(),
             tree,
             protected,
             changes,
@@ -135,6 +142,7 @@ impl Round {
             panellists,
             unbuilt: BTreeMap::new(),
             digest,
+            content,
         })
     }
 
@@ -276,23 +284,9 @@ impl Round {
     }
 }
 
-/// The files of a round's pitches: those that it names, and all that end in `.toml` of the folders that it names.
-fn pitch_files(source: &Source<RoundFile>) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    for named in &source.value.pitches {
-        let path = source.resolve(named);
-        let Ok(entries) = std::fs::read_dir(&path) else {
-            files.push(path);
-            continue;
-        };
-        let entries = entries.flatten().map(|entry| entry.path());
-        let mut within: Vec<_> = entries
-            .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
-            .collect();
-        within.sort();
-        files.extend(within);
-    }
-    files
+/// What is said of a pitch that is left out.
+fn told(fault: &FileError) -> String {
+    format!("this pitch is left out: {fault}; {}", fault.remedy)
 }
 
 /// A digest over several texts, in order.
@@ -341,7 +335,9 @@ impl Round {
             panellists: Vec::new(),
             unbuilt: BTreeMap::new(),
             pitches: Vec::new(),
+            left_out: Vec::new(),
             digest: String::new(),
+            content: String::new(),
         }
     }
 }

@@ -38,6 +38,10 @@ pub struct Tournament {
     pub rounds: Vec<Round>,
     /// A digest of everything that was read.
     pub digest: String,
+    /// What it was read from, as it was named.
+    pub path: PathBuf,
+    /// What replaces values of its files.
+    pub overrides: Overrides,
 }
 
 /// The file name looked for in a folder.
@@ -100,6 +104,8 @@ impl Tournament {
             title,
             rounds,
             digest,
+            path,
+            overrides: overrides.clone(),
         })
     }
 }

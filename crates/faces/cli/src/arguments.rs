@@ -30,10 +30,10 @@ pub use ledger::{LedgerArguments, LedgerCommand, WantedVerdicts};
 pub use measured::{CudaWorkerArguments, Measured, MeasuredExecutor, WorkerTensors};
 pub use native::NativeWorkerArguments;
 pub use pages::PagesArguments;
-pub use queue::{ListTickets, QueueArguments, QueueCommand, ShowTicket, Submit, Work};
+pub use queue::{FarmOptions, ListTickets, QueueArguments, QueueCommand, ShowTicket, Submit, Work};
 pub use selftest::Selftest;
 pub use serve::{ServeArguments, ServeCommand, TokenCommand};
-pub use service::{JobArguments, McpArguments};
+pub use service::{ErrandArguments, JobArguments, McpArguments};
 pub use task::{Kernels, TaskArguments, TaskCommand};
 pub use tune::{Replay, Tune, TuneExecutor};
 pub use validate::Validate;
@@ -121,6 +121,8 @@ pub enum Command {
     History(History),
     /// Run a ticket once, and publish what is found: one job of a queue or a scheduler.
     Job(JobArguments),
+    /// Examine one candidate of a round, as tickets of `run --farm` have it done.
+    Errand(ErrandArguments),
     /// Queue judgements, look at them, and run them here or on a cluster.
     Queue(QueueArguments),
     /// Serve the judge to an agent: the Model Context Protocol on standard input and output.
@@ -150,6 +152,7 @@ Examples:
   gauntlet run examples/shark-tank
   gauntlet run round.toml --budget 60s --require no-regression --json result.json
   gauntlet run examples/shark-tank --resume     after a crash: go on where it stopped
+  gauntlet run examples/arena --farm slurm      candidates are examined by jobs of Slurm
   gauntlet run examples/arena --from-ledger latest   the same decisions from what was recorded
   gauntlet run examples/h200                    on an NVIDIA H200")]
 pub struct Run {
@@ -167,12 +170,15 @@ pub struct Run {
     /// Time for each round's comparisons, such as 120s or 5m.
     #[arg(long, value_name = "TIME", value_parser = positive_time)]
     pub budget: Option<SignedDuration>,
+    /// Where candidates are examined.
+    #[command(flatten)]
+    pub farm: FarmOptions,
     /// Go on with the last run of the same files that was cut short; begin one if there is none.
     #[arg(long)]
     pub resume: bool,
     /// Play a run of the ledger once more from its records, with the options of then: nothing is measured and nobody is asked. Fails
     /// if a decision differs.
-    #[arg(long, value_name = "RUN", conflicts_with = "resume")]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "farm", "sbatch", "sbatch_check", "most"])]
     pub from_ledger: Option<String>,
     /// Exit with 0 only if evidence shows this; with 1 if it shows the contrary, with 4 if it decides nothing.
     #[arg(long, value_enum)]

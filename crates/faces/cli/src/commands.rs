@@ -10,6 +10,7 @@ pub mod contest;
 pub mod cuda;
 pub mod devices;
 pub mod doctor;
+pub mod errand;
 pub mod explain;
 pub mod history;
 pub mod job;

@@ -91,7 +91,7 @@ const OTHERS: [(&str, &[&str]); 16] = [
     ("crates/service/farm/src/slurm.rs", &["--"]),
     // Of git.
     ("crates/service/history/src/", &["--"]),
-    ("crates/faces/cli/src/arguments/queue.rs", &["--gres"]),
+    ("crates/faces/cli/src/arguments/", &["--gres"]),
     (
         "crates/judge/foreign-measurements/",
         &["--export-json", "--jsonbin", "--message-format"],

@@ -264,7 +264,9 @@ impl From<TournamentError> for CliError {
             TournamentError::Entrant(error) => (*error).into(),
             TournamentError::Ledger(error) => error.into(),
             TournamentError::Judge(error) => error.into(),
-            error @ TournamentError::NoFolder(_) => Self::broken(error.to_string()),
+            error @ (TournamentError::NoFolder(_) | TournamentError::Elsewhere(_)) => {
+                Self::broken(error.to_string())
+            }
             error @ TournamentError::NotRecorded { .. } => Self::of_input(error),
         }
     }

@@ -75,6 +75,7 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
         Command::Bisect(bisect) => commands::bisect::bisect(&bisect),
         Command::History(history) => commands::history::history(&history),
         Command::Job(job) => commands::job::job(&job),
+        Command::Errand(errand) => commands::errand::errand(&errand),
         Command::Queue(queue) => commands::queue::queue(&queue),
         Command::Pages(pages) => commands::pages::pages(&pages),
         Command::Mcp(mcp) => commands::mcp::mcp(&mcp),

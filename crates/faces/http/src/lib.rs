@@ -28,7 +28,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gauntlet_queue::{Queue, QueueError, Runner};
+use gauntlet_farm::{EngineError, Workplace};
+use gauntlet_queue::{Queue, QueueError};
 use gauntlet_worker::Program;
 use tokio::runtime::Builder;
 
@@ -44,8 +45,8 @@ pub struct Setup {
     pub hosts: Vec<String>,
     /// The folder of tickets, results and tokens.
     pub queue: PathBuf,
-    /// Whether this server runs tickets; else `gauntlet queue work` does.
-    pub works: bool,
+    /// Where this server has tickets run; none if `gauntlet queue work` does it.
+    pub workplace: Option<Workplace>,
     /// Whether agents are served by the Model Context Protocol: tasks and kernels are files of the current folder.
     pub serves_agents: bool,
     /// The program whose commands judge.
@@ -73,6 +74,9 @@ pub enum ServeError {
         /// What went wrong.
         source: io::Error,
     },
+    /// No ticket can be run.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
     /// The system gives no thread.
     #[error("the server cannot start: {0}; see what else runs on this machine")]
     Start(io::Error),
@@ -98,20 +102,15 @@ pub fn serve(
     listener.set_nonblocking(true).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     let queue = Arc::new(Queue::open(&setup.queue)?);
-    let runner = Arc::new(Runner::new(
-        queue.clone(),
-        setup.program.clone(),
-        setup.ledger.clone(),
-    ));
-    if setup.works {
-        let runner = runner.clone();
+    if let Some(workplace) = &setup.workplace {
+        let farm = workplace.farm(queue.clone(), setup.program.clone(), setup.ledger.clone())?;
         // It ends with the process, and what it has started goes on.
         std::thread::Builder::new()
-            .name("runner".to_owned())
-            .spawn(move || runner.run_forever())
+            .name("farm".to_owned())
+            .spawn(move || farm.run_forever(|event| eprintln!("gauntlet serve: {event}")))
             .map_err(ServeError::Start)?;
     }
-    // After the runner has begun, whose jobs keep their priority.
+    // After the farm has begun, whose jobs keep their priority.
     // SAFETY: the call takes numbers and changes nothing but the priority of this thread, and of those that it starts.
     let _stepped_back = unsafe { nix::libc::setpriority(nix::libc::PRIO_PROCESS, 0, NICENESS) };
     let runtime = Builder::new_current_thread()
@@ -121,7 +120,7 @@ pub fn serve(
         .map_err(ServeError::Start)?;
     runtime.block_on(async {
         let listener = tokio::net::TcpListener::from_std(listener).map_err(cannot)?;
-        let service = Arc::new(Service::new(queue, runner, address, &setup)?);
+        let service = Arc::new(Service::new(queue, address, &setup)?);
         listening(address);
         server::run(listener, router(service.clone()), service, stop).await;
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use gauntlet_device::Device;
+use gauntlet_queue::this_machine;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -56,7 +57,7 @@ pub async fn devices(State(service): State<Arc<Service>>) -> Result<Json<Vec<Dev
 pub struct QueueShown {
     /// How many tickets there are in each state.
     pub tickets: BTreeMap<String, usize>,
-    /// Whether the server runs tickets on its own machine, one at a time; else `gauntlet queue work` does, there or on a cluster.
+    /// Whether the server runs tickets on its own machine, one at a time; else a cluster does, or `gauntlet queue work`.
     pub works: bool,
     /// Why the machine is given no ticket for a while.
     pub resting: Option<Resting>,
@@ -77,10 +78,14 @@ pub struct Resting {
 /// Says how busy the server is.
 pub async fn queue(State(service): State<Arc<Service>>) -> Result<Json<QueueShown>, Refusal> {
     let shown = service.aside(|service| {
-        let resting = service.runner.rest()?.filter(|_| service.works);
+        let now = Timestamp::now();
+        let resting = match service.works_here {
+            true => service.queue.rest(&this_machine(), now)?,
+            false => None,
+        };
         Ok(QueueShown {
             tickets: service.queue.counts()?,
-            works: service.works,
+            works: service.works_here,
             resting: resting.map(|rest| Resting {
                 deaths: rest.deaths,
                 reason: rest.reason,

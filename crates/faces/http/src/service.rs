@@ -10,8 +10,9 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query};
 use axum::routing::{any, get, post, put};
 use axum::{Router, middleware};
+use gauntlet_farm::Workplace;
 use gauntlet_mcp::HttpTools;
-use gauntlet_queue::{Queue, Runner, State, digest};
+use gauntlet_queue::{Queue, State, digest};
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -35,9 +36,8 @@ const QUIET_PAUSE: Duration = Duration::from_secs(1);
 /// What all answers share.
 pub struct Service {
     pub queue: Arc<Queue>,
-    pub runner: Arc<Runner>,
-    /// Whether this server runs tickets.
-    pub works: bool,
+    /// Whether this server runs tickets on its own machine.
+    pub works_here: bool,
     /// The ledger of the pages.
     pub ledger: PathBuf,
     /// The tools of agents; none without a folder.
@@ -60,17 +60,12 @@ impl Service {
     ///
     /// # Errors
     /// If the system gives no random bits.
-    pub fn new(
-        queue: Arc<Queue>,
-        runner: Arc<Runner>,
-        address: SocketAddr,
-        setup: &Setup,
-    ) -> Result<Self, TokenError> {
+    pub fn new(queue: Arc<Queue>, address: SocketAddr, setup: &Setup) -> Result<Self, TokenError> {
         let secret = random()?;
         let tools = gauntlet_mcp::Setup {
             queue: setup.queue.clone(),
             rounds: Vec::new(),
-            works: setup.works,
+            works: false,
             client: None,
             program: setup.program.clone(),
             version: setup.version.clone(),
@@ -81,8 +76,7 @@ impl Service {
             .then(|| gauntlet_mcp::over_http(queue.clone(), tools));
         Ok(Self {
             queue,
-            runner,
-            works: setup.works,
+            works_here: matches!(setup.workplace, Some(Workplace::Here)),
             ledger: setup.ledger.clone(),
             tools,
             tokens: Tokens::in_folder(&setup.queue),
@@ -114,7 +108,7 @@ impl Service {
 
     /// How long to wait before a ticket in this state is looked at again.
     pub fn pause(&self, state: State) -> Duration {
-        if self.works && state == State::Running {
+        if self.works_here && state == State::Running {
             QUIET_PAUSE
         } else {
             PAUSE

@@ -11,7 +11,7 @@ use axum::extract::{self, State};
 use axum::http::StatusCode;
 use gauntlet_device::Device;
 use gauntlet_judge::{KernelForm, KernelText};
-use gauntlet_queue::{Queue, digest};
+use gauntlet_queue::{JudgementKind, Queue, digest};
 use nix::sys::statvfs::statvfs;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -140,6 +140,14 @@ impl<'a> Names<'a> {
 
     fn check(&self) -> Result<(), Refusal> {
         let judgement = &self.asked.judgement;
+        // It names files of the machine that plays the round.
+        if judgement.command == JudgementKind::Errand {
+            return Err(Refusal::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "an errand is no judgement of a client's",
+                "ask for `check`, `compare`, `judge` or `tune`; `gauntlet run --farm` queues errands itself",
+            ));
+        }
         let task = &judgement.task;
         let is_built_in = gauntlet_families::suite_names().contains(&task.as_str());
         if !is_built_in && !self.is_sent(Path::new(task)) {

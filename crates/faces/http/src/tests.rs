@@ -7,7 +7,7 @@ use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, Response};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use gauntlet_queue::{Queue, Runner, digest};
+use gauntlet_queue::{Queue, digest};
 use gauntlet_worker::Program;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -50,18 +50,13 @@ impl Place {
             listen,
             hosts: Vec::new(),
             queue: folder.path().to_owned(),
-            works: false,
+            workplace: None,
             serves_agents: true,
             program: Program::new("/bin/false"),
             version: "test".to_owned(),
             ledger: folder.path().join("ledger.sqlite"),
         };
-        let runner = Arc::new(Runner::new(
-            queue.clone(),
-            setup.program.clone(),
-            setup.ledger.clone(),
-        ));
-        let service = Arc::new(Service::new(queue, runner, listen, &setup).unwrap());
+        let service = Service::new(queue, listen, &setup).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

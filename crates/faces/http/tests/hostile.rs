@@ -29,7 +29,7 @@ impl Server {
             listen: "127.0.0.1:0".parse().unwrap(),
             hosts: Vec::new(),
             queue,
-            works: false,
+            workplace: None,
             serves_agents: true,
             program: Program::new("/bin/false"),
             version: "test".to_owned(),

@@ -1,7 +1,8 @@
-//! What starts jobs on other machines.
+//! What starts jobs, here or on other machines.
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 /// The scheduler could not be asked, or refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -34,29 +35,44 @@ pub struct Ending {
     pub was_told: bool,
 }
 
-/// A scheduler.
+/// A scheduler, or this machine.
 pub trait Engine {
     /// Its name.
     fn name(&self) -> &'static str;
+
+    /// The name of a place where one of its jobs runs at a time, by its number.
+    fn place(&self, number: usize) -> String {
+        format!("{}-{number}", self.name())
+    }
+
+    /// How often its jobs are looked at.
+    fn pause(&self) -> Duration {
+        Duration::from_millis(500)
+    }
+
+    /// How long after a job has gone its result may still arrive: shared file systems show new files late.
+    fn late(&self) -> Duration {
+        Duration::from_secs(15)
+    }
 
     /// Starts a job for each ticket, and returns their names, in the same order.
     ///
     /// # Errors
     /// If the scheduler takes none of them.
-    fn start(&self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError>;
+    fn start(&mut self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError>;
 
     /// The jobs that wait or run, by the ticket of each. A scheduler may not know a job yet that it has just taken.
     ///
     /// # Errors
     /// If the scheduler does not answer.
-    fn alive(&self) -> Result<BTreeMap<String, String>, EngineError>;
+    fn alive(&mut self) -> Result<BTreeMap<String, String>, EngineError>;
 
     /// How a job ended; none if it has forgotten it.
-    fn ending(&self, job: &str) -> Option<Ending>;
+    fn ending(&mut self, job: &str) -> Option<Ending>;
 
     /// Ends a job.
     ///
     /// # Errors
     /// If the scheduler does not answer.
-    fn cancel(&self, job: &str) -> Result<(), EngineError>;
+    fn cancel(&mut self, job: &str) -> Result<(), EngineError>;
 }

@@ -1,57 +1,22 @@
-//! Tickets on their way through a cluster.
+//! Tickets on their way through an engine.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use gauntlet_queue::{JudgementKind, Queue, QueueError, Recorded, Ticket, this_worker};
 use jiff::Timestamp;
 
 use crate::engine::{Batch, Ending, Engine, EngineError};
+use crate::event::Event;
 use crate::shunned::Shunned;
 
-/// How long after a job has gone its result may still arrive: shared file systems show new files late.
-const LATE: Duration = Duration::from_secs(15);
+/// How often a lease is renewed.
+const RENEWAL: Duration = Duration::from_secs(5);
 
 /// How long no ticket is started after the scheduler refused some.
 const REST: Duration = Duration::from_secs(10);
-
-/// What happened to a ticket, or to the farm.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
-    /// A job was started for it, or one that had been started before was found.
-    Started {
-        /// The ticket.
-        ticket: String,
-        /// The scheduler's name of the job.
-        job: String,
-    },
-    /// Its result was recorded.
-    Ended {
-        /// The ticket.
-        ticket: String,
-        /// What it came to, such as `decided: adopt`.
-        outcome: String,
-    },
-    /// An attempt came to nothing.
-    Void {
-        /// The ticket.
-        ticket: String,
-        /// Why.
-        reason: String,
-    },
-    /// Jobs of several tickets died on a node, which is given none for a while.
-    Shunned {
-        /// The node.
-        node: String,
-        /// How many tickets.
-        tickets: usize,
-    },
-    /// The scheduler does not answer; what runs is waited for.
-    Silent(String),
-    /// The scheduler takes no jobs, and says why. It is asked again after a while.
-    Refused(String),
-}
 
 /// A ticket whose job was started.
 #[derive(Debug)]
@@ -60,17 +25,40 @@ struct Placed {
     job: String,
     /// Since when the scheduler does not know the job.
     gone: Option<Instant>,
+    renewed: Instant,
+}
+
+impl Placed {
+    fn new(attempt: u32, job: String) -> Self {
+        Self {
+            attempt,
+            job,
+            gone: None,
+            renewed: Instant::now(),
+        }
+    }
+
+    /// Whether its ticket is still to be run. Says from time to time that the attempt goes on.
+    fn is_wanted(&mut self, queue: &Queue, ticket: &str) -> Result<bool, QueueError> {
+        if self.renewed.elapsed() < RENEWAL {
+            return Ok(!queue.is_cancelled(ticket)?);
+        }
+        self.renewed = Instant::now();
+        queue.renew(ticket, self.attempt, Timestamp::now())
+    }
 }
 
 /// Leases tickets and starts a job for each, at most so many at a time.
-pub struct Farm<E> {
+pub struct Farm {
     queue: Arc<Queue>,
-    engine: E,
+    engine: Box<dyn Engine + Send>,
     /// For each job that may be on its way, the ticket that it runs.
     places: Vec<Option<String>>,
     running: BTreeMap<String, Placed>,
     is_silent: bool,
     rests_until: Option<Instant>,
+    /// Until when each place rests, as far as that was told.
+    resting: BTreeMap<String, Timestamp>,
     shunned: Shunned,
     /// Jobs that were cancelled and may still be there.
     cancelled: BTreeSet<String>,
@@ -78,25 +66,41 @@ pub struct Farm<E> {
     late: Duration,
 }
 
-impl<E: Engine> Farm<E> {
+impl Farm {
     /// A farm for the tickets of a queue, with at most so many jobs at a time.
-    pub fn new(queue: Arc<Queue>, engine: E, most: usize) -> Self {
+    pub fn new(queue: Arc<Queue>, engine: impl Engine + Send + 'static, most: usize) -> Self {
+        let late = engine.late();
         Self {
             queue,
-            engine,
+            engine: Box::new(engine),
             places: vec![None; most],
             running: BTreeMap::new(),
             is_silent: false,
             rests_until: None,
+            resting: BTreeMap::new(),
             shunned: Shunned::default(),
             cancelled: BTreeSet::new(),
-            late: LATE,
+            late,
         }
     }
 
     /// Whether a job is on its way.
     pub fn is_busy(&self) -> bool {
         !self.running.is_empty()
+    }
+
+    /// Runs tickets until its process ends, and tells what happens.
+    pub fn run_forever(mut self, tell: impl Fn(&Event)) {
+        loop {
+            // A queue that cannot be used now may be usable later: its disk may have room again.
+            self.step().unwrap_or_default().iter().for_each(&tell);
+            sleep(self.pause());
+        }
+    }
+
+    /// How long to wait between two steps.
+    pub fn pause(&self) -> Duration {
+        self.engine.pause()
     }
 
     /// Looks after the jobs, records what they published, and starts jobs for tickets that wait.
@@ -106,8 +110,8 @@ impl<E: Engine> Farm<E> {
     pub fn step(&mut self) -> Result<Vec<Event>, QueueError> {
         let mut events = Vec::new();
         // First, since the scheduler may take its time to answer.
-        for (id, placed) in &self.running {
-            self.queue.renew(id, placed.attempt, Timestamp::now())?;
+        for (id, placed) in &mut self.running {
+            placed.is_wanted(&self.queue, id)?;
         }
         let alive = self.alive(&mut events);
         for id in self.running.keys().cloned().collect::<Vec<_>>() {
@@ -187,7 +191,7 @@ impl<E: Engine> Farm<E> {
             });
             return Ok(());
         }
-        if !self.queue.renew(id, attempt, Timestamp::now())? {
+        if !placed.is_wanted(&self.queue, id)? {
             let reason = "its client, or another attempt, was first";
             // A job that cannot be cancelled now publishes what nobody reads.
             if self.engine.cancel(&placed.job).is_ok() {
@@ -212,9 +216,9 @@ impl<E: Engine> Farm<E> {
                     was_told: false,
                 });
                 let reason = format!(
-                    "{} job {} published nothing ({said})",
-                    self.engine.name(),
-                    placed.job
+                    "job {} of {} published nothing ({said})",
+                    placed.job,
+                    self.engine.name()
                 );
                 self.queue.end_attempt(id, attempt, &reason, !was_told)?;
                 if let Some(node) = node.filter(|_| !was_told)
@@ -247,9 +251,17 @@ impl<E: Engine> Farm<E> {
             if place.is_some() {
                 continue;
             }
-            let name = format!("{}-{number}", self.engine.name());
+            let name = self.engine.place(number);
             // Where attempts die one after another there is a pause; other places are asked all the same.
-            if self.queue.rest(&name, Timestamp::now())?.is_some() {
+            if let Some(rest) = self.queue.rest(&name, Timestamp::now())? {
+                if self.resting.insert(name.clone(), rest.until) != Some(rest.until) {
+                    events.push(Event::Resting {
+                        place: name,
+                        deaths: rest.deaths,
+                        reason: rest.reason,
+                        until: rest.until,
+                    });
+                }
                 continue;
             }
             let Some((ticket, attempt)) = self.queue.lease(&this_worker(), &name, Timestamp::now())? else {
@@ -261,12 +273,7 @@ impl<E: Engine> Farm<E> {
                     ticket: ticket.id.clone(),
                     job: job.clone(),
                 });
-                let placed = Placed {
-                    attempt,
-                    job: job.clone(),
-                    gone: None,
-                };
-                self.running.insert(ticket.id, placed);
+                self.running.insert(ticket.id, Placed::new(attempt, job.clone()));
                 continue;
             }
             let is_check = ticket.judgement.command == JudgementKind::Check;
@@ -302,12 +309,7 @@ impl<E: Engine> Farm<E> {
                         ticket: ticket.id.clone(),
                         job: job.clone(),
                     });
-                    let placed = Placed {
-                        attempt: *attempt,
-                        job,
-                        gone: None,
-                    };
-                    self.running.insert(ticket.id.clone(), placed);
+                    self.running.insert(ticket.id.clone(), Placed::new(*attempt, job));
                 }
             }
             Err(error) => {

@@ -15,12 +15,14 @@ use crate::engine::{Batch, Ending, Engine, EngineError};
 const PREFIX: &str = "gauntlet-";
 
 /// How jobs are submitted.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SlurmOptions {
     /// Further options of `sbatch` for jobs that time something, such as `--gres=gpu:1` and `--partition=gpu`.
     pub timed: Vec<String>,
     /// The same for checks, which need no card.
     pub checks: Vec<String>,
+    /// How many of them wait or run at a time, at most.
+    pub most: usize,
 }
 
 /// Starts jobs by `sbatch`, and asks after them by `squeue`.
@@ -97,7 +99,7 @@ impl Engine for Slurm {
         "Slurm"
     }
 
-    fn start(&self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError> {
+    fn start(&mut self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let name = format!("{}-{}", since.as_millis(), std::process::id());
         let list = self.list(&name);
@@ -139,7 +141,7 @@ impl Engine for Slurm {
             .collect())
     }
 
-    fn alive(&self) -> Result<BTreeMap<String, String>, EngineError> {
+    fn alive(&mut self) -> Result<BTreeMap<String, String>, EngineError> {
         let words = ["--noheader", "--array", "--me", "--format=%i|%j"].map(OsString::from);
         let said = self.ask("squeue", words)?;
         let mut lists: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -159,7 +161,7 @@ impl Engine for Slurm {
         Ok(found)
     }
 
-    fn ending(&self, job: &str) -> Option<Ending> {
+    fn ending(&mut self, job: &str) -> Option<Ending> {
         let words = ["--oneliner", "show", "job", job].map(OsString::from);
         let said = self.ask("scontrol", words).ok()?;
         let of = |name: &str| {
@@ -174,7 +176,7 @@ impl Engine for Slurm {
         })
     }
 
-    fn cancel(&self, job: &str) -> Result<(), EngineError> {
+    fn cancel(&mut self, job: &str) -> Result<(), EngineError> {
         self.ask("scancel", [job.into()]).map(|_| ())
     }
 }
@@ -218,7 +220,11 @@ mod tests {
         let slurm = Slurm {
             program: Program::new("/bin/echo"),
             folder: folder.path().join("slurm"),
-            options: SlurmOptions::default(),
+            options: SlurmOptions {
+                timed: Vec::new(),
+                checks: Vec::new(),
+                most: 2,
+            },
         };
         let tickets = ["one".to_owned(), "two".to_owned()];
         fs::create_dir(folder.path().join("slurm")).unwrap();

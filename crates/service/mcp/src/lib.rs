@@ -17,7 +17,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use gauntlet_queue::{Queue, QueueError, Runner};
+use gauntlet_farm::{Farm, Here};
+use gauntlet_queue::{Queue, QueueError};
 use gauntlet_worker::Program;
 use rmcp::ServiceExt;
 use rmcp::transport::stdio;
@@ -66,16 +67,17 @@ pub fn over_http(queue: Arc<Queue>, setup: Setup) -> HttpTools {
 /// If the queue cannot be used.
 pub fn serve(setup: Setup) -> Result<(), QueueError> {
     let queue = Arc::new(Queue::open(&setup.queue)?);
-    let runner = Runner::new(queue.clone(), setup.program.clone(), setup.ledger.clone());
     let files = |source: io::Error| QueueError::Files {
         path: setup.queue.clone(),
         source,
     };
     if setup.works {
+        let here = Here::new(setup.program.clone(), setup.ledger.clone());
+        let farm = Farm::new(queue.clone(), here, 1);
         // It ends with the process, and what it has started goes on.
         std::thread::Builder::new()
-            .name("runner".to_owned())
-            .spawn(move || runner.run_forever())
+            .name("farm".to_owned())
+            .spawn(move || farm.run_forever(|_| ()))
             .map_err(files)?;
     }
     let runtime = Builder::new_current_thread()

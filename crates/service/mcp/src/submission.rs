@@ -35,8 +35,8 @@ fn try_names(program: &Program, judgement: &Judgement) -> Result<(), String> {
             }
             tried = Judgement::compare(&tried.task, &kernel, &kernel);
         }
-        // It has no dry run.
-        JudgementKind::Tune => return Ok(()),
+        // They have no dry run.
+        JudgementKind::Tune | JudgementKind::Errand => return Ok(()),
         JudgementKind::Compare | JudgementKind::Judge => {}
     }
     let mut arguments: Vec<OsString> = tried.arguments().map_err(|error| error.to_string())?;

@@ -80,7 +80,7 @@ pub fn run_job(job: &Job<'_>) -> Result<JobEnd, QueueError> {
     fs::create_dir_all(&attempts).map_err(QueueError::at(&attempts))?;
     // An earlier attempt on this machine may still be at work: what it finds counts, and two at once would measure each other.
     // The file stays: whoever waits for it must not be left with one that others no longer see.
-    let lock = attempts.join(format!(".{}.{}.lock", ticket.id, host()));
+    let lock = attempts.join(format!(".{}.{}.lock", ticket.id, this_machine()));
     let held = File::create(&lock).map_err(QueueError::at(&lock))?;
     held.lock().map_err(QueueError::at(&lock))?;
     match known(out, ticket) {
@@ -128,7 +128,7 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
     let kind = ticket.judgement.command;
     // Not in the folder that goes: the pairs of an attempt that is interrupted are there for the next one on this machine.
     let json = match kind.is_a_try() {
-        true => attempts.join(format!("{}.{}.pairs", ticket.id, host())),
+        true => attempts.join(format!("{}.{}.pairs", ticket.id, this_machine())),
         false => json,
     };
     let log = noted("log");
@@ -288,7 +288,12 @@ fn publish(out: &Path, ticket: &Ticket, attempt: &str, found: &JobResult) -> Res
 
 /// The name of an attempt: host, process, the time, and the scheduler's job with the number of its restart.
 fn name(began: Timestamp) -> String {
-    let own = format!("{}-{}-{}", host(), std::process::id(), began.as_millisecond());
+    let own = format!(
+        "{}-{}-{}",
+        this_machine(),
+        std::process::id(),
+        began.as_millisecond()
+    );
     match std::env::var("SLURM_JOB_ID") {
         Ok(job) => {
             let restart = std::env::var("SLURM_RESTART_COUNT").unwrap_or_else(|_| "0".to_owned());
@@ -299,7 +304,7 @@ fn name(began: Timestamp) -> String {
 }
 
 /// This machine's name, as part of a file's name.
-pub(crate) fn host() -> String {
+pub fn this_machine() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     match plain(name.trim()) {
         name if name.is_empty() => "host".to_owned(),

@@ -19,6 +19,8 @@ pub enum JudgementKind {
     Judge,
     /// `gauntlet tune`: the fastest parameters of each case.
     Tune,
+    /// `gauntlet errand`: one candidate of a round. Only `gauntlet run` queues it.
+    Errand,
 }
 
 impl JudgementKind {
@@ -29,6 +31,7 @@ impl JudgementKind {
             Self::Compare => "compare",
             Self::Judge => "judge",
             Self::Tune => "tune",
+            Self::Errand => "errand",
         }
     }
 
@@ -37,6 +40,9 @@ impl JudgementKind {
         matches!(self, Self::Compare | Self::Judge)
     }
 }
+
+/// The file of a ticket that holds an errand.
+pub const ERRAND: &str = "errand.json";
 
 /// What is to be judged, in the words of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -47,7 +53,7 @@ pub struct Judgement {
     /// The task, by name or file.
     pub task: String,
     /// The kernels as `gauntlet compare` takes them: of `compare` the baseline and the candidate, of `judge` the candidate and,
-    /// if it is named, the baseline, of `check` the kernel, of `tune` none or the kernel.
+    /// if it is named, the baseline, of `check` the kernel, of `tune` none or the kernel, of `errand` the candidate's name.
     #[serde(default)]
     pub kernels: Vec<String>,
     /// Only these benchmark cases.
@@ -96,9 +102,9 @@ impl Judgement {
     /// # Errors
     /// If it has too few or too many kernels, or an option that its command has not.
     pub fn arguments(&self) -> Result<Vec<OsString>, QueueError> {
-        use JudgementKind::{Check, Compare, Judge, Tune};
+        use JudgementKind::{Check, Compare, Errand, Judge, Tune};
         let (least, most) = match self.command {
-            Check => (1, 1),
+            Check | Errand => (1, 1),
             Compare => (2, 2),
             Judge => (1, 2),
             Tune => (0, 1),
@@ -114,6 +120,9 @@ impl Judgement {
                 },
                 self.kernels.len()
             )));
+        }
+        if self.command == Errand {
+            return Ok([name, ERRAND].map(OsString::from).into());
         }
         let mut words = vec![name.to_owned()];
         let mut say = |option: &str, value: &str| words.push(format!("--{option}={value}"));
@@ -151,7 +160,7 @@ impl Judgement {
         let named = match self.command {
             Tune => &[],
             Judge => &self.kernels[..1],
-            Check | Compare => &self.kernels[..],
+            Check | Compare | Errand => &self.kernels[..],
         };
         // What follows stands after `--`, where nothing is an option.
         if !named.is_empty() {

@@ -2,8 +2,8 @@
 //!
 //! A [`Ticket`] holds the words of a judgement and the digests of its sources, whose contents lie in [`Blobs`]. [`run_job`] runs
 //! a ticket in a process of its own and publishes a [`JobResult`] by a link, so that the first attempt that finishes is the
-//! one that counts, whatever a scheduler believes. A [`Queue`] keeps tickets, attempts and leases in SQLite; a [`Runner`] takes
-//! tickets from it, one at a time. Nothing here loads a kernel or a task: that is left to the job's process.
+//! one that counts, whatever a scheduler believes. A [`Queue`] keeps tickets, attempts and leases in SQLite. Nothing here loads a kernel
+//! or a task: that is left to the job's process.
 //!
 //! ```
 //! use gauntlet_queue::{Judgement, Queue, State, Submission};
@@ -26,7 +26,6 @@ mod judgement;
 mod looks;
 mod outcome;
 mod queue;
-mod runner;
 mod status;
 mod submission;
 mod ticket;
@@ -34,12 +33,11 @@ mod worker;
 
 pub use blobs::{Blobs, digest};
 pub use error::QueueError;
-pub use job::{Job, JobEnd, run_job};
-pub use judgement::{Judgement, JudgementKind};
+pub use job::{Job, JobEnd, run_job, this_machine};
+pub use judgement::{ERRAND, Judgement, JudgementKind};
 pub use looks::{LookLog, Looks, Seen};
 pub use outcome::{JobResult, State};
 pub use queue::{LEASE, MAX_DEAD_ATTEMPTS, Queue, Recorded, Rest};
-pub use runner::Runner;
 pub use status::{Attempt, Confirmation, Status};
 pub use submission::Submission;
 pub use ticket::Ticket;

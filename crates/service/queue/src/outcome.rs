@@ -121,6 +121,7 @@ pub(crate) fn of_exit(
         (Some(0), JudgementKind::Check) => Some((State::Decided, Some("right".to_owned()))),
         (Some(1), JudgementKind::Check) => Some((State::Decided, Some("not-right".to_owned()))),
         (Some(0 | 1), JudgementKind::Tune) => Some((State::Decided, None)),
+        (Some(0), JudgementKind::Errand) => result.map(|_| (State::Decided, None)),
         // Without a document nothing was judged: the machine was busy, or in want of something.
         (Some(4), JudgementKind::Check) => result.map(|_| (State::Void, None)),
         (Some(4), JudgementKind::Tune) => result.map(|_| (State::Undecided, None)),

@@ -155,6 +155,15 @@ impl Queue {
         }
     }
 
+    /// The ticket that a client's key names, if there is one.
+    ///
+    /// # Errors
+    /// If the queue cannot be read.
+    pub fn by_key(&self, client: &str, key: &str) -> Result<Option<String>, QueueError> {
+        let query = "SELECT id FROM tickets WHERE client = ?1 AND key = ?2";
+        self.read(|base| base.query_row(query, [client, key], |row| row.get(0)).optional())
+    }
+
     /// Takes the next ticket for a place where one judgement runs at a time, with the number of the attempt; none if none waits, one
     /// runs there, or the place rests. Checks come first, then the client that has waited longest, then the oldest ticket.
     ///

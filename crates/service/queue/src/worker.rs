@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::job::host;
+use crate::job::this_machine;
 
 /// The name of this process as a worker of queues: host, process, and the namespace in which the process has its number, since containers
 /// may share a host's name.
@@ -12,7 +12,7 @@ pub fn this_worker() -> String {
 }
 
 fn worker(process: u32) -> String {
-    format!("{}-{process}-{}", host(), namespace())
+    format!("{}-{process}-{}", this_machine(), namespace())
 }
 
 /// The number of this process's namespace of processes.
@@ -25,7 +25,7 @@ fn namespace() -> String {
 /// Whether a worker was a process beside this one, and is none any more.
 pub(crate) fn has_ended(name: &str) -> bool {
     let process = name
-        .strip_prefix(&host())
+        .strip_prefix(&this_machine())
         .and_then(|rest| rest.strip_prefix('-'))
         .and_then(|rest| rest.split_once('-'));
     let number: Option<u32> = process.and_then(|(number, _)| number.parse().ok());

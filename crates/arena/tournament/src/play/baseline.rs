@@ -79,15 +79,25 @@ impl Player<'_> {
         baseline: &Candidate,
         executor: &Executor,
     ) -> Result<BaselineReport, TournamentError> {
-        let mut examination = Examination::new(&self.round.setting, [baseline; 2], executor, self.observer);
-        let gates = GATES.iter().copied().filter(|gate| gate.examines_baselines());
-        // No gate that examines baselines needs pairs.
-        let _complete = self.pass_gates(&mut examination, gates)?;
-        let findings = examination.findings;
+        let found = match self.elsewhere() {
+            Some(elsewhere) => self.qualified_elsewhere(elsewhere, baseline)?,
+            None => {
+                let mut examination =
+                    Examination::new(&self.round.setting, [baseline; 2], executor, self.observer);
+                let gates = GATES.iter().copied().filter(|gate| gate.examines_baselines());
+                // No gate that examines baselines needs pairs.
+                let _complete = self.pass_gates(&mut examination, gates)?;
+                Ok(examination.findings)
+            }
+        };
+        let (findings, lost) = match found {
+            Ok(findings) => (findings, None),
+            Err(reason) => (Vec::new(), Some(reason)),
+        };
         Ok(BaselineReport {
             described: self.round.described(baseline),
             schedule: baseline.schedule.clone(),
-            fault: fault(&findings),
+            fault: lost.or_else(|| fault(&findings)),
             findings,
         })
     }

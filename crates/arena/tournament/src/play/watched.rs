@@ -51,30 +51,31 @@ impl<'a> Watching<'a> {
         let sides = (baseline.clone(), candidate.clone());
         let begun = PairedComparison::new(workshop, &self.setting, sides.0, sides.1, rand::random());
         match begun {
-            Ok(comparison) => self.finish(comparison, allowed),
+            Ok(comparison) => measured(comparison, allowed, self.observer),
             Err(failure) => (Err(failure), Duration::ZERO),
         }
     }
+}
 
-    fn finish(
-        &self,
-        mut comparison: PairedComparison,
-        allowed: Duration,
-    ) -> (Result<Comparison, ExaminationFailure>, Duration) {
-        while !comparison.is_over() {
-            let left = match comparison.pairs() {
-                0 => Duration::MAX,
-                _ => allowed.saturating_sub(comparison.spent()),
-            };
-            match comparison.advance(left, self.observer) {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(failure) => return (Err(failure), comparison.spent()),
-            }
+/// Measures a comparison until it is over, for no more than the `allowed` time beyond its first look; with the time that took.
+pub fn measured(
+    mut comparison: PairedComparison,
+    allowed: Duration,
+    observer: &dyn RoundObserver,
+) -> (Result<Comparison, ExaminationFailure>, Duration) {
+    while !comparison.is_over() {
+        let left = match comparison.pairs() {
+            0 => Duration::MAX,
+            _ => allowed.saturating_sub(comparison.spent()),
+        };
+        match comparison.advance(left, observer) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(failure) => return (Err(failure), comparison.spent()),
         }
-        let spent = comparison.spent();
-        (comparison.finish(), spent)
     }
+    let spent = comparison.spent();
+    (comparison.finish(), spent)
 }
 
 /// The looks and blocks of a watched comparison, with the rest as the round says.

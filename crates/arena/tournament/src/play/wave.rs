@@ -20,14 +20,14 @@ use crate::error::TournamentError;
 use crate::outcome::Judged;
 
 /// The part of a quick round's time that is kept for judging once more, watched, what it would adopt.
-const WATCHED: u32 = 4;
+pub const WATCHED: u32 = 4;
 
 /// An entry under examination.
 pub struct Underway<'a> {
     entry: Entry<'a>,
-    baseline: Candidate,
-    candidate: Candidate,
-    findings: Vec<Finding>,
+    pub baseline: Candidate,
+    pub candidate: Candidate,
+    pub findings: Vec<Finding>,
 }
 
 impl<'a> Underway<'a> {
@@ -44,6 +44,11 @@ impl<'a> Underway<'a> {
     /// The entry itself.
     pub fn entry(&self) -> &Entry<'a> {
         &self.entry
+    }
+
+    /// The entry, which is not examined after all.
+    pub fn into_entry(self) -> Entry<'a> {
+        self.entry
     }
 }
 
@@ -89,6 +94,9 @@ impl Player<'_> {
         share: Duration,
         mut judged: impl FnMut(Played<'e>) -> Result<(), TournamentError>,
     ) -> Result<(), TournamentError> {
+        if let Some(elsewhere) = self.elsewhere() {
+            return self.play_wave_elsewhere(elsewhere, wave, metrics, share, judged);
+        }
         let mut measured = Vec::new();
         let mut budget = share.saturating_mul(u32::try_from(wave.len()).unwrap_or(u32::MAX));
         let mut judged = |one: Played<'e>| {
@@ -196,7 +204,7 @@ impl Player<'_> {
         Ok(underway)
     }
 
-    fn played<'e>(&self, underway: Underway<'e>, spent: Duration) -> Played<'e> {
+    pub(super) fn played<'e>(&self, underway: Underway<'e>, spent: Duration) -> Played<'e> {
         let Underway {
             entry,
             baseline,

@@ -70,22 +70,26 @@ struct Built {
 #[derive(Debug)]
 pub struct Builds {
     scratch: Scratch,
+    /// Where sources lie as they were built.
+    folder: PathBuf,
     known: RefCell<BTreeMap<String, Result<Built, Fault>>>,
     timeout: Duration,
 }
 
 impl Builds {
-    /// None yet. A build may take the given time.
+    /// None yet. A build may take the given time. What is built lies in the folder, if one is given, and stays there.
     ///
     /// # Errors
     /// If there is no place for them.
-    pub fn new(timeout: Duration) -> io::Result<Self> {
+    pub fn new(timeout: Duration, folder: Option<PathBuf>) -> io::Result<Self> {
         let scratch = Scratch::new()?;
-        for folder in ["built", "building"] {
-            fs::create_dir(scratch.path().join(folder))?;
+        let folder = folder.unwrap_or_else(|| scratch.path().join("built"));
+        for folder in [&folder, &scratch.path().join("building")] {
+            fs::create_dir_all(folder)?;
         }
         Ok(Self {
             scratch,
+            folder,
             known: RefCell::default(),
             timeout,
         })
@@ -150,16 +154,21 @@ impl Builds {
     }
 
     fn built(&self, tree: &Tree, kernel: &str, build: &[String], digest: &str) -> Result<Built, Fault> {
-        let folder = self.scratch.path().join("built").join(&digest[..16]);
-        let written = |tree: &Tree| {
-            fs::create_dir_all(&folder)
-                .and_then(|()| tree.write_to(&folder))
-                .map_err(|error| Fault::of_machine(format!("the source cannot be written: {error}")))
-        };
-        if build.is_empty() {
-            written(tree)?;
-        } else {
-            written(&self.run(tree, build)?)?;
+        let folder = self.folder.join(&digest[..16]);
+        if !folder.exists() {
+            let built = if build.is_empty() {
+                tree
+            } else {
+                &self.run(tree, build)?
+            };
+            // Whole or not at all: another run may build the same.
+            let beside = self
+                .folder
+                .join(format!(".{}.{}", &digest[..16], std::process::id()));
+            fs::create_dir_all(&beside)
+                .and_then(|()| built.write_to(&beside))
+                .and_then(|()| fs::rename(&beside, &folder))
+                .map_err(|error| Fault::of_machine(format!("the source cannot be written: {error}")))?;
         }
         Ok(Built {
             tree: tree.clone(),

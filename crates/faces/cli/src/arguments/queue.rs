@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use gauntlet_farm::{SlurmOptions, Workplace};
 use gauntlet_queue::JudgementKind;
 
 use super::{JsonFile, LedgerFile};
@@ -13,7 +14,7 @@ use super::{JsonFile, LedgerFile};
 Examples:
   gauntlet queue submit compare kernels.py:slow kernels.py:fast --task task.py
   gauntlet queue work                         run tickets on this machine, one at a time
-  gauntlet queue work --slurm --sbatch=--gres=gpu:1 --until-empty
+  gauntlet queue work --farm slurm --sbatch=--gres=gpu:1 --until-empty
   gauntlet queue show TICKET --wait 10m
 
 docs/guide/farm.md explains how a cluster runs a queue.")]
@@ -143,21 +144,50 @@ pub struct CancelTicket {
     pub ticket: String,
 }
 
+/// Where tickets are run.
+#[derive(Debug, Args)]
+pub struct FarmOptions {
+    /// Start a job of this scheduler for each ticket, in place of running them here.
+    #[arg(long, value_enum, value_name = "SCHEDULER")]
+    pub farm: Option<Scheduler>,
+    /// An option of sbatch for jobs that time something, as in --sbatch=--gres=gpu:1; may be repeated.
+    #[arg(long, value_name = "OPTION", requires = "farm", allow_hyphen_values = true)]
+    pub sbatch: Vec<String>,
+    /// The same for checks, which need no card, as in --sbatch-check=--partition=cpu.
+    #[arg(long, value_name = "OPTION", requires = "farm", allow_hyphen_values = true)]
+    pub sbatch_check: Vec<String>,
+    /// The highest number of jobs that wait or run there at a time.
+    #[arg(long, default_value_t = 64, value_name = "COUNT", requires = "farm")]
+    pub most: usize,
+}
+
+/// What starts jobs on a cluster.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum Scheduler {
+    /// Slurm, by its commands sbatch, squeue and scancel.
+    Slurm,
+}
+
+impl FarmOptions {
+    /// The place.
+    pub fn workplace(&self) -> Workplace {
+        match self.farm {
+            None => Workplace::Here,
+            Some(Scheduler::Slurm) => Workplace::Slurm(SlurmOptions {
+                timed: self.sbatch.clone(),
+                checks: self.sbatch_check.clone(),
+                most: self.most,
+            }),
+        }
+    }
+}
+
 /// `queue work`.
 #[derive(Debug, Args)]
 pub struct Work {
-    /// Start a job of Slurm for each ticket, in place of running them here.
-    #[arg(long)]
-    pub slurm: bool,
-    /// An option of sbatch for jobs that time something, as in --sbatch=--gres=gpu:1; may be repeated.
-    #[arg(long, value_name = "OPTION", requires = "slurm", allow_hyphen_values = true)]
-    pub sbatch: Vec<String>,
-    /// The same for checks, which need no card, as in --sbatch-check=--partition=cpu.
-    #[arg(long, value_name = "OPTION", requires = "slurm", allow_hyphen_values = true)]
-    pub sbatch_check: Vec<String>,
-    /// The highest number of jobs that wait or run in Slurm at a time.
-    #[arg(long, default_value_t = 64, value_name = "COUNT", requires = "slurm")]
-    pub most: usize,
+    /// Where they are run.
+    #[command(flatten)]
+    pub farm: FarmOptions,
     /// End when no ticket waits or runs any more.
     #[arg(long)]
     pub until_empty: bool,

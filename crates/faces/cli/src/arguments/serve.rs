@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use gauntlet_http::Scope;
 
-use super::LedgerFile;
+use super::{FarmOptions, LedgerFile};
 
 /// `serve`.
 #[derive(Debug, Args)]
@@ -16,14 +16,15 @@ use super::LedgerFile;
 Examples:
   gauntlet serve token add alice --scope submit    prints a token, once
   gauntlet serve                                   at http://127.0.0.1:8485
-  gauntlet serve --no-work                         `gauntlet queue work` runs the tickets, here or on a cluster
+  gauntlet serve --farm slurm --sbatch=--gres=gpu:1   jobs of Slurm run the tickets, in place of this machine
+  gauntlet serve --no-work                         `gauntlet queue work` runs the tickets
 
 docs/guide/serve.md has the addresses, and how to run the server as a service of the system.
 
 Exit codes:
   0  it was told to end, by an interrupt or by SIGTERM; tickets stay, and jobs that were started go on
   2  the address cannot be listened at
-  3  the queue cannot be used"
+  3  the queue cannot be used, or Slurm is not there"
 )]
 pub struct ServeArguments {
     /// Where connections are accepted. Beyond this machine, put a server before it that encrypts.
@@ -36,8 +37,11 @@ pub struct ServeArguments {
     #[arg(long, value_name = "FOLDER")]
     pub folder: Option<PathBuf>,
     /// Leave running tickets to `gauntlet queue work`.
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["farm", "sbatch", "sbatch_check", "most"])]
     pub no_work: bool,
+    /// Where tickets are run.
+    #[command(flatten)]
+    pub farm: FarmOptions,
     /// Where tickets, results and tokens are kept; by default the folder `queue` beside the ledger.
     #[arg(long, global = true, value_name = "FOLDER")]
     pub queue: Option<PathBuf>,

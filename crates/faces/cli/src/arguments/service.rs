@@ -32,6 +32,22 @@ pub struct JobArguments {
     pub blobs: Option<PathBuf>,
 }
 
+/// `errand`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Exit codes:
+  0    the gates have found something of it
+  2    this machine sees other files of the round than the one that plays it
+  3    something broke
+  130  it was interrupted")]
+pub struct ErrandArguments {
+    /// What to do: a JSON file.
+    pub file: PathBuf,
+    /// Where the findings go.
+    #[arg(long, value_name = "FILE")]
+    pub json: PathBuf,
+}
+
 /// `mcp`.
 #[derive(Debug, Args)]
 #[command(after_help = "\

@@ -152,7 +152,7 @@ pub fn workers(tournament: &Tournament, measured: bool) -> Result<Gpus, CliError
             Err(failure) if measured => return Err(failure),
             Err(failure) => {
                 say_line(format_args!(
-                    "note: {failure}; candidates are compiled and not run"
+                    "note: {failure}; here candidates are compiled and not run"
                 ));
                 CudaWorker {
                     command: compiling_worker(device)?,

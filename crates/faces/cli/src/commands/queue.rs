@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use gauntlet_farm::{EngineError, Event, Farm, Slurm, SlurmOptions};
-use gauntlet_queue::{Judgement, Queue, Runner, State, Status, Submission};
+use gauntlet_farm::{EngineError, Event};
+use gauntlet_queue::{Judgement, Queue, State, Status, Submission};
 
 use crate::arguments::{ListTickets, QueueArguments, QueueCommand, ShowTicket, Submit, Work};
 use crate::commands::run::this_program;
@@ -14,7 +14,7 @@ use crate::error::{CliError, say_line};
 use crate::exit::Exit;
 use crate::{interrupt, listing, sink};
 
-/// How often tickets and jobs are looked at.
+/// How often a ticket is looked at for someone who waits.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Does what `queue` is asked for.
@@ -36,7 +36,7 @@ pub fn queue(arguments: &QueueArguments) -> Result<Exit, CliError> {
         QueueCommand::List(listed) => list(&queue, listed),
         QueueCommand::Show(shown) => show(&queue, shown),
         QueueCommand::Cancel(cancelled) => cancel(&queue, &cancelled.ticket),
-        QueueCommand::Work(work) => run(queue, work, &folder, in_full(&arguments.ledger.path)),
+        QueueCommand::Work(work) => run(queue, work, in_full(&arguments.ledger.path)),
     }
 }
 
@@ -200,53 +200,26 @@ fn cancel(queue: &Queue, ticket: &str) -> Result<Exit, CliError> {
     Ok(Exit::NotReached)
 }
 
-fn run(queue: Arc<Queue>, work: &Work, folder: &Path, ledger: PathBuf) -> Result<Exit, CliError> {
+fn run(queue: Arc<Queue>, work: &Work, ledger: PathBuf) -> Result<Exit, CliError> {
     interrupt::keeps("tickets stay in the queue, and jobs that were started go on".to_owned());
-    let program = this_program()?;
-    if work.slurm {
-        let options = SlurmOptions {
-            timed: work.sbatch.clone(),
-            checks: work.sbatch_check.clone(),
-        };
-        let slurm = Slurm::new(program, folder.join("slurm"), options)?;
-        let mut farm = Farm::new(queue.clone(), slurm, work.most);
-        loop {
-            for event in farm.step()? {
-                if let Event::Refused(why) = &event
-                    && work.until_empty
-                    && !farm.is_busy()
-                {
-                    return Err(CliError::broken(why.clone()));
-                }
-                say(&event);
-            }
-            if work.until_empty && !farm.is_busy() && is_empty(&queue)? {
-                return Ok(Exit::Done);
-            }
-            sleep(PAUSE);
-        }
-    }
-    let runner = Runner::new(queue.clone(), program, ledger);
-    let mut told = None;
+    let mut farm = work
+        .farm
+        .workplace()
+        .farm(queue.clone(), this_program()?, ledger)?;
     loop {
-        if let Some(ticket) = runner.run_one()? {
-            say_line(format_args!("{ticket}: {}", state(&queue.status(&ticket)?)));
-        } else {
-            if work.until_empty && is_empty(&queue)? {
-                return Ok(Exit::Done);
+        for event in farm.step()? {
+            if let Event::Refused(why) = &event
+                && work.until_empty
+                && !farm.is_busy()
+            {
+                return Err(CliError::broken(why.clone()));
             }
-            let rest = runner.rest()?;
-            if let Some(rest) = rest.as_ref().filter(|rest| told.as_ref() != Some(*rest)) {
-                say_line(format_args!(
-                    "the last {} attempts died on this machine, which takes no ticket before {}: {}",
-                    rest.deaths,
-                    rest.until.strftime("%H:%M:%S UTC"),
-                    rest.reason
-                ));
-            }
-            told = rest.or(told);
-            sleep(PAUSE);
+            say_line(event);
         }
+        if work.until_empty && !farm.is_busy() && is_empty(&queue)? {
+            return Ok(Exit::Done);
+        }
+        sleep(farm.pause());
     }
 }
 
@@ -254,19 +227,6 @@ fn is_empty(queue: &Queue) -> Result<bool, CliError> {
     let counts = queue.counts()?;
     let of = |state: State| counts.get(state.name()).copied().unwrap_or(0);
     Ok(of(State::Queued) + of(State::Running) == 0)
-}
-
-fn say(event: &Event) {
-    match event {
-        Event::Started { ticket, job } => say_line(format_args!("{ticket}: job {job}")),
-        Event::Ended { ticket, outcome } => say_line(format_args!("{ticket}: {outcome}")),
-        Event::Void { ticket, reason } => say_line(format_args!("{ticket}: this attempt is void: {reason}")),
-        Event::Shunned { node, tickets } => say_line(format_args!(
-            "jobs of {tickets} tickets died on {node}, which is given none for ten minutes"
-        )),
-        Event::Refused(why) => say_line(format_args!("{why}; it is asked again in a while")),
-        Event::Silent(why) => say_line(format_args!("{why}; what was started goes on")),
-    }
 }
 
 impl From<EngineError> for CliError {

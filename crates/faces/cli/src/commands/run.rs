@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::rc::Rc;
 
 use gauntlet_judge::ledger::{Ledger, RecordKind, RunId, RunStart};
 use gauntlet_judge::{ExecutorKind, Journal, Workers};
@@ -10,6 +11,7 @@ use gauntlet_tournament::{Overrides, Settings, Tournament, play};
 use gauntlet_worker::{Limits, Program, WorkerCommand};
 
 use crate::arguments::{MeasuredExecutor, Run};
+use crate::commands::errand::OnFarm;
 use crate::commands::{cuda, report};
 use crate::environment::timeouts;
 use crate::error::{CliError, say_line};
@@ -32,9 +34,12 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
     files.check()?;
     let tournament = Tournament::load(&arguments.path, &overrides)?;
     // A replay needs no device.
-    let settings = Settings {
+    let mut settings = Settings {
         measure: true,
-        ..settings(&tournament, arguments.from_ledger.is_none())?
+        ..settings(
+            &tournament,
+            arguments.from_ledger.is_none() && arguments.farm.farm.is_none(),
+        )?
     };
     let ledger = Ledger::open(&arguments.ledger.path)?;
     if let Some(name) = &arguments.from_ledger {
@@ -47,7 +52,13 @@ pub fn run(arguments: &Run) -> Result<Exit, CliError> {
     );
     interrupt::keeps(format!("{kept}; the same with --resume goes on with it"));
     let journal = Journal::open(&ledger, run)?;
-    let holds = holds(&tournament)?;
+    let holds = match arguments.farm.farm {
+        None => holds(&tournament)?,
+        Some(_) => {
+            settings.elsewhere = Some(Rc::new(OnFarm::new(arguments, journal.run())?));
+            Vec::new()
+        }
+    };
     let report = {
         let progress = Progress::new();
         play(&tournament, &journal, &settings, &progress)?
@@ -149,7 +160,7 @@ fn digest(tournament: &Tournament, version: &str) -> String {
 }
 
 /// Locks everything that the rounds measure with.
-fn holds(tournament: &Tournament) -> Result<Vec<Hold>, CliError> {
+pub fn holds(tournament: &Tournament) -> Result<Vec<Hold>, CliError> {
     let measures = |kind| {
         let mut rounds = tournament.rounds.iter();
         rounds.any(|round| round.file().executor == kind)
@@ -178,6 +189,7 @@ pub fn settings(tournament: &Tournament, measure: bool) -> Result<Settings, CliE
         measure,
         version: version(),
         environment: environment().into_iter().chain(gpus.environment).collect(),
+        elsewhere: None,
     })
 }
 

@@ -29,7 +29,7 @@ fn answer(arguments: &ServeArguments, queue: PathBuf, ledger: PathBuf) -> Result
         listen: arguments.listen,
         hosts: arguments.host.clone(),
         queue,
-        works: !arguments.no_work,
+        workplace: (!arguments.no_work).then(|| arguments.farm.workplace()),
         serves_agents: arguments.folder.is_some(),
         program: this_program()?,
         version: version(),
@@ -109,6 +109,7 @@ impl From<ServeError> for CliError {
         match error {
             ServeError::Queue(error) => error.into(),
             ServeError::Token(error) => error.into(),
+            ServeError::Engine(error) => error.into(),
             ServeError::Listen { .. } => Self::of_input(error),
             ServeError::Start(_) => Self::broken(error.to_string()),
         }

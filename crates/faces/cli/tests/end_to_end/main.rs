@@ -12,6 +12,7 @@ mod environment;
 mod exit_codes;
 mod explain;
 mod explain_times;
+mod farm;
 mod faulty_tasks;
 mod forecasts;
 mod foreign_tasks;

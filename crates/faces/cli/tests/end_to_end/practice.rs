@@ -137,3 +137,37 @@ fn what_quick_pairs_would_adopt_is_compared_once_more() {
     assert!(!text.contains("\"trust\":\"quick\""), "{text}");
     assert!(text.contains("\"conduct\""), "{text}");
 }
+
+#[test]
+fn a_pitch_in_an_open_folder_that_cannot_be_played_is_left_out_and_told() {
+    let place = Place::new();
+    let in_file = |name: &str, schedule: &str| pitch(name, schedule, "").replace("[[pitch]]", "");
+    place.write("open/1-garbage.toml", "name = ");
+    place.write("open/2-good.toml", &in_file("good", "tile = [16, 16, 64]"));
+    place.write("open/3-again.toml", &in_file("good", "tile = [16, 32, 32]"));
+    place.write(
+        "open/4-stranger.toml",
+        &in_file("stranger", "tyle = [16, 16, 64]"),
+    );
+    let round = tiny_round("").replace("suite.toml\"", "suite.toml\"\npitches = [\"open\"]");
+    place.write("round.toml", &round);
+    let rounds = play(&place, "check", "round.toml", 0);
+    let ranked: Vec<_> = rounds[0]["judged"].as_array().unwrap().iter().collect();
+    assert_eq!(ranked.len(), 1);
+    assert_eq!(ranked[0]["name"], "good");
+    let notices = rounds[0]["notices"].to_string();
+    for file in [
+        "1-garbage.toml",
+        "3-again.toml",
+        "4-stranger.toml",
+        "this pitch is left out",
+    ] {
+        assert!(notices.contains(file), "{notices}");
+    }
+    // What the round's file names itself is its author's to mend.
+    place.write(
+        "round.toml",
+        &round.replace("\"open\"", "\"open/1-garbage.toml\""),
+    );
+    place.run(&["check", "round.toml"]).expect(2);
+}

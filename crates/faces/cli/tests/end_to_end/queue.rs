@@ -125,7 +125,7 @@ fn a_ticket_that_was_given_up_is_not_run() {
 #[test]
 fn without_slurm_the_message_says_what_is_missing() {
     let place = place();
-    let mut command = place.command(&["queue", "work", "--slurm", "--until-empty"]);
+    let mut command = place.command(&["queue", "work", "--farm", "slurm", "--until-empty"]);
     let ran = crate::common::Ran::of(command.env("PATH", place.path("")).output().unwrap());
     names(
         &ran.expect(3),

@@ -1,6 +1,6 @@
 //! The farm with a scheduler in memory.
 
-use std::cell::RefCell;
+use std::sync::Mutex;
 
 use gauntlet_queue::{JobResult, Judgement, State, Submission};
 
@@ -9,32 +9,34 @@ use super::*;
 /// A scheduler in memory.
 #[derive(Default)]
 struct Cluster {
-    started: RefCell<Vec<(String, bool)>>,
-    alive: RefCell<BTreeMap<String, String>>,
-    is_down: RefCell<bool>,
-    refuses: RefCell<bool>,
-    cancelled: RefCell<Vec<String>>,
-    avoided: RefCell<Vec<String>>,
+    started: Mutex<Vec<(String, bool)>>,
+    alive: Mutex<BTreeMap<String, String>>,
+    is_down: Mutex<bool>,
+    refuses: Mutex<bool>,
+    cancelled: Mutex<Vec<String>>,
+    avoided: Mutex<Vec<String>>,
 }
 
-impl Engine for &Cluster {
+impl Engine for Arc<Cluster> {
     fn name(&self) -> &'static str {
         "a cluster"
     }
 
-    fn start(&self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError> {
-        if *self.refuses.borrow() {
+    fn start(&mut self, batch: &Batch<'_>) -> Result<Vec<String>, EngineError> {
+        if *self.refuses.lock().unwrap() {
             return Err(EngineError("invalid partition".to_owned()));
         }
-        *self.avoided.borrow_mut() = batch.avoided.to_vec();
-        let number = self.started.borrow().len();
+        *self.avoided.lock().unwrap() = batch.avoided.to_vec();
+        let number = self.started.lock().unwrap().len();
         for (index, ticket) in batch.tickets.iter().enumerate() {
             assert!(batch.ticket_folder.join(format!("{ticket}.json")).exists());
             self.started
-                .borrow_mut()
+                .lock()
+                .unwrap()
                 .push((ticket.clone(), batch.is_of_checks));
             self.alive
-                .borrow_mut()
+                .lock()
+                .unwrap()
                 .insert(ticket.clone(), format!("{number}_{index}"));
         }
         Ok((0..batch.tickets.len())
@@ -42,14 +44,14 @@ impl Engine for &Cluster {
             .collect())
     }
 
-    fn alive(&self) -> Result<BTreeMap<String, String>, EngineError> {
-        match *self.is_down.borrow() {
+    fn alive(&mut self) -> Result<BTreeMap<String, String>, EngineError> {
+        match *self.is_down.lock().unwrap() {
             true => Err(EngineError("nobody is there".to_owned())),
-            false => Ok(self.alive.borrow().clone()),
+            false => Ok(self.alive.lock().unwrap().clone()),
         }
     }
 
-    fn ending(&self, _job: &str) -> Option<Ending> {
+    fn ending(&mut self, _job: &str) -> Option<Ending> {
         Some(Ending {
             said: "NODE_FAIL".to_owned(),
             node: Some("n1".to_owned()),
@@ -57,8 +59,8 @@ impl Engine for &Cluster {
         })
     }
 
-    fn cancel(&self, job: &str) -> Result<(), EngineError> {
-        self.cancelled.borrow_mut().push(job.to_owned());
+    fn cancel(&mut self, job: &str) -> Result<(), EngineError> {
+        self.cancelled.lock().unwrap().push(job.to_owned());
         Ok(())
     }
 }
@@ -91,10 +93,10 @@ fn publish(queue: &Queue, id: &str, verdict: &str) {
     std::fs::write(queue.results().join(format!("{id}.json")), text).unwrap();
 }
 
-fn farm<'c>(queue: &Arc<Queue>, cluster: &'c Cluster, most: usize) -> Farm<&'c Cluster> {
+fn farm(queue: &Arc<Queue>, cluster: &Arc<Cluster>, most: usize) -> Farm {
     Farm {
         late: Duration::ZERO,
-        ..Farm::new(queue.clone(), cluster, most)
+        ..Farm::new(queue.clone(), cluster.clone(), most)
     }
 }
 
@@ -104,18 +106,18 @@ fn state(queue: &Queue, id: &str) -> State {
 
 #[test]
 fn what_is_published_decides_whatever_the_scheduler_says() {
-    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
     let (queue, ids) = queued(&folder, 3);
     let mut farm = farm(&queue, &cluster, 2);
     farm.step().unwrap();
     assert_eq!(
-        cluster.started.borrow().len(),
+        cluster.started.lock().unwrap().len(),
         2,
         "no more than may run at a time"
     );
     // The first ends while the scheduler does not answer; the second is lost.
     publish(&queue, &ids[0], "regression");
-    *cluster.is_down.borrow_mut() = true;
+    *cluster.is_down.lock().unwrap() = true;
     let events = farm.step().unwrap();
     assert!(
         matches!(&events[..], [Event::Silent(_), Event::Ended { .. }]),
@@ -124,8 +126,8 @@ fn what_is_published_decides_whatever_the_scheduler_says() {
     assert_eq!(state(&queue, &ids[0]), State::Decided);
     assert_eq!(state(&queue, &ids[1]), State::Running);
     assert_eq!(farm.step().unwrap(), [], "it is told once");
-    *cluster.is_down.borrow_mut() = false;
-    cluster.alive.borrow_mut().clear();
+    *cluster.is_down.lock().unwrap() = false;
+    cluster.alive.lock().unwrap().clear();
     let events = farm.step().unwrap();
     let lost = events.iter().find_map(|event| match event {
         Event::Void { ticket, reason } => Some((ticket, reason)),
@@ -145,11 +147,11 @@ fn what_is_published_decides_whatever_the_scheduler_says() {
 
 #[test]
 fn a_node_on_which_jobs_die_is_given_no_more() {
-    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
     let (queue, _) = queued(&folder, 3);
     let mut farm = farm(&queue, &cluster, 2);
     farm.step().unwrap();
-    cluster.alive.borrow_mut().clear();
+    cluster.alive.lock().unwrap().clear();
     let events = farm.step().unwrap();
     let shunned = Event::Shunned {
         node: "n1".to_owned(),
@@ -161,17 +163,18 @@ fn a_node_on_which_jobs_die_is_given_no_more() {
         "{events:?}"
     );
     // Both dead tickets wait; the third is started elsewhere.
-    assert_eq!(cluster.started.borrow().len(), 3);
-    assert_eq!(*cluster.avoided.borrow(), ["n1"]);
+    assert_eq!(cluster.started.lock().unwrap().len(), 3);
+    assert_eq!(*cluster.avoided.lock().unwrap(), ["n1"]);
 }
 
 #[test]
 fn another_farm_takes_over_the_jobs_that_are_there() {
-    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
     let (queue, ids) = queued(&folder, 1);
     cluster
         .alive
-        .borrow_mut()
+        .lock()
+        .unwrap()
         .insert(ids[0].clone(), "7_0".to_owned());
     let mut farm = farm(&queue, &cluster, 4);
     let events = farm.step().unwrap();
@@ -183,46 +186,50 @@ fn another_farm_takes_over_the_jobs_that_are_there() {
             job
         }]
     );
-    assert!(cluster.started.borrow().is_empty(), "no second job is started");
+    assert!(
+        cluster.started.lock().unwrap().is_empty(),
+        "no second job is started"
+    );
 }
 
 #[test]
 fn a_ticket_that_is_given_up_has_its_job_cancelled_and_checks_need_no_card() {
-    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
     let (queue, ids) = queued(&folder, 1);
     let check = Judgement::new(JudgementKind::Check, "rms-norm", &["builtin"]);
     let check = queue.submit(&Submission::new("ada", check)).unwrap().id;
     let mut farm = farm(&queue, &cluster, 4);
     farm.step().unwrap();
-    let started: BTreeMap<String, bool> = cluster.started.borrow().iter().cloned().collect();
+    let started: BTreeMap<String, bool> = cluster.started.lock().unwrap().iter().cloned().collect();
     assert_eq!(started, BTreeMap::from([(ids[0].clone(), false), (check, true)]));
     queue.cancel(&ids[0]).unwrap();
     farm.step().unwrap();
-    assert_eq!(cluster.cancelled.borrow().len(), 1);
+    assert_eq!(cluster.cancelled.lock().unwrap().len(), 1);
     assert_eq!(state(&queue, &ids[0]), State::Cancelled);
 }
 
 #[test]
 fn a_ticket_that_is_given_up_between_attempts_has_its_job_cancelled_once() {
-    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
     let (queue, ids) = queued(&folder, 1);
     // A dispatcher that has ended left it.
     cluster
         .alive
-        .borrow_mut()
+        .lock()
+        .unwrap()
         .insert(ids[0].clone(), "7_0".to_owned());
     queue.cancel(&ids[0]).unwrap();
     let mut farm = farm(&queue, &cluster, 4);
     farm.step().unwrap();
     farm.step().unwrap();
-    assert_eq!(*cluster.cancelled.borrow(), ["7_0"]);
+    assert_eq!(*cluster.cancelled.lock().unwrap(), ["7_0"]);
 }
 
 #[test]
 fn a_job_that_the_scheduler_does_not_take_is_no_attempt() {
-    let (folder, cluster) = (tempfile::tempdir().unwrap(), Cluster::default());
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
     let (queue, ids) = queued(&folder, 1);
-    *cluster.refuses.borrow_mut() = true;
+    *cluster.refuses.lock().unwrap() = true;
     let mut farm = farm(&queue, &cluster, 4);
     let events = farm.step().unwrap();
     assert!(

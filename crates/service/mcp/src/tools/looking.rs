@@ -157,7 +157,7 @@ impl Tools {
         let candidate = match judgement.command {
             JudgementKind::Compare => judgement.kernels.get(1)?,
             JudgementKind::Judge => judgement.kernels.first()?,
-            JudgementKind::Check | JudgementKind::Tune => return None,
+            JudgementKind::Check | JudgementKind::Tune | JudgementKind::Errand => return None,
         };
         let kernel: KernelText = candidate.parse().ok()?;
         let schedule = match kernel.form() {

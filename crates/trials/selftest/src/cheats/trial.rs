@@ -265,6 +265,7 @@ fn play_round(
         measure: true,
         version: String::new(),
         environment: BTreeMap::new(),
+        elsewhere: None,
     };
     let report = play(&tournament, &journal, &settings, &Blind)?;
     let judged = report.rounds.into_iter().flat_map(|round| round.judged);

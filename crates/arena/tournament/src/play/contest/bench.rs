@@ -91,6 +91,9 @@ impl<'b> Bench<'b> {
     }
 
     fn quick(&self) -> Result<Value, String> {
+        if self.player.elsewhere().is_some() {
+            return Err("this round is measured elsewhere, and only when it is judged; `check` says whether it is right".to_owned());
+        }
         let candidate = self.candidate()?;
         let setting = Setting {
             measurement: Measurement {

@@ -110,7 +110,9 @@ impl<'s> Situation<'s> {
 
     /// Seconds that a call of the baseline takes, by case.
     fn times(&self, setting: &Setting, player: &Player) -> Result<BTreeMap<String, f64>, TournamentError> {
-        if self.report.fault.is_some() || !matches!(self.executor, Executor::Live(_)) {
+        // What this machine measures says nothing of the one that judges.
+        let is_here = player.elsewhere().is_none();
+        if !is_here || self.report.fault.is_some() || !matches!(self.executor, Executor::Live(_)) {
             return Ok(BTreeMap::new());
         }
         let setting = Setting {
