@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::Json;
 use axum::extract::State;
 use gauntlet_device::Device;
-use gauntlet_queue::this_machine;
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -78,11 +77,7 @@ pub struct Resting {
 /// Says how busy the server is.
 pub async fn queue(State(service): State<Arc<Service>>) -> Result<Json<QueueShown>, Refusal> {
     let shown = service.aside(|service| {
-        let now = Timestamp::now();
-        let resting = match service.works_here {
-            true => service.queue.rest(&this_machine(), now)?,
-            false => None,
-        };
+        let resting = service.rest()?;
         Ok(QueueShown {
             tickets: service.queue.counts()?,
             works: service.works_here,

@@ -75,11 +75,11 @@ pub async fn page(
 async fn made(service: &Arc<Service>, token: Token, file: String, asked: Asked) -> Result<Made, Refusal> {
     let _turn = service.rendering.acquire().await;
     let made = service.aside(move |service| {
-        let resting = service.runner.rest()?.filter(|_| service.works);
+        let resting = service.rest()?;
         let served = Served {
             proof: (token.scope >= Scope::Submit).then(|| service.proof(&token)),
             queue: service.queue.clone(),
-            works: service.works,
+            works: service.works_here,
             resting: resting.map(|rest| {
                 let until = rest.until.strftime("%H:%M UTC");
                 format!(

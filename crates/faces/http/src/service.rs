@@ -12,7 +12,8 @@ use axum::routing::{any, get, post, put};
 use axum::{Router, middleware};
 use gauntlet_farm::Workplace;
 use gauntlet_mcp::HttpTools;
-use gauntlet_queue::{Queue, State, digest};
+use gauntlet_queue::{Queue, QueueError, Rest, State, digest, this_machine};
+use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
@@ -88,6 +89,14 @@ impl Service {
             secret,
             stopping: AtomicBool::new(false),
         })
+    }
+
+    /// Until when this machine gets no ticket because attempts died on it one after another; none if it runs none.
+    pub fn rest(&self) -> Result<Option<Rest>, QueueError> {
+        match self.works_here {
+            true => self.queue.rest(&this_machine(), Timestamp::now()),
+            false => Ok(None),
+        }
     }
 
     /// What the forms on the pages of a token's holder carry. A page of another site cannot know it.

@@ -56,7 +56,7 @@ impl Place {
             version: "test".to_owned(),
             ledger: folder.path().join("ledger.sqlite"),
         };
-        let service = Service::new(queue, listen, &setup).unwrap();
+        let service = Arc::new(Service::new(queue, listen, &setup).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

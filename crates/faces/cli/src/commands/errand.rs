@@ -85,7 +85,7 @@ impl OnFarm {
     /// # Errors
     /// If the queue or the scheduler cannot be used.
     pub fn new(arguments: &Run, run: &RunId) -> Result<Self, CliError> {
-        let ledger = &arguments.calibration.ledger.path;
+        let ledger = &arguments.ledger.path;
         let place = folder(None, ledger);
         let queue = Arc::new(Queue::open(&place)?);
         let workplace = arguments.farm.workplace();
