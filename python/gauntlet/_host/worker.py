@@ -1,6 +1,8 @@
-"""The worker of a Python kernel: ``worker.py LOOP OPENED FILE:FUNCTION [ROOT STYLE]``.
+"""The worker of a Python kernel: ``worker.py LOOP OPENED FILE:FUNCTION PARAMETERS [ROOT STYLE]``.
 
 OPENED is what it imports and opens at its start: ``cpu`` (numpy), ``torch``, or ``cuda`` (torch and the GPU).
+
+PARAMETERS is a JSON object: keyword arguments of the function that are no tensors, such as ``{"BLOCK": 128}``.
 
 ROOT and STYLE belong to a solution of FlashInfer-Trace: the folder of its sources, and whether the function writes to
 its last arguments (``destination``) or returns its results (``returned``).
