@@ -67,7 +67,8 @@ pub fn candidate(
 fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: Tensors) -> Result<(), EntrantError> {
     match kernel.kind {
         FileKind::Python => {
-            let whole = inspect(&kernel.file, &kernel.function).map_err(of_kernel)?;
+            let given: Vec<&str> = kernel.parameters.iter().map(|(name, _)| name).collect();
+            let whole = inspect(&kernel.file, &kernel.function, &given).map_err(of_kernel)?;
             of_python(candidate, whole.into(), tensors)?;
             give(candidate, kernel.kind, &kernel.parameters);
             Ok(())

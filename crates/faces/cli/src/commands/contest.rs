@@ -377,7 +377,7 @@ pub fn own_baseline(task: &str) -> String {
     ];
     let found = candidates.iter().find(|(file, function)| {
         file.extension().is_some_and(|ending| ending == "py")
-            && gauntlet_host_python::inspect(file, function).is_ok()
+            && gauntlet_host_python::inspect(file, function, &[]).is_ok()
     });
     found.map_or_else(
         || "builtin".to_owned(),

@@ -1,5 +1,7 @@
 //! Rounds whose candidates are examined by a farm, on a Slurm that is three scripts.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;

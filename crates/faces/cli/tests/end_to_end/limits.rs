@@ -1,6 +1,6 @@
 //! What is far too large is refused in words, and soon: nothing that is given ends the process.
 
-use crate::common::{NORM_SUITE, Place, names, repository};
+use crate::common::{NORM_SUITE, Place, names};
 
 #[test]
 fn cases_that_no_machine_holds() {
@@ -28,17 +28,16 @@ fn a_model_does_not_follow_sizes_for_minutes() {
         "big.toml",
         "[[benchmark]]\nname = \"one\"\ngrouped-gemm = { groups = [{ m = 16, n = 4294967296, k = 256 }] }\n",
     );
-    let round = repository("examples/shark-tank/rounds/b200-gemm-1.toml");
-    // The suite is in the current folder, and not beside the round.
     let ran = place.run(&[
-        "run",
-        &round.to_string_lossy(),
+        "tune",
         "--executor",
         "model",
+        "--device",
+        "b200",
         "--suite",
         "big.toml",
     ]);
-    names(&ran.expect(0), &["a simulation would follow", "at most 100000"]);
+    names(&ran.expect(2), &["a simulation would follow", "at most 100000"]);
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn what_cannot_be_called_is_bad_input_with_a_remedy() {
     insta::assert_snapshot!(refused("kernels.py"), @"× `kernels.py` names no function help: it has norm, clone, slower, in_place, wrong, shape, dtype, nothing, raises, leaves, arity, first_time: write kernels.py:norm");
     insta::assert_snapshot!(refused("nowhere.py:norm"), @"× there is no file nowhere.py help: write a kernel as FILE:FUNCTION, such as softmax.py:fast");
     insta::assert_snapshot!(refused("broken.py:fast"), @"× broken.py:2: '(' was never closed help: correct the line; nothing was run");
-    insta::assert_snapshot!(refused("kernels.py:norm: ROWS=4"), @"× `kernels.py:norm` takes no parameters, but `ROWS=4` is given help: leave them out, or write a function for each variant");
+    insta::assert_snapshot!(refused("kernels.py:norm: ROWS=4"), @"× `norm` in kernels.py has no parameter `ROWS` help: it has x, weight: add `ROWS` with a default, or leave it out");
     insta::assert_snapshot!(refused("nowhere.so:norm"), @"× there is no file nowhere.so help: write a kernel as FILE:FUNCTION, such as softmax.cu:softmax_kernel");
 }
 

@@ -75,6 +75,18 @@ pub enum KernelError {
         /// The functions that it has.
         functions: Vec<String>,
     },
+    /// The function has no such parameter.
+    #[error("`{function}` in {file} has no parameter `{name}`")]
+    NoParameter {
+        /// The file.
+        file: PathBuf,
+        /// The function.
+        function: String,
+        /// The name that is given.
+        name: String,
+        /// The names of its parameters.
+        takes: Vec<String>,
+    },
 }
 
 impl KernelError {
@@ -96,6 +108,10 @@ impl KernelError {
                     ),
                 }
             }
+            Self::NoParameter { takes, name, .. } => format!(
+                "it has {}: add `{name}` with a default, or leave it out",
+                takes.join(", ")
+            ),
             Self::NoInterpreter { .. } => {
                 format!("install Python 3.9 or newer, or name one by {}", crate::VARIABLE)
             }
@@ -123,6 +139,8 @@ struct Inspected {
     error: Option<SyntaxFault>,
     functions: Vec<String>,
     bound: bool,
+    /// The names of the parameters that the function has, where the source shows all of them.
+    takes: Option<Vec<String>>,
 }
 
 fn yes() -> bool {
@@ -138,13 +156,13 @@ struct SyntaxFault {
 /// The oldest Python that the worker's files run on.
 const OLDEST: (u32, u32) = (3, 9);
 
-/// The kernel as the worker takes it, `FILE:FUNCTION` with an absolute path, if the file has the function as far as can
-/// be told without running it.
+/// The kernel as the worker takes it, `FILE:FUNCTION` with an absolute path, if the file has the function, and the function
+/// parameters of the `given` names, as far as can be told without running it.
 ///
 /// # Errors
-/// If the file or the function is missing, the file is no Python, or the interpreter or numpy is missing.
-pub fn inspect(file: &Path, function: &str) -> Result<String, KernelError> {
-    inspect_by(&interpreter(), file, function)
+/// If the file, the function or a parameter is missing, the file is no Python, or the interpreter or numpy is missing.
+pub fn inspect(file: &Path, function: &str, given: &[&str]) -> Result<String, KernelError> {
+    inspect_by(&interpreter(), file, function, given)
 }
 
 /// The same for a function of a module, `MODULE:FUNCTION`.
@@ -152,18 +170,34 @@ pub fn inspect(file: &Path, function: &str) -> Result<String, KernelError> {
 /// # Errors
 /// If the module or the function is missing, or the interpreter or numpy is missing.
 pub fn inspect_module(module: &str, function: &str) -> Result<String, KernelError> {
-    bound(&interpreter(), Path::new(module), Path::new(module), function)
+    bound(
+        &interpreter(),
+        Path::new(module),
+        Path::new(module),
+        (function, &[]),
+    )
 }
 
-fn inspect_by(interpreter: &Path, file: &Path, function: &str) -> Result<String, KernelError> {
+fn inspect_by(
+    interpreter: &Path,
+    file: &Path,
+    function: &str,
+    given: &[&str],
+) -> Result<String, KernelError> {
     match std::path::absolute(file) {
-        Ok(path) if path.is_file() => bound(interpreter, file, &path, function),
+        Ok(path) if path.is_file() => bound(interpreter, file, &path, (function, given)),
         _ => Err(KernelError::NoFile { file: file.into() }),
     }
 }
 
-/// A place, a file's path in full or a module's name, with its function; `named` is the place as the user names it.
-fn bound(interpreter: &Path, named: &Path, place: &Path, function: &str) -> Result<String, KernelError> {
+/// A place, a file's path in full or a module's name, with its function, which has the `given` parameters; `named` is the place
+/// as the user names it.
+fn bound(
+    interpreter: &Path,
+    named: &Path,
+    place: &Path,
+    (function, given): (&str, &[&str]),
+) -> Result<String, KernelError> {
     let found = run(interpreter, place, function)?;
     if found.version < OLDEST {
         let (interpreter, version) = (interpreter.into(), found.version);
@@ -189,6 +223,18 @@ fn bound(interpreter: &Path, named: &Path, place: &Path, function: &str) -> Resu
             file,
             name,
             functions,
+        });
+    }
+    if let Some(takes) = found.takes
+        && let Some(name) = given
+            .iter()
+            .find(|name| !takes.iter().any(|other| other == *name))
+    {
+        return Err(KernelError::NoParameter {
+            file,
+            function: function.to_owned(),
+            name: (*name).to_owned(),
+            takes,
         });
     }
     if !found.numpy {
@@ -232,7 +278,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("kernels.py");
         std::fs::write(&file, text).unwrap();
-        match inspect_by(&interpreter(), &file, function) {
+        match inspect_by(&interpreter(), &file, function, &[]) {
             Ok(kernel) => {
                 assert_eq!(kernel, format!("{}:{function}", file.display()));
                 Ok(())
@@ -259,6 +305,26 @@ mod tests {
     }
 
     #[test]
+    fn parameters_that_a_function_lacks_are_named_where_the_source_shows_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("kernels.py");
+        let lacks = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            let found = inspect_by(&interpreter(), &file, "fast", &["BLOCK"]);
+            matches!(found, Err(KernelError::NoParameter { name, .. }) if name == "BLOCK")
+        };
+        assert!(lacks("def fast(x): pass\n"));
+        assert!(lacks("def fast(x, *, WARPS=4): pass\ndef slow(x, BLOCK): pass\n"));
+        assert!(!lacks("def fast(x, BLOCK=64): pass\n"));
+        assert!(!lacks("def fast(x, **others): pass\n"));
+        assert!(!lacks("@jit\ndef fast(x): pass\n"));
+        assert!(!lacks("from somewhere import fast\n"));
+        assert!(!lacks(
+            "if True:\n  def fast(x): pass\nelse:\n  def fast(x, BLOCK): pass\n"
+        ));
+    }
+
+    #[test]
     fn what_is_missing_is_named_with_a_remedy() {
         let said = outcome("def slow(x): pass\ndef fast(x): pass\n", "fsat").unwrap_err();
         assert_eq!(
@@ -277,7 +343,7 @@ mod tests {
         );
         let said = outcome("def fast(x):\n  return (\n", "fast").unwrap_err();
         assert!(said.starts_with("kernels.py:2: '(' was never closed"), "{said}");
-        let said = inspect("nowhere.py".as_ref(), "f").unwrap_err().to_string();
+        let said = inspect("nowhere.py".as_ref(), "f", &[]).unwrap_err().to_string();
         assert_eq!(said, "there is no file nowhere.py");
     }
 
@@ -356,13 +422,13 @@ mod tests {
     #[test]
     fn an_interpreter_that_is_none_is_named() {
         let file = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/inspect.py"));
-        let said = inspect_by("/bin/false".as_ref(), file, "f").unwrap_err();
+        let said = inspect_by("/bin/false".as_ref(), file, "f", &[]).unwrap_err();
         assert!(
             said.to_string()
                 .contains("/bin/false does not work: it prints nothing"),
             "{said}"
         );
-        let said = inspect_by("/nowhere/python".as_ref(), file, "f").unwrap_err();
+        let said = inspect_by("/nowhere/python".as_ref(), file, "f", &[]).unwrap_err();
         assert!(said.to_string().contains("No such file"), "{said}");
     }
 }

@@ -7,7 +7,7 @@
 //! a function of that name, so that a typing error is reported before anything is measured.
 //!
 //! ```no_run
-//! let kernel = gauntlet_host_python::inspect("softmax.py".as_ref(), "fast")?;
+//! let kernel = gauntlet_host_python::inspect("softmax.py".as_ref(), "fast", &[])?;
 //! println!("{kernel} can be called");
 //! # Ok::<(), gauntlet_host_python::KernelError>(())
 //! ```
