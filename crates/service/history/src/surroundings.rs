@@ -100,6 +100,12 @@ pub fn changed(was: &BTreeMap<String, String>, is: &BTreeMap<String, String>) ->
     changed
 }
 
+/// The one layer to which everything belongs that has changed; none if nothing has, or more than one.
+pub fn only_layer(changed: &[Changed]) -> Option<Layer> {
+    let layer = changed.first()?.layer;
+    changed.iter().all(|one| one.layer == layer).then_some(layer)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,6 +141,9 @@ mod tests {
             (Layer::Method, "gauntlet".to_owned()),
         ];
         assert_eq!(layers, expected);
+        let all = changed(&was, &is);
+        assert_eq!((only_layer(&all), only_layer(&[])), (None, None));
+        assert_eq!(only_layer(&all[1..2]), Some(Layer::Machine));
         assert_eq!(stack(&was), of(&[("gpu-driver", "570"), ("gauntlet", "1")]));
     }
 }

@@ -11,11 +11,12 @@ use gauntlet_history::git::{Checkout, Revision};
 use gauntlet_history::recalled::{Answered, Recalled};
 use gauntlet_history::search::{Outcome, Rules, Search, search};
 use gauntlet_history::series::{Recorded, Version, recorded};
-use gauntlet_history::surroundings::{Changed, changed, circumstances};
+use gauntlet_history::surroundings::{changed, circumstances};
 use gauntlet_judge::ledger::Ledger;
+use jiff::Timestamp;
 
 pub use self::bisection::Bisection;
-use self::bisection::Conclusion;
+use self::bisection::{Again, Conclusion};
 use self::comparing::{Live, Row};
 use self::state::{Inputs, State};
 use crate::arguments::Bisect;
@@ -27,6 +28,7 @@ use crate::interrupt;
 /// Finds the commit that made a kernel slower.
 pub fn bisect(arguments: &Bisect) -> Result<Exit, CliError> {
     arguments.json.check()?;
+    let began = Timestamp::now();
     let checkout = Checkout::around(Path::new("."))?;
     let commits = checkout.row(&arguments.good, &arguments.bad)?;
     let rules = Rules {
@@ -59,7 +61,7 @@ pub fn bisect(arguments: &Bisect) -> Result<Exit, CliError> {
     let found = searched?;
     live.end()?;
     state.remove();
-    let bisection = conclude(arguments, &commits, found)?;
+    let bisection = conclude(arguments, &commits, found, began)?;
     arguments.json.deliver(&bisection, || bisection.tell())?;
     Ok(bisection.exit())
 }
@@ -80,7 +82,12 @@ fn tell_plan(arguments: &Bisect, commits: &[Revision], rules: &Rules) {
     ));
 }
 
-fn conclude(arguments: &Bisect, commits: &[Revision], found: Search) -> Result<Bisection, CliError> {
+fn conclude(
+    arguments: &Bisect,
+    commits: &[Revision],
+    found: Search,
+    began: Timestamp,
+) -> Result<Bisection, CliError> {
     let conclusion = match found.outcome {
         Outcome::Culprit { commit, slowdown } => Conclusion::Culprit {
             commit: commits[commit].id.clone(),
@@ -94,39 +101,74 @@ fn conclude(arguments: &Bisect, commits: &[Revision], found: Search) -> Result<B
                 .collect(),
             why,
         },
-        Outcome::NoRegression => Conclusion::NoRegression {
-            changed: changed_since(arguments, commits)?,
-        },
+        Outcome::NoRegression => since_then(arguments, commits, began)?,
         Outcome::Unshown => Conclusion::Unshown,
     };
     Ok(Bisection::new(arguments, commits, conclusion, &found.steps))
 }
 
-/// What beside the code has changed since one of the two commits was first compared, by the ledger: where a slowdown comes from that the
-/// code does not explain.
-fn changed_since(arguments: &Bisect, commits: &[Revision]) -> Result<Option<Vec<Changed>>, CliError> {
+/// What beside the code has changed since one of the two commits was first compared, by the ledger, and how long both took then and take
+/// now: where a slowdown comes from that the code does not explain.
+fn since_then(arguments: &Bisect, commits: &[Revision], began: Timestamp) -> Result<Conclusion, CliError> {
+    let unknown = Conclusion::NoRegression {
+        changed: None,
+        again: Vec::new(),
+    };
     let path = &arguments.recording.ledger.path;
     if !path.exists() {
-        return Ok(None);
+        return Ok(unknown);
     }
     let ends = [commits.first(), commits.last()].map(|one| one.map(|one| one.id.as_str()));
-    let of_ends = |one: &Recorded| {
-        let is_end = |version: &Version| {
-            version.commit().kernel == arguments.kernel && ends.contains(&Some(version.commit().id.as_str()))
-        };
-        one.versions.iter().flatten().any(is_end)
+    let is_end = |version: &Version| {
+        version.commit().kernel == arguments.kernel && ends.contains(&Some(version.commit().id.as_str()))
     };
     let ledger = Ledger::open_read_only(path)?;
-    let all = recorded(&ledger, None)?;
-    let of_both: Vec<_> = all.iter().filter(|one| of_ends(one)).collect();
-    let (Some(first), Some(last)) = (of_both.first(), of_both.last()) else {
-        return Ok(None);
+    let mut of_ends = recorded(&ledger, None)?;
+    of_ends.retain(|one| one.versions.iter().flatten().any(is_end));
+    let (Some(first), Some(last)) = (of_ends.first(), of_ends.last()) else {
+        return Ok(unknown);
     };
+    let circumstances_of = |one: &Recorded| circumstances(&one.report.environment, &one.report.version);
     // Comparisons of this bisection are recorded too, unless that was declined.
-    let now: BTreeMap<String, String> = match arguments.recording.no_ledger {
-        true => circumstances(&environment(), &version()),
-        false => circumstances(&last.report.environment, &last.report.version),
+    let (now, again) = match arguments.recording.no_ledger {
+        true => (circumstances(&environment(), &version()), Vec::new()),
+        false => {
+            let ends = ends.into_iter().flatten();
+            let again = ends.flat_map(|commit| again(commit, &arguments.kernel, &of_ends, began));
+            (circumstances_of(last), again.collect())
+        }
     };
-    let then = circumstances(&first.report.environment, &first.report.version);
-    Ok(Some(changed(&then, &now)))
+    Ok(Conclusion::NoRegression {
+        changed: Some(changed(&circumstances_of(first), &now)),
+        again,
+    })
+}
+
+/// The times of a commit's kernel when it was first compared, if that was before the bisection began, and in the bisection.
+fn again(commit: &str, kernel: &str, recorded: &[Recorded], began: Timestamp) -> Vec<Again> {
+    let times = |one: &Recorded| {
+        let is_it = |version: &Option<Version>| {
+            let commit_of = version.as_ref().map(Version::commit);
+            commit_of.is_some_and(|it| it.id == commit && it.kernel == kernel)
+        };
+        let arm = one.versions.iter().position(is_it)?;
+        let cases = &one.report.believed()?.cases;
+        let times = cases
+            .iter()
+            .map(|case| (case.case.clone(), [case.baseline, case.candidate][arm]));
+        Some(times.collect::<BTreeMap<String, f64>>())
+    };
+    let (then, now): (Vec<&Recorded>, Vec<&Recorded>) = recorded.iter().partition(|one| one.at < began);
+    let was = then.into_iter().find_map(times).unwrap_or_default();
+    let is = now.into_iter().rev().find_map(times).unwrap_or_default();
+    let both = was.into_iter().filter_map(|(case, was)| {
+        let is = *is.get(&case)?;
+        Some(Again {
+            commit: commit.to_owned(),
+            case,
+            was,
+            is,
+        })
+    });
+    both.collect()
 }

@@ -274,6 +274,19 @@ fn the_commit_that_adds_work_is_named_and_the_users_tree_stays_as_it_is() {
 #[test]
 fn a_kernel_that_is_as_fast_as_before_blames_no_commit() {
     let Some(place) = seven_commits() else { return };
+    ran(place.folder.path(), &["sh", "-c", BUILD]);
+    let library = "libnorm.so:rms_norm";
+    let words = [
+        "compare",
+        library,
+        library,
+        "--task",
+        "suite.toml",
+        "--pairs",
+        "6",
+    ];
+    let first = place.run(&[&words[..], &["--quick", "--json", "first.json"]].concat());
+    assert!(matches!(first.code, Some(0 | 4)), "{}{}", first.out, first.err);
     let words = [
         "bisect",
         "HEAD~1",
@@ -284,6 +297,29 @@ fn a_kernel_that_is_as_fast_as_before_blames_no_commit() {
         "suite.toml",
     ];
     let more = ["--build", BUILD, "--quick", "--budget", "60s", "--least", "200"];
-    let found = place.run(&[&words[..], &more].concat()).expect(1);
+    let found = place.run(&[&words[..], &more, &["--json", "found.json"]].concat());
+    let found = found.expect(1);
     assert!(found.out.contains("the code is not to blame"), "{}", found.out);
+    // The bad commit was judged before; its code is the same, so that its times of then and now tell of everything else.
+    assert!(
+        found
+            .out
+            .contains("The same code, when it was first compared and now"),
+        "{}",
+        found.out
+    );
+    let read = |name: &str| -> Value {
+        let text = std::fs::read_to_string(place.path(name)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    let (first, found) = (read("first.json"), read("found.json"));
+    assert_eq!(faults("bisection", &found), Vec::<String>::new());
+    let again = found["conclusion"]["again"].as_array().unwrap();
+    assert!(!again.is_empty());
+    for one in again {
+        let cases = first["comparison"]["cases"].as_array().unwrap();
+        let then = cases.iter().find(|case| case["case"] == one["case"]).unwrap();
+        let [then, was] = [&then["baseline"], &one["was"]].map(|time| time.as_f64().unwrap());
+        assert!((then / was - 1.0).abs() < 1e-9, "{one}");
+    }
 }

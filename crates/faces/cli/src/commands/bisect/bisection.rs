@@ -2,7 +2,9 @@
 
 use gauntlet_history::git::{Revision, short};
 use gauntlet_history::search::{Slowdown, Standing, Step, Why};
-use gauntlet_history::surroundings::{Changed, Layer};
+use gauntlet_history::surroundings::{Changed, Layer, only_layer};
+use gauntlet_report::duration;
+use gauntlet_stats::percent;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -54,9 +56,26 @@ pub enum Conclusion {
     NoRegression {
         /// What beside the code has changed since one of the two was first compared; none if the ledger holds no comparison of them.
         changed: Option<Vec<Changed>>,
+        /// The same code then and now: the times of the two commits when they were first compared, and in this bisection.
+        #[serde(default)]
+        again: Vec<Again>,
     },
     /// The first comparison shows neither a regression nor its absence.
     Unshown,
+}
+
+/// A commit's time on a case when it was first compared, and now.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub struct Again {
+    /// The commit.
+    pub commit: String,
+    /// The case.
+    pub case: String,
+    /// The median then, in seconds.
+    pub was: f64,
+    /// The median now, in seconds.
+    pub is: f64,
 }
 
 /// A comparison of a bisection.
@@ -154,7 +173,10 @@ impl Bisection {
                     .iter()
                     .try_for_each(|commit| sink::line(format_args!("  {commit}")))
             }
-            Conclusion::NoRegression { changed } => tell_surroundings(&self.bad, changed.as_deref()),
+            Conclusion::NoRegression { changed, again } => {
+                tell_surroundings(&self.bad, changed.as_deref())?;
+                tell_again(changed.as_deref().unwrap_or_default(), again)
+            }
             Conclusion::Unshown => sink::line(
                 "No regression is shown, and neither is its absence; nobody is blamed. A larger --budget gives more pairs.",
             ),
@@ -181,18 +203,50 @@ fn tell_surroundings(bad: &str, changed: Option<&[Changed]>) -> Result<(), CliEr
     sink::line("Since these commits were first compared, by the ledger:")?;
     changed.iter().try_for_each(|one| {
         let or_nothing = |text: &Option<String>| text.clone().unwrap_or_else(|| "not told".to_owned());
-        let layer = match one.layer {
-            Layer::Stack => "stack",
-            Layer::Machine => "machine",
-            Layer::Method => "method",
-        };
         sink::line(format_args!(
-            "  {layer}: {} was {} and is {}",
+            "  {}: {} was {} and is {}",
+            name(one.layer),
             one.name,
             or_nothing(&one.was),
             or_nothing(&one.is)
         ))
     })
+}
+
+fn name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Stack => "stack",
+        Layer::Machine => "machine",
+        Layer::Method => "method",
+    }
+}
+
+/// Says how long the same code took then and takes now, and what that leaves to blame.
+fn tell_again(changed: &[Changed], again: &[Again]) -> Result<(), CliError> {
+    if again.is_empty() {
+        return Ok(());
+    }
+    sink::line("The same code, when it was first compared and now:")?;
+    let rows = again.iter().map(|one| {
+        vec![
+            short(&one.commit).to_owned(),
+            one.case.clone(),
+            duration(one.was),
+            duration(one.is),
+            percent(one.is / one.was - 1.0),
+        ]
+    });
+    listing::print(&["commit", "case", "then", "now", "time"], rows)?;
+    match only_layer(changed) {
+        Some(layer) => sink::line(format_args!(
+            "Only the {} has changed since, so that a difference of these times comes from there, or from the day.",
+            name(layer)
+        )),
+        None if changed.is_empty() => Ok(()),
+        None => sink::line(
+            "More than one layer has changed since: to tell them apart, judge one of these commits where only one of them is another.",
+        ),
+    }
 }
 
 /// A slowdown between its bounds.
