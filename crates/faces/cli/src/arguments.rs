@@ -17,6 +17,7 @@ mod service;
 mod task;
 mod tune;
 mod validate;
+mod watch;
 
 pub use bisect::Bisect;
 pub use compile::Compile;
@@ -37,6 +38,7 @@ pub use service::{ErrandArguments, JobArguments, McpArguments};
 pub use task::{Kernels, TaskArguments, TaskCommand};
 pub use tune::{Replay, Tune, TuneExecutor};
 pub use validate::Validate;
+pub use watch::{Watch, WatchedSetup};
 
 use std::path::PathBuf;
 
@@ -117,6 +119,8 @@ pub enum Command {
     Ledger(LedgerArguments),
     /// Find the commit that made a kernel slower.
     Bisect(Bisect),
+    /// Compare the commits since the last time, for a nightly job, and say what moved.
+    Watch(Watch),
     /// Show the times of kernels over the commits of this repository, and the verdicts that join them.
     History(History),
     /// Run a ticket once, and publish what is found: one job of a queue or a scheduler.

@@ -37,4 +37,5 @@ pub mod task;
 pub mod time;
 pub mod tune;
 pub mod validate;
+pub mod watch;
 pub mod worker;

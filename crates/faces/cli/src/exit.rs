@@ -7,7 +7,7 @@ pub enum Exit {
     /// The command did its task, and all requirements are shown to be met by evidence.
     Done = 0,
     /// Evidence shows that a requirement is not met: one of `--require` or `--require-goals`, or what `compare`, `check`, `audit`, `compile`,
-    /// `bisect`, `schedules`, `selftest` and `ledger verify` require by themselves.
+    /// `bisect`, `watch`, `schedules`, `selftest` and `ledger verify` require by themselves.
     NotReached = 1,
     /// Something given is malformed or missing, or a place that was named cannot be written.
     BadInput = 2,

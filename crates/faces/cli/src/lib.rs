@@ -73,6 +73,7 @@ pub fn main<T: Into<OsString>>(arguments: impl IntoIterator<Item = T>) -> u8 {
         Command::Explain(explain) => commands::explain::explain(&explain),
         Command::Ledger(ledger) => commands::ledger::ledger(&ledger),
         Command::Bisect(bisect) => commands::bisect::bisect(&bisect),
+        Command::Watch(watch) => commands::watch::watch(watch),
         Command::History(history) => commands::history::history(&history),
         Command::Job(job) => commands::job::job(&job),
         Command::Errand(errand) => commands::errand::errand(&errand),

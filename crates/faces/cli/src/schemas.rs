@@ -146,6 +146,7 @@ pub const PUBLISHED: &[Published] = published! {
     Document "ledger-record" 1 "The result of `gauntlet ledger show NUMBER`: one record of the ledger";
     Document "forecasters" 1 "The result of `gauntlet ledger forecasters`";
     Document "bisection" 1 "The result of `gauntlet bisect`";
+    Document "watching" 1 "The result of `gauntlet watch`";
     Document "ticket" 1 "The result of `gauntlet queue show TICKET`: where a ticket stands";
     List "suites" 1 "The result of `gauntlet suites`: the built-in suites";
     List "devices" 1 "The result of `gauntlet devices`: the devices that are described";
@@ -165,6 +166,7 @@ pub const PUBLISHED: &[Published] = published! {
     File "function-table" 1 "The tables of the functions in a shared library, or in a source in C or C++, by function";
     File "parameter-table" 1 "The tables of the functions in a `.py` file, by function";
     File "dispatch-table" 1 "The parameters of each case, as `gauntlet tune` writes them";
+    File "watch-list" 1 "The list of what `gauntlet watch` watches";
     File "round-file" 1 "A round: a baseline, pitches, a suite and the criteria";
     File "tournament-file" 1 "A tournament: rounds in order";
     File "pitch-file" 1 "A pitch: a proposed change, with everything its author commits to";

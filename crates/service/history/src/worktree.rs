@@ -26,7 +26,7 @@ pub enum BuildError {
 }
 
 impl Worktree {
-    /// A worktree in this folder; one that an interrupted bisection left there is used again.
+    /// A worktree in this folder; one that an interrupted command left there is used again.
     ///
     /// # Errors
     /// If git refuses.

@@ -36,6 +36,7 @@ use crate::commands::time::Timed;
 use crate::commands::tune::Tuned;
 use crate::commands::tune::replay::Replayed;
 use crate::commands::validate::Validated;
+use crate::commands::watch::{WatchList, Watching};
 use crate::documents::Document;
 
 /// Documents of the self-test. Its own tests compare their schemas with its types.
@@ -71,6 +72,7 @@ pub fn types() -> Vec<Type> {
         document::<Entry>(),
         document::<Forecasters>(),
         document::<Bisection>(),
+        document::<Watching>(),
         document::<Status>(),
         ("suites", 1, written::<Vec<Suite>>),
         ("devices", 1, written::<Vec<Device>>),
@@ -90,6 +92,7 @@ pub fn types() -> Vec<Type> {
         ("function-table", 1, read::<BTreeMap<String, FunctionTable>>),
         ("parameter-table", 1, read::<BTreeMap<String, OwnTable>>),
         ("dispatch-table", 1, read::<DispatchTable>),
+        ("watch-list", 1, read::<WatchList>),
         ("round-file", 1, read::<RoundFile>),
         ("tournament-file", 1, read::<TournamentFile>),
         ("pitch-file", 1, read::<Pitch>),

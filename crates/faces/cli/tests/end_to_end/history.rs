@@ -323,3 +323,50 @@ fn a_kernel_that_is_as_fast_as_before_blames_no_commit() {
         assert!((then / was - 1.0).abs() < 1e-9, "{one}");
     }
 }
+
+#[test]
+fn commits_since_the_last_time_are_watched_and_what_moved_is_told() {
+    let Some(place) = seven_commits() else { return };
+    place.write(
+        "watched.toml",
+        &format!(
+            "[[watched]]\nkernel = 'libnorm.so:rms_norm'\ntask = 'suite.toml'\nbuild = '{BUILD}'\nquick = true\nbudget = '60s'\n"
+        ),
+    );
+    let reset = |commit: &str| ran(place.folder.path(), &["git", "reset", "-q", "--hard", commit]);
+    let watch = |more: &[&str]| place.run(&[&["watch", "watched.toml"], more].concat());
+    // The list is not committed: a reset leaves it.
+    reset("HEAD~4");
+    let first = watch(&["--json", "found.json"]);
+    assert!(matches!(first.code, Some(0 | 4)), "{}{}", first.out, first.err);
+    let found = std::fs::read_to_string(place.path("found.json")).unwrap();
+    let found: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(faults("watching", &found), Vec::<String>::new());
+    assert_eq!(found["compared"].as_array().unwrap().len(), 1);
+    assert!(
+        found["compared"][0]["standing"]["judged"].is_object(),
+        "{found:#}"
+    );
+
+    // The fourth does not build, so that nothing is compared with it; from the third to the sixth at once.
+    reset("HEAD@{1}~3");
+    let unbuilt = watch(&[]).expect(4);
+    names(&unbuilt, &["number 4", "does not build"]);
+    reset("HEAD@{2}~1");
+    let tip = watch(&["--tip", "--markdown", "moved.md"]).expect(1);
+    assert_eq!(tip.out, "");
+    let moved = std::fs::read_to_string(place.path("moved.md")).unwrap();
+    assert!(
+        moved.contains("1 slower or wrong") && moved.contains("number 6"),
+        "{moved}"
+    );
+    assert!(
+        moved.contains("gauntlet bisect") && moved.contains("gauntlet ledger repeat"),
+        "{moved}"
+    );
+
+    let nothing = watch(&[]).expect(0);
+    assert!(nothing.err.contains("no new commit"), "{}", nothing.err);
+    place.write("watched.toml", "");
+    names(&watch(&[]).expect(2), &["watched.toml"]);
+}
