@@ -95,7 +95,7 @@ class Kernel:
         try:
             parameters = inspect.signature(self.function).parameters.values()
         except (ValueError, TypeError):
-            self.positional = given
+            self.positional, self.keywords = given, list(self.parameters)
             return
         where = f"`{self.name}` in {_place(self.function, self.module)}"
         unknown = dict(self.parameters)

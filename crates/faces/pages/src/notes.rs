@@ -81,8 +81,13 @@ impl Notes {
             file.lock()?;
             let mut line = serde_json::to_vec(note)?;
             line.push(b'\n');
-            file.write_all(&line)?;
-            file.sync_all()
+            let before = file.metadata()?.len();
+            let written = file.write_all(&line).and_then(|()| file.sync_all());
+            if written.is_err() {
+                // Half a line would make all notes unreadable.
+                file.set_len(before)?;
+            }
+            written
         };
         write().map_err(|source| PageError::File {
             path: path.clone(),

@@ -64,7 +64,7 @@ pub fn progress(served: &Served, one: &Status) -> Markup {
             p.quiet { "Attempt " (attempt.number) ", by " (visible(&attempt.worker)) ", since " (moment(attempt.began)) "." }
         }
         @let running = one.confirmation.as_ref().map_or(&one.id, |second| &second.ticket);
-        @if let Some(so_far) = served.queue.looks(running) {
+        @if let Some(so_far) = served.queue.looks(running).filter(|_| !one.is_over()) {
             @let seen: Vec<_> = so_far.seen.iter().map(|seen| (seen.pairs, seen.interval.clone())).collect();
             p { "Pair " (so_far.pairs) "; the next look is after pair " (so_far.next) ". Between looks an interval promises nothing." }
             (looks(&seen, &so_far.criteria))

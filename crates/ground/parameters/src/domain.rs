@@ -100,6 +100,20 @@ impl Domain {
         }
     }
 
+    /// The values that a search tries: every accepted one, or of a range of numbers its powers of two and both ends; none for
+    /// lists of numbers.
+    pub fn tried(&self) -> Vec<Value> {
+        let Self::Number { least, most } = self else {
+            return self.values();
+        };
+        let powers = (0..u64::BITS).map(|power| 1_u64 << power);
+        let mut tried: Vec<u64> = powers.filter(|power| (least..=most).contains(&power)).collect();
+        tried.extend([*least, *most]);
+        tried.sort_unstable();
+        tried.dedup();
+        tried.into_iter().map(Value::Number).collect()
+    }
+
     /// Every accepted value, if there are few; none for ranges of numbers.
     pub fn values(&self) -> Vec<Value> {
         match self {

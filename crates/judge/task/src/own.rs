@@ -94,7 +94,7 @@ impl OwnParameters {
     pub fn space(&self) -> Space {
         let rows = self.table.parameters().iter();
         rows.fold(Space::new(), |space, row| {
-            space.with(&row.name, row.domain.values())
+            space.with(&row.name, row.domain.tried())
         })
     }
 
@@ -153,6 +153,19 @@ mod tests {
         assert_eq!(table_entry::<OwnTable>(text, "slow").unwrap(), None);
         let wrong = table_entry::<OwnTable>(text, "warp").unwrap_err().to_string();
         assert!(wrong.contains("line 2") && wrong.contains("`grid`"), "{wrong}");
+        let range = "[f]\nparameters = { UNROLL = { least = 3, most = 20 } }\n";
+        let entry: OwnTable = table_entry(range, "f").unwrap().unwrap();
+        let ranged = OwnParameters::new("f", &entry.parameters, &[]).unwrap();
+        let tried: Vec<String> = ranged
+            .space()
+            .combinations()
+            .map(|point| point.to_string())
+            .collect();
+        assert_eq!(
+            tried,
+            ["UNROLL=3", "UNROLL=4", "UNROLL=8", "UNROLL=16", "UNROLL=20"]
+        );
+        let entry: OwnTable = table_entry(text, "fast").unwrap().unwrap();
         let name = OwnParameters::new(
             "f",
             &[("a-b".to_owned(), entry.parameters["BLOCK"].clone())].into(),

@@ -9,8 +9,8 @@ use gauntlet_judge::KernelText;
 use gauntlet_task::Suite;
 
 /// Endings of sources and tables. Results end in `.json`, so such a file counts only where it is named.
-const SOURCES: [&str; 11] = [
-    "py", "toml", "yml", "yaml", "c", "cc", "cpp", "cu", "cuh", "h", "hpp",
+const SOURCES: [&str; 12] = [
+    "py", "toml", "yml", "yaml", "c", "cc", "cpp", "cxx", "cu", "cuh", "h", "hpp",
 ];
 
 /// Files that make a folder a task, or belong to one.

@@ -72,7 +72,10 @@ fn pace(
     let setting = setting_of(case, tuning.device, &tuning.measurement);
     let (one, other) = (
         baseline.clone(),
-        Candidate::new("baseline again", baseline.schedule.clone()),
+        Candidate {
+            name: "baseline again".to_owned(),
+            ..baseline.clone()
+        },
     );
     // The first pair is measured no matter how little time there is.
     let measured = PairedComparison::new(workshop, &setting, one, other, 0)

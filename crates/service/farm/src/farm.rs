@@ -25,7 +25,10 @@ struct Placed {
     job: String,
     /// Since when the scheduler does not know the job.
     gone: Option<Instant>,
-    renewed: Instant,
+    /// When it was last said that the attempt goes on; not yet, at first, since a scheduler may take long to take a job.
+    renewed: Option<Instant>,
+    /// Whether its ticket is still to be run by this attempt.
+    is_wanted: bool,
 }
 
 impl Placed {
@@ -34,17 +37,21 @@ impl Placed {
             attempt,
             job,
             gone: None,
-            renewed: Instant::now(),
+            renewed: None,
+            is_wanted: true,
         }
     }
 
-    /// Whether its ticket is still to be run. Says from time to time that the attempt goes on.
-    fn is_wanted(&mut self, queue: &Queue, ticket: &str) -> Result<bool, QueueError> {
-        if self.renewed.elapsed() < RENEWAL {
-            return Ok(!queue.is_cancelled(ticket)?);
+    /// Asks whether its ticket is still to be run by it, and says from time to time that the attempt goes on. Once it is not, it
+    /// never is again: another attempt may have begun.
+    fn renew(&mut self, queue: &Queue, ticket: &str) -> Result<(), QueueError> {
+        if self.renewed.is_some_and(|renewed| renewed.elapsed() < RENEWAL) {
+            self.is_wanted &= !queue.is_cancelled(ticket)?;
+        } else {
+            self.is_wanted &= queue.renew(ticket, self.attempt, Timestamp::now())?;
+            self.renewed = Some(Instant::now());
         }
-        self.renewed = Instant::now();
-        queue.renew(ticket, self.attempt, Timestamp::now())
+        Ok(())
     }
 }
 
@@ -111,7 +118,7 @@ impl Farm {
         let mut events = Vec::new();
         // First, since the scheduler may take its time to answer.
         for (id, placed) in &mut self.running {
-            placed.is_wanted(&self.queue, id)?;
+            placed.renew(&self.queue, id)?;
         }
         let alive = self.alive(&mut events);
         for id in self.running.keys().cloned().collect::<Vec<_>>() {
@@ -191,7 +198,8 @@ impl Farm {
             });
             return Ok(());
         }
-        if !placed.is_wanted(&self.queue, id)? {
+        placed.renew(&self.queue, id)?;
+        if !placed.is_wanted {
             let reason = "its client, or another attempt, was first";
             // A job that cannot be cancelled now publishes what nobody reads.
             if self.engine.cancel(&placed.job).is_ok() {
@@ -246,6 +254,11 @@ impl Farm {
     /// Starts jobs for the tickets that wait, as far as there are places. A ticket whose job is still there from an earlier attempt
     /// keeps that job.
     fn start(&mut self, alive: &BTreeMap<String, String>, events: &mut Vec<Event>) -> Result<(), QueueError> {
+        // A place whose job never began, since the queue failed in between, is free again.
+        let running = &self.running;
+        for place in &mut self.places {
+            place.take_if(|ticket| !running.contains_key(ticket));
+        }
         let mut batches: [Vec<(Ticket, u32)>; 2] = [Vec::new(), Vec::new()];
         for (number, place) in self.places.iter_mut().enumerate() {
             if place.is_some() {
@@ -264,8 +277,9 @@ impl Farm {
                 }
                 continue;
             }
+            // Another program may have the place, which leaves the next one.
             let Some((ticket, attempt)) = self.queue.lease(&this_worker(), &name, Timestamp::now())? else {
-                break;
+                continue;
             };
             *place = Some(ticket.id.clone());
             if let Some(job) = alive.get(&ticket.id) {

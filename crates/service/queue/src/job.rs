@@ -133,6 +133,8 @@ fn attempt(job: &Job<'_>, attempts: &Path) -> Result<JobEnd, QueueError> {
     };
     let log = noted("log");
     let looks = looks_file(out, &ticket.id);
+    // Of an attempt that was killed.
+    let _gone = fs::remove_file(&looks);
     let status = {
         let mut command = command(job, &json, &markdown)?;
         let file = |path: &Path| File::create(path).map_err(QueueError::at(path));

@@ -53,7 +53,8 @@ impl Looks {
 }
 
 impl Queue {
-    /// What the comparison of a ticket has shown at its looks so far; none unless it runs.
+    /// What the comparison of a ticket has shown at its looks so far; none before the first. A job that was killed leaves what it
+    /// had seen until the next attempt begins.
     pub fn looks(&self, ticket: &str) -> Option<Looks> {
         Looks::read(&looks_file(&self.results(), ticket))
     }

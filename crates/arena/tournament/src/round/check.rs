@@ -7,7 +7,7 @@ use gauntlet_parameters::{Parameters, Table};
 use gauntlet_task::{Rules, fault_of_name};
 use jiff::SignedDuration;
 
-use gauntlet_judge::{ExecutorKind, KernelText, Measurement};
+use gauntlet_judge::{ExecutorKind, FileKind, KernelForm, KernelText, Measurement};
 
 use super::{PanelMember, RoundFile};
 use crate::pitch::{FALLBACK, Pitch};
@@ -85,6 +85,31 @@ pub fn check(source: &Source<RoundFile>, pitches: &[Source<Pitch>], table: &Tabl
         }
     }
     let runs = matches!(file.executor, ExecutorKind::Cpu | ExecutorKind::Cuda);
+    let told_at_its_start = |text: &Option<String>| {
+        let text = text.as_ref().and_then(|text| text.parse::<KernelText>().ok());
+        text.is_some_and(
+            |text| matches!(text.form(), KernelForm::File(kernel) if kernel.kind != FileKind::Cuda),
+        )
+    };
+    let baseline = file
+        .baseline
+        .as_ref()
+        .and_then(|baseline| baseline.kernel.clone());
+    let built_on = file
+        .source
+        .as_ref()
+        .map(|source| source.kernel.clone())
+        .or(baseline);
+    for pitch in pitches.iter().filter(|pitch| pitch.value.command.is_none()) {
+        let kernel = pitch.value.kernel.clone().or_else(|| built_on.clone());
+        if !pitch.value.schedule.is_empty() && told_at_its_start(&kernel) {
+            return Err(pitch.error_at(
+                "schedule",
+                "a `schedule` changes nothing of a kernel in Python or C",
+                "name its parameters with the kernel, as in kernel = \"softmax.py:fast: BLOCK=128\"",
+            ));
+        }
+    }
     if own && !runs {
         return Err(source.error_at(
             "executor",

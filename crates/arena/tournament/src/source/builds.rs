@@ -167,7 +167,10 @@ impl Builds {
                 .join(format!(".{}.{}", &digest[..16], std::process::id()));
             fs::create_dir_all(&beside)
                 .and_then(|()| built.write_to(&beside))
-                .and_then(|()| fs::rename(&beside, &folder))
+                .and_then(|()| match fs::rename(&beside, &folder) {
+                    Err(_) if folder.exists() => fs::remove_dir_all(&beside),
+                    renamed => renamed,
+                })
                 .map_err(|error| Fault::of_machine(format!("the source cannot be written: {error}")))?;
         }
         Ok(Built {

@@ -33,7 +33,7 @@ pub fn watch(arguments: Watch) -> Result<Exit, CliError> {
         ledger: arguments.ledger,
         no_ledger: false,
     };
-    let mut compared = Vec::new();
+    let (mut compared, mut failure) = (Vec::new(), None);
     for (watched, setup) in list.watched.iter().zip(&setups) {
         let folder = beside(&recording.ledger.path, &checkout, watched)?;
         let mut watcher = Watcher {
@@ -45,12 +45,16 @@ pub fn watch(arguments: Watch) -> Result<Exit, CliError> {
                 Worktree::at(&checkout, &folder.join("other"))?,
             ],
         };
-        let of_this = watcher.all(&checkout, arguments.tip);
-        watcher.end()?;
+        let all = watcher.all(&checkout, arguments.tip, &mut compared);
+        let ended = watcher.end();
         // An empty folder is no loss.
         let _gone = fs::remove_dir(&folder);
-        compared.extend(of_this?);
+        if let Err(error) = all.and(ended) {
+            failure = Some(error);
+            break;
+        }
     }
+    // What was compared is in the ledger, and would not be told another night.
     let watching = Watching { compared };
     let markdown = watching.markdown();
     let tell = || match &arguments.markdown {
@@ -67,7 +71,10 @@ pub fn watch(arguments: Watch) -> Result<Exit, CliError> {
             )
         })?;
     }
-    Ok(watching.exit())
+    match failure {
+        Some(error) => Err(error),
+        None => Ok(watching.exit()),
+    }
 }
 
 /// The folder of an entry's worktrees, beside a ledger. It is the same each night and no other entry's, so that the ledger's records of
@@ -75,11 +82,8 @@ pub fn watch(arguments: Watch) -> Result<Exit, CliError> {
 fn beside(ledger: &Path, checkout: &Checkout, watched: &Watched) -> Result<PathBuf, CliError> {
     let parent = ledger.parent().filter(|parent| !parent.as_os_str().is_empty());
     let root = checkout.root().display().to_string();
-    let asked = [
-        &[root, watched.kernel.clone(), watched.task.clone()],
-        &watched.cases[..],
-    ]
-    .concat();
+    let build = watched.build.clone().unwrap_or_default();
+    let asked = [vec![root, watched.kernel.clone(), build], watched.words()].concat();
     let digest = digest_of(&asked);
     let name = format!("watch-{}", digest.get(..12).unwrap_or(&digest));
     let folder = parent.unwrap_or(Path::new(".")).join(name);
@@ -105,14 +109,18 @@ struct Watcher<'a> {
 impl Watcher<'_> {
     /// Compares each new commit with the last one before it whose times are known, so that a slowdown is not lost behind a commit that does
     /// not build.
-    fn all(&mut self, checkout: &Checkout, is_tip: bool) -> Result<Vec<Compared>, CliError> {
+    fn all(
+        &mut self,
+        checkout: &Checkout,
+        is_tip: bool,
+        compared: &mut Vec<Compared>,
+    ) -> Result<(), CliError> {
         let mut commits = self.commits(checkout)?.into_iter();
         let base = commits.next();
         let mut new: Vec<Revision> = commits.collect();
         if is_tip {
             new.drain(..new.len().saturating_sub(1));
         }
-        let mut compared = Vec::new();
         match base {
             Some(mut base) if !new.is_empty() => {
                 for after in new {
@@ -125,7 +133,7 @@ impl Watcher<'_> {
             }
             _ => say_line(format_args!("{}: no new commit", self.watched.kernel)),
         }
-        Ok(compared)
+        Ok(())
     }
 
     /// The commit to compare with, and those that are new; of a kernel that was never watched the newest and the one just before it.

@@ -24,7 +24,7 @@ pub fn is_source(file: &Path) -> bool {
 
 /// Why a source is not compiled.
 pub enum CompileError {
-    /// There is no compiler.
+    /// There is no compiler, or the system ended it.
     NoCompiler(String),
     /// The compiler refuses the source.
     Refused(String),
@@ -68,6 +68,15 @@ pub fn compile(
         return Ok(library);
     }
     let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.code().is_none() {
+        // Ended by a signal, as where memory is short.
+        return Err(CompileError::NoCompiler(format!(
+            "{}: `{compiler}` ended with {}: {}; see whether the machine has memory left",
+            source.display(),
+            output.status,
+            said.trim_end()
+        )));
+    }
     Err(CompileError::Refused(format!(
         "{} does not compile with {parameters}:\n{}",
         source.display(),

@@ -319,6 +319,7 @@ mod tests {
         assert!(!lacks("def fast(x, **others): pass\n"));
         assert!(!lacks("@jit\ndef fast(x): pass\n"));
         assert!(!lacks("from somewhere import fast\n"));
+        assert!(!lacks("def fast(x): pass\nfast = wrapped(fast)\n"));
         assert!(!lacks(
             "if True:\n  def fast(x): pass\nelse:\n  def fast(x, BLOCK): pass\n"
         ));

@@ -39,7 +39,8 @@ pub(super) struct Places {
 }
 
 impl Places {
-    /// Allocates memory for tensors of these lengths, unless that of the last case serves. Whether it did not.
+    /// Allocates memory for tensors of these lengths, unless that of the last case serves. Otherwise `free` is called first: it
+    /// frees what belonged to that memory.
     ///
     /// # Errors
     /// If there is too little memory.
@@ -47,28 +48,21 @@ impl Places {
         &mut self,
         context: &Context,
         lengths: impl Iterator<Item = usize>,
-    ) -> Result<bool, DriverError> {
+        free: impl FnOnce(),
+    ) -> Result<(), DriverError> {
         let bytes: Vec<usize> = lengths.map(|length| length.max(1) + SHIFTS * ALIGNMENT).collect();
         let has = self.tensors.iter().map(|places| places[0].bytes());
         if has.eq(bytes.iter().copied()) {
-            return Ok(false);
+            return Ok(());
         }
+        free();
         // The old memory is freed first: old and new together might not fit.
         self.tensors.clear();
         let places = number_of_places(bytes.iter().sum(), share(context));
-        let (free, _) = context.memory()?;
-        let gap = free / SHARE_OF_GAPS / (places * bytes.len()).max(1);
-        let mut gaps = Vec::new();
-        let mut tensors: Vec<Vec<DeviceMemory>> = bytes.iter().map(|_| Vec::with_capacity(places)).collect();
-        for _ in 0..places {
-            for (bytes, tensor) in bytes.iter().zip(&mut tensors) {
-                tensor.push(DeviceMemory::new(context, *bytes)?);
-                // Where there is no memory for a gap, there is none.
-                gaps.extend(DeviceMemory::new(context, rng().random_range(0..=2 * gap)).ok());
-            }
-        }
-        self.tensors = tensors;
-        Ok(true)
+        let made = allocated(context, &bytes, places, true);
+        // Where gaps leave no room for the tensors, two places without them may find it.
+        self.tensors = made.or_else(|_| allocated(context, &bytes, 2, false))?;
+        Ok(())
     }
 
     /// How many tensors there are.
@@ -115,6 +109,29 @@ impl Places {
         // Copies from the host do not wait for the stream.
         stream.synchronise()
     }
+}
+
+/// As many places for tensors of each of these lengths, with gaps of random lengths between them or without.
+fn allocated(
+    context: &Context,
+    bytes: &[usize],
+    places: usize,
+    apart: bool,
+) -> Result<Vec<Vec<DeviceMemory>>, DriverError> {
+    let (free, _) = context.memory()?;
+    let gap = free / SHARE_OF_GAPS / (places * bytes.len()).max(1);
+    let mut gaps = Vec::new();
+    let mut tensors: Vec<Vec<DeviceMemory>> = bytes.iter().map(|_| Vec::with_capacity(places)).collect();
+    for _ in 0..places {
+        for (bytes, tensor) in bytes.iter().zip(&mut tensors) {
+            tensor.push(DeviceMemory::new(context, *bytes)?);
+            if apart {
+                // Where there is no memory for a gap, there is none.
+                gaps.extend(DeviceMemory::new(context, rng().random_range(0..=2 * gap)).ok());
+            }
+        }
+    }
+    Ok(tensors)
 }
 
 /// Operands that were brought to a GPU once, for calls of a kernel that is trusted: over the bus 16 MiB take two milliseconds,
