@@ -133,16 +133,22 @@ fn a_source_with_values_of_its_parameters_is_a_kernel_like_any_other() {
         let told = ran.out.clone() + &ran.err;
         assert!(told.contains(said), "{said} is not in\n{told}");
     };
-    check("kernels.py:twice: LOOPS=2").expect(0);
-    fails("kernels.py:twice: LOOPS=2, MODE=wrong", "is not computed rightly");
+    check("kernels.py:twice: LOOPS=4").expect(0);
+    fails("kernels.py:twice: LOOPS=4, MODE=wrong", "is not computed rightly");
     names(
         &check("kernels.py:twice: BLOCK=2").expect(2),
         &["has no parameter `BLOCK`", "it has x, LOOPS, MODE"],
     );
-    fails(
-        "kernels.py:twice: x=2",
-        "give the kernel's parameter another name",
+    // What the table beside the source does not declare is a slip of whoever names the kernel.
+    names(
+        &check("kernels.py:twice: LOOPS=2").expect(2),
+        &["2 is not allowed in `LOOPS`; it takes 400, 16, 4, 1"],
     );
+    names(&check("twice.c:twice: LOOP=3").expect(2), &["`LOOP`"]);
+    // Without a table the function's own parameters count.
+    place.write("other.py", IN_PYTHON);
+    check("other.py:twice: LOOPS=2").expect(0);
+    fails("other.py:twice: x=2", "give the kernel's parameter another name");
     check("twice.c:twice").expect(0);
     fails("twice.c:twice: RIGHT=false", "is not computed rightly");
     fails("twice.c:twice: LOOPS=3", "does not compile with LOOPS=3");
