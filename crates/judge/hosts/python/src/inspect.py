@@ -59,7 +59,8 @@ for node in ast.walk(tree):
 is_open = is_open or "*" in names or "__getattr__" in names or "globals" in {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
 found["functions"] = functions
 found["bound"] = is_open or name.partition(".")[0] in names
-# Which arguments it takes by name is plain only of a function that the file binds once, at its top level, undecorated, and takes no `**` others.
+# Which arguments it takes by name is plain only of a function that the file binds once, at its top level, undecorated,
+# and that takes no `**` others.
 same = [node for node in ast.walk(tree) if name in (getattr(node, "name", None), getattr(node, "id", None))]
 same = [node for node in same if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store)]
 if not is_open and len(same) == 1 and isinstance(same[0], ast.FunctionDef) and same[0] in tree.body:
