@@ -209,6 +209,44 @@ fn a_ticket_that_is_given_up_has_its_job_cancelled_and_checks_need_no_card() {
 }
 
 #[test]
+fn a_job_whose_ticket_another_farm_has_leased_again_is_cancelled() {
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
+    let (queue, ids) = queued(&folder, 1);
+    let mut farm = farm(&queue, &cluster, 1);
+    farm.step().unwrap();
+    // It was silent for so long that another one took over.
+    queue.end_attempt(&ids[0], 1, "silent", false).unwrap();
+    let (_, attempt) = queue
+        .lease("another", "elsewhere", Timestamp::now())
+        .unwrap()
+        .unwrap();
+    assert_eq!(attempt, 2);
+    let events = farm.step().unwrap();
+    assert!(
+        matches!(&events[..], [Event::Void { ticket, .. }] if *ticket == ids[0]),
+        "{events:?}"
+    );
+    assert_eq!(*cluster.cancelled.lock().unwrap(), ["0_0"]);
+    assert_eq!(
+        state(&queue, &ids[0]),
+        State::Running,
+        "the other's attempt goes on"
+    );
+    assert!(queue.renew(&ids[0], attempt, Timestamp::now()).unwrap());
+}
+
+#[test]
+fn a_place_whose_job_never_began_is_given_another_ticket() {
+    let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
+    let (queue, _) = queued(&folder, 1);
+    let mut farm = farm(&queue, &cluster, 1);
+    // The queue failed after the place was taken.
+    farm.places[0] = Some("never-started".to_owned());
+    farm.step().unwrap();
+    assert_eq!(cluster.started.lock().unwrap().len(), 1);
+}
+
+#[test]
 fn a_ticket_that_is_given_up_between_attempts_has_its_job_cancelled_once() {
     let (folder, cluster) = (tempfile::tempdir().unwrap(), Arc::<Cluster>::default());
     let (queue, ids) = queued(&folder, 1);

@@ -1,17 +1,18 @@
-//! The load before a call on a GPU, with a stand-in for the driver: `driver.c`. Without a C compiler this test prints a note and
-//! passes, unless `GAUNTLET_REQUIRE_CC` is set.
+//! Calls on a GPU, with a stand-in for the driver: `driver.c`. Without a C compiler these tests print a note and pass, unless
+//! `GAUNTLET_REQUIRE_CC` is set.
 //!
 //! What the stand-in does not show: that the kernel which opens operands does what `seal.rs` says, which a test of
 //! `gauntlet-python-loop` interprets, and that a device is busy in the load.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+use std::collections::BTreeSet;
 use std::ffi::c_char;
 use std::io::{BufRead, BufReader, PipeWriter, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
 
 use gauntlet_calls::seal;
@@ -47,8 +48,21 @@ unsafe extern "C" fn told(what: c_char, numbers: *const u64) {
     }
 }
 
+/// The stand-in, which a process has once, for one test at a time; none without a C compiler.
+fn stand_in() -> Option<(MutexGuard<'static, ()>, &'static Library)> {
+    static DRIVER: OnceLock<Option<Library>> = OnceLock::new();
+    static TURN: Mutex<()> = Mutex::new(());
+    let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let driver = DRIVER
+        .get_or_init(|| loaded(tempfile::tempdir().unwrap().path()))
+        .as_ref()?;
+    limit(driver, usize::MAX);
+    ORDER.lock().unwrap().clear();
+    Some((turn, driver))
+}
+
 /// Compiles the stand-in, and loads it under the driver's name, by which it is found from then on.
-fn stand_in(folder: &Path) -> Option<Library> {
+fn loaded(folder: &Path) -> Option<Library> {
     let library = folder.join("libcuda.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/driver.c");
     let made = Command::new("cc")
@@ -161,20 +175,22 @@ fn case(bytes: usize) -> CaseRequest {
     }
 }
 
-/// Operands that the worker knows: `x` full of 10, and the constant full of 3.
-fn known(folder: &Path, case: &CaseRequest) -> Operands {
-    let path = folder.join("known");
-    let tensors: Vec<Tensor> = case
-        .inputs
-        .iter()
-        .zip([10, 3])
-        .map(|(spec, byte)| Tensor::filled(spec.clone(), byte))
-        .collect();
-    let tensors = tensors
-        .iter()
-        .map(|tensor| (&tensor.spec, tensor.bytes.as_slice()));
-    save_tensors(tensors, &path).unwrap();
-    Operands::load(&[path], &case.inputs, 2).unwrap()
+/// Two copies of operands that the worker knows, one for each of these bytes in turn: `x` is full of it, and the constant of 3.
+fn known(folder: &Path, case: &CaseRequest, bytes: &[u8]) -> Operands {
+    let file = |byte: &u8| {
+        let path = folder.join(byte.to_string());
+        let filled = case.inputs.iter().zip([*byte, 3]);
+        let tensors: Vec<Tensor> = filled
+            .map(|(spec, byte)| Tensor::filled(spec.clone(), byte))
+            .collect();
+        let tensors = tensors
+            .iter()
+            .map(|tensor| (&tensor.spec, tensor.bytes.as_slice()));
+        save_tensors(tensors, &path).unwrap();
+        path
+    };
+    let files: Vec<_> = bytes.iter().map(file).collect();
+    Operands::load(&files, &case.inputs, 2).unwrap()
 }
 
 /// The values of `x` that the coordinator writes for a call, and the key that seals them.
@@ -256,13 +272,13 @@ fn refused(place: &mut CudaPlace, case: &CaseRequest, planned: &Planned<'_>) -> 
 #[test]
 fn a_load_does_not_know_the_operands_of_the_call_after_it() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(driver) = stand_in(folder.path()) else {
+    let Some((_turn, driver)) = stand_in() else {
         return;
     };
     let mut place = CudaPlace::new(0).unwrap();
-    let empty = live(&driver);
+    let empty = live(driver);
     let case_of_bytes = case(BYTES);
-    let operands = known(folder.path(), &case_of_bytes);
+    let operands = known(folder.path(), &case_of_bytes, &[10]);
     let planned = Planned {
         operands: &operands,
         load: 1,
@@ -315,7 +331,7 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
     assert_eq!(last, "skrscoceshrkrs", "{order}");
 
     // The next request has no loads, and nothing comes sealed.
-    let known_memory = live(&driver);
+    let known_memory = live(driver);
     let plain = Planned { heat: &[], ..planned };
     let (found, outputs) = step(&mut place, &case_of_bytes, &plain);
     for (call, found) in found.iter().enumerate() {
@@ -324,7 +340,7 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
         assert_eq!(outputs[call][0], found.x[0].wrapping_add(3));
     }
     assert_eq!(
-        live(&driver),
+        live(driver),
         known_memory,
         "what loads need is kept for the next one"
     );
@@ -332,14 +348,14 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
     // After other operands were loaded, the memory that loads need is made again.
     let again = Planned { load: 2, ..planned };
     step(&mut place, &case_of_bytes, &again);
-    assert_eq!(live(&driver), known_memory);
+    assert_eq!(live(driver), known_memory);
     // 32 of each of three tensors, the hidden one, and the two of the loads; the gaps between them are free again.
     assert_eq!(known_memory - empty, 3 * 32 + 3);
 
     // A load that finds no memory is told, and later calls without one find theirs.
     let plain = Planned { load: 3, ..plain };
     step(&mut place, &case_of_bytes, &plain);
-    limit(&driver, 0);
+    limit(driver, 0);
     let failure = refused(&mut place, &case_of_bytes, &Planned { load: 3, ..planned });
     assert_eq!(failure.kind, FailureKind::Broken);
     assert!(
@@ -347,6 +363,76 @@ fn a_load_does_not_know_the_operands_of_the_call_after_it() {
         "{}",
         failure.message
     );
-    limit(&driver, usize::MAX);
+    limit(driver, usize::MAX);
     step(&mut place, &case_of_bytes, &plain);
+}
+
+/// What a call finds does not depend on what an earlier one, which spoils its inputs, left in memory.
+#[test]
+fn each_call_of_a_trusted_kernel_has_its_own_copy_in_another_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some((_turn, driver)) = stand_in() else {
+        return;
+    };
+    let mut place = CudaPlace::new(0).unwrap();
+    let case = case(BYTES);
+    let operands = known(folder.path(), &case, &[10, 20]);
+    let copies: Vec<usize> = (0..40).map(|call| call / 2 % 2).collect();
+    let planned = Planned {
+        operands: &operands,
+        load: 1,
+        copies: &copies,
+        poison: POISON,
+        results: &[2, 4],
+        is_timed: true,
+        scope: Scope::Device,
+        heat: &[],
+        hold: HOLD,
+    };
+    let mut request = |planned: &Planned<'_>| {
+        let (mut call, mut results) = (Adding::default(), Vec::new());
+        let samples = place
+            .compute(planned, &case.outputs, &mut call, &mut results)
+            .unwrap();
+        assert_eq!(samples.len(), planned.copies.len());
+        (call.found, results)
+    };
+    let (found, results) = request(&planned);
+    for (found, copy) in found.iter().zip(&copies) {
+        assert_eq!(found.x[..BYTES], [[10; BYTES], [20; BYTES]][*copy]);
+        assert_eq!(
+            (&found.constant[..BYTES], &found.y[..BYTES]),
+            (&[3; BYTES][..], &[POISON; BYTES][..])
+        );
+    }
+    assert_eq!(results, [[23; BYTES], [13; BYTES]].concat(), "of calls 2 and 4");
+    let places: BTreeSet<u64> = found.iter().map(|found| found.addresses.inputs[0]).collect();
+    assert_eq!(places.len(), 40, "no two calls had it in the same place");
+
+    // Other operands come with the next load.
+    let others = known(folder.path(), &case, &[30, 40]);
+    let (found, _) = request(&Planned {
+        operands: &others,
+        load: 2,
+        ..planned
+    });
+    assert_eq!((found[0].x[0], found[39].x[0]), (30, 40));
+
+    // Where memory is short there are two places, and no gaps between them.
+    drop(place);
+    limit(driver, 6 << 20);
+    let mut place = CudaPlace::new(0).unwrap();
+    let large = self::case(300 << 10);
+    let operands = known(folder.path(), &large, &[10, 20]);
+    let mut call = Adding::default();
+    let short = Planned {
+        operands: &operands,
+        copies: &copies[..4],
+        load: 1,
+        ..planned
+    };
+    place
+        .compute(&short, &large.outputs, &mut call, &mut Vec::new())
+        .unwrap();
+    assert_eq!(call.found.len(), 4);
 }
