@@ -37,7 +37,7 @@ const LIVE_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-sr
 /// The script of those pages.
 const SCRIPT: &str = include_str!("live.js");
 
-/// How often a page that is followed is made anew: it takes time from what is measured on this machine.
+/// How often the server makes a page anew while a browser follows it. Making it takes time from what is measured on this machine.
 const PAUSE: Duration = Duration::from_secs(2);
 
 /// How long a page is followed before the browser has to ask again.

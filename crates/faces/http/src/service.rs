@@ -28,7 +28,7 @@ use crate::{Setup, events, judgements, looking, mcp, metrics, openapi, pages, so
 /// The most bodies that are read at a time.
 const BODIES: usize = 8;
 
-/// How often a ticket is looked at for someone who waits.
+/// How often the server looks at a ticket whose client waits for its result.
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// The same while it is judged on this machine, where looking takes time from what is measured.

@@ -1,4 +1,4 @@
-//! What people say of a verdict, and the form by which they say it.
+//! The notes on the page of a verdict, and the form that adds one.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::frame::moment;
 use crate::notes::{Act, MAX_NOTE, Note, Notes};
 use crate::source::Source;
 
-/// Keeps what somebody says of a verdict.
+/// Adds a note on a verdict, or an acknowledgement of it.
 ///
 /// # Errors
 /// If the ledger has no such verdict, or the notes cannot be written.

@@ -1,5 +1,5 @@
-//! What people say of verdicts: notes, and that somebody has taken note of a regression. They are no evidence, so that they are kept in a
-//! table beside the ledger and not in it: a line for each, with who and when. Lines are added and never changed.
+//! What people write about verdicts: notes, and acknowledgements of regressions. Neither is evidence, so they are kept beside the
+//! ledger and not in it: one file with a line for each, which says who wrote it and when. Lines are added and never changed.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -20,9 +20,9 @@ pub const MAX_NOTE: usize = 2000;
 pub enum Act {
     /// A note is added.
     Annotate,
-    /// A regression is acknowledged: somebody knows of it, and it needs nobody else.
+    /// A regression is acknowledged: its writer looks after it, so that nobody else need do so.
     Acknowledge,
-    /// That is taken back.
+    /// An acknowledgement is taken back.
     Withdraw,
 }
 
@@ -100,7 +100,7 @@ impl Notes {
         self.all.iter().filter(move |note| note.run == run)
     }
 
-    /// Who has acknowledged the verdict of a run; none if nobody has, or it was taken back.
+    /// The acknowledgement of a run's verdict; none if there is none, or if it was taken back.
     pub fn acknowledged(&self, run: &str) -> Option<&Note> {
         let acts = self.on(run).filter(|note| note.act != Act::Annotate);
         acts.last().filter(|note| note.act == Act::Acknowledge)
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_regression_is_acknowledged_until_that_is_taken_back() {
-        let folder = tempfile::tempdir().expect("a folder");
+        let folder = tempfile::tempdir().unwrap();
         let ledger = folder.path().join("ledger.sqlite");
         assert!(Notes::beside(&ledger).expect("no notes yet").all.is_empty());
         let mut said = Vec::new();

@@ -1,4 +1,4 @@
-//! What became slower, and who knows of it.
+//! The page of kernels that became slower, with the acknowledgement of each.
 
 use gauntlet_history::git::short;
 use gauntlet_judge::ledger::{Judged, Wanted};

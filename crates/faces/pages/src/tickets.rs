@@ -47,8 +47,8 @@ pub fn what(one: &Status) -> Markup {
     }
 }
 
-/// Where a ticket stands; of one that runs what the looks of its plan have shown. Whoever ended it when it looks good would be wrong more
-/// often than its level says, so that nothing here ends it.
+/// Where a ticket stands. While it runs, this includes the intervals at the looks of its plan. Nothing on the page ends the ticket: a user
+/// who ended it as soon as an interval pleased would be wrong more often than its level says.
 pub fn progress(served: &Served, one: &Status) -> Markup {
     html! {
         p.outcome {

@@ -1,17 +1,15 @@
 //! Kernels made into candidates.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use gauntlet_host_python::{KernelError, Solution, Tensors, VARIABLE, inspect, inspect_module, interpreter};
 use gauntlet_judge::{Candidate, FileKernel, FileKind, KernelForm, KernelText, file_meant};
-use gauntlet_parameters::{ParameterTable, Parameters, Table};
-use gauntlet_task::{OwnParameters, Suite, table_entry};
+use gauntlet_parameters::{Parameters, Table};
+use gauntlet_task::Suite;
 use gauntlet_worker::Program;
-use serde::Deserialize;
 
 use crate::error::EntrantError;
+use crate::own::check_given;
 use crate::parameters::changed_parameters;
 
 /// The place of the kernel among the words that start its worker, after the program, `worker` and the worker's name.
@@ -99,44 +97,6 @@ fn of_file(candidate: &mut Candidate, kernel: &FileKernel, tensors: Tensors) -> 
             Ok(())
         }
     }
-}
-
-/// What a table beside a source says of a function's parameters; the rest of it is its host's.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Declared {
-    parameters: BTreeMap<String, ParameterTable>,
-}
-
-/// Holds the values that a kernel is given against the table beside its source; a function in Python may do without an entry there.
-///
-/// # Errors
-/// If the table is malformed, or there is no such parameter or value: a slip of whoever names the kernel, which its worker would
-/// count against the kernel.
-fn check_given(kernel: &FileKernel) -> Result<(), EntrantError> {
-    if kernel.parameters.is_empty() {
-        return Ok(());
-    }
-    let path = kernel.file.with_extension("toml");
-    let wrong = |message: String| {
-        EntrantError::wrong(
-            message,
-            "docs/guide/tuning.md describes the parameters of kernels",
-        )
-    };
-    let told = |message: &str| wrong(format!("{}: {}", path.display(), message.trim_end()));
-    let entry: Option<Declared> = match fs::read_to_string(&path) {
-        Ok(text) => table_entry(&text, &kernel.function).map_err(|error| told(&error.to_string()))?,
-        Err(_) => None,
-    };
-    if entry.is_none() && kernel.kind == FileKind::Python {
-        return Ok(());
-    }
-    let owner = format!("{}:{}", kernel.file.display(), kernel.function);
-    let own = OwnParameters::new(&owner, &entry.unwrap_or_default().parameters, &[])
-        .map_err(|(name, message)| told(&format!("{}.parameters.{name}: {message}", kernel.function)))?;
-    let checked = own.table().check(&kernel.parameters);
-    checked.map_err(|error| wrong(format!("{owner}: {error}")))
 }
 
 /// A candidate whose kernel was named without parameters, with values of them.

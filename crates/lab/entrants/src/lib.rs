@@ -14,6 +14,7 @@
 mod error;
 mod files;
 mod kernel;
+mod own;
 mod parameters;
 mod source;
 mod task;
@@ -21,6 +22,7 @@ mod task;
 pub use error::EntrantError;
 pub use files::{digest_of_program, digests, digests_of, task_files};
 pub use kernel::{candidate, existing, no_task, notes_of_solutions, read, with_parameters};
+pub use own::{check_given, kernel_file, own_parameters};
 pub use parameters::{changed_parameters, read_parameters};
 pub use source::{FileError, Source};
 pub use task::{find_task, find_task_with, tensors_of};

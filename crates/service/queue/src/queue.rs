@@ -1,5 +1,6 @@
 //! The queue in SQLite.
 
+mod attempts;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -7,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::blobs::{Blobs, digest};
@@ -16,11 +17,8 @@ use crate::outcome::{JobResult, State};
 use crate::status::Status;
 use crate::submission::Submission;
 use crate::ticket::{Ticket, is_inside};
-use crate::worker::has_ended;
-use tables::{confirm, connect, end_attempt, insert, known, millis, parsed, rest, status};
-
-/// How long a worker may be silent before its attempt counts as dead.
-pub const LEASE: SignedDuration = SignedDuration::from_secs(30);
+pub use attempts::{LEASE, Rest};
+use tables::{confirm, connect, insert, known, millis, status};
 
 /// Whether a result may yet become a ticket's: that of one whose attempts seemed to die, too.
 const OPEN: &str = "(state IN ('queued', 'running')
@@ -28,9 +26,6 @@ const OPEN: &str = "(state IN ('queued', 'running')
 
 /// After this many attempts that died the ticket fails.
 pub const MAX_DEAD_ATTEMPTS: u32 = 3;
-
-/// How long a ticket waits after an attempt that died: what killed it may pass, or another place take it.
-const PAUSE: SignedDuration = SignedDuration::from_secs(10);
 
 /// The most tickets of one client that wait at a time.
 const MAX_WAITING: usize = 64;
@@ -42,18 +37,6 @@ pub enum Recorded {
     First,
     /// The ticket had been decided, or cancelled, before.
     Late,
-}
-
-/// A place that is given no ticket for a while, since attempts die there one after another: else one broken machine would fail all
-/// tickets that wait.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rest {
-    /// How many died in a row.
-    pub deaths: u32,
-    /// Why the last one did.
-    pub reason: String,
-    /// When it is given a ticket again.
-    pub until: Timestamp,
 }
 
 /// A queue in a folder: `queue.sqlite`, and beside it `blobs`, `tickets` and `results`. Any number of programs of one machine may use it
@@ -164,90 +147,6 @@ impl Queue {
         self.read(|base| base.query_row(query, [client, key], |row| row.get(0)).optional())
     }
 
-    /// Takes the next ticket for a place where one judgement runs at a time, with the number of the attempt; none if none waits, one
-    /// runs there, or the place rests. Checks come first, then the client that has waited longest, then the oldest ticket.
-    ///
-    /// # Errors
-    /// If the queue cannot be read or written.
-    pub fn lease(
-        &self,
-        worker: &str,
-        place: &str,
-        now: Timestamp,
-    ) -> Result<Option<(Ticket, u32)>, QueueError> {
-        self.expire(now)?;
-        let leased = self.write(|base| {
-            let busy = "SELECT 1 FROM attempts WHERE place = ?1 AND ended IS NULL";
-            if base.query_row(busy, [place], |_| Ok(())).optional()?.is_some() {
-                return Ok(None);
-            }
-            if rest(base, place)?.is_some_and(|rest| rest.until > now) {
-                return Ok(None);
-            }
-            let next = "
-                SELECT ticket, (SELECT COUNT(*) FROM attempts WHERE attempts.ticket = tickets.id) FROM tickets
-                WHERE state = 'queued' AND NOT EXISTS (
-                    SELECT 1 FROM attempts WHERE attempts.ticket = tickets.id AND died AND ended > ?1
-                )
-                ORDER BY is_check DESC, (
-                    SELECT MAX(began) FROM attempts JOIN tickets AS others ON others.id = attempts.ticket
-                    WHERE others.client = tickets.client
-                ) ASC NULLS FIRST, number
-                LIMIT 1";
-            let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, u32>(1)?));
-            let Some((text, earlier)) = base.query_row(next, [millis(now - PAUSE)], read).optional()? else {
-                return Ok(None);
-            };
-            let ticket = parsed(&text)?;
-            base.execute(
-                "INSERT INTO attempts (ticket, number, worker, place, began, lease) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![ticket.id, earlier + 1, worker, place, millis(now), millis(now + LEASE)],
-            )?;
-            base.execute("UPDATE tickets SET state = 'running' WHERE id = ?1", [&ticket.id])?;
-            Ok(Some((ticket, earlier + 1)))
-        })?;
-        if let Some((ticket, attempt)) = &leased
-            && let Err(error) = self.write_ticket(ticket)
-        {
-            self.give_back(&ticket.id, *attempt)?;
-            return Err(error);
-        }
-        Ok(leased)
-    }
-
-    /// Whether a place is given no tickets now, and why.
-    ///
-    /// # Errors
-    /// If the queue cannot be read.
-    pub fn rest(&self, place: &str, now: Timestamp) -> Result<Option<Rest>, QueueError> {
-        let found = self.read(|base| rest(base, place))?;
-        Ok(found.filter(|rest| rest.until > now))
-    }
-
-    /// Says that an attempt goes on. False if its ticket is not to be run any more.
-    ///
-    /// # Errors
-    /// If the queue cannot be written.
-    pub fn renew(&self, id: &str, attempt: u32, now: Timestamp) -> Result<bool, QueueError> {
-        self.write(|base| {
-            let renewed = base.execute(
-                "UPDATE attempts SET lease = ?3 WHERE ticket = ?1 AND number = ?2 AND ended IS NULL
-                 AND EXISTS (SELECT 1 FROM tickets WHERE id = ?1 AND state = 'running')",
-                params![id, attempt, millis(now + LEASE)],
-            )?;
-            Ok(renewed == 1)
-        })
-    }
-
-    /// Ends an attempt without a result: its ticket waits again, or fails if too many attempts died. One that was interrupted from
-    /// outside did not die.
-    ///
-    /// # Errors
-    /// If the queue cannot be written.
-    pub fn end_attempt(&self, id: &str, attempt: u32, reason: &str, died: bool) -> Result<(), QueueError> {
-        self.write(|base| end_attempt(base, id, attempt, reason, died))
-    }
-
     /// Records what a job published. The first result of a ticket is its only one, also of one that had failed because its attempts
     /// seemed to die. A candidate that was found faster by the target is
     /// queued once more.
@@ -290,24 +189,6 @@ impl Queue {
         Ok(recorded)
     }
 
-    /// Takes an attempt back that did not begin: its ticket waits again, as if it had never been taken.
-    ///
-    /// # Errors
-    /// If the queue cannot be written.
-    pub fn give_back(&self, id: &str, attempt: u32) -> Result<(), QueueError> {
-        self.write(|base| {
-            base.execute(
-                "DELETE FROM attempts WHERE ticket = ?1 AND number = ?2 AND ended IS NULL",
-                params![id, attempt],
-            )?;
-            base.execute(
-                "UPDATE tickets SET state = 'queued' WHERE id = ?1 AND state = 'running'",
-                [id],
-            )?;
-            Ok(())
-        })
-    }
-
     /// Records what a job of this ticket has published, if nobody has: whoever ran it may be gone.
     fn collect(&self, id: &str) -> Result<(), QueueError> {
         let query = format!(
@@ -344,37 +225,6 @@ impl Queue {
     pub fn is_cancelled(&self, id: &str) -> Result<bool, QueueError> {
         let query = "SELECT state = 'cancelled' FROM tickets WHERE id = ?1";
         self.read(|base| base.query_row(query, [id], |row| row.get(0)))
-    }
-
-    /// Ends the attempts whose workers are silent, or have ended on this machine. What they had published counts, and what their jobs
-    /// still publish counts too.
-    fn expire(&self, now: Timestamp) -> Result<(), QueueError> {
-        let open: Vec<(String, u32, String, i64)> = self.read(|base| {
-            let mut query = base
-                .prepare_cached("SELECT ticket, number, worker, lease FROM attempts WHERE ended IS NULL")?;
-            let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-            rows.collect()
-        })?;
-        for (id, attempt, worker, lease) in open {
-            let is_silent = lease < millis(now);
-            if !is_silent && !has_ended(&worker) {
-                continue;
-            }
-            match self.published(&id) {
-                Some(result) => {
-                    self.record(attempt, &result)?;
-                }
-                // Its job may be at work: the next attempt waits for it, or takes it over.
-                None if has_ended(&worker) => {
-                    self.end_attempt(&id, attempt, "its worker has ended", false)?;
-                }
-                None => {
-                    let reason = format!("its worker was not heard of for {} s", LEASE.as_secs());
-                    self.end_attempt(&id, attempt, &reason, true)?;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// What a job of this ticket has published; none if none has.

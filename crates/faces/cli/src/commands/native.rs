@@ -4,7 +4,6 @@ use std::ffi::OsString;
 
 use gauntlet_cuda::compiler::CACHE_VARIABLE;
 use gauntlet_device::{Arch, Device};
-use gauntlet_host_nvrtc::KernelFile;
 use gauntlet_judge::{FileKernel, FileKind, KernelForm, KernelText, Sweep, SweepReport, sweep};
 use gauntlet_parameters::{Parameters, pairwise};
 use gauntlet_task::{Case, Rules, Suite};
@@ -68,7 +67,7 @@ fn hosted(target: &KernelText, suite: &Suite, arguments: &Check) -> Result<Sweep
 }
 
 fn interpreted(kernel: &FileKernel, mut suite: Suite, arguments: &Check) -> Result<SweepReport, CliError> {
-    let file = kernel_file(kernel)?;
+    let file = gauntlet_entrants::kernel_file(kernel)?;
     let device = gpu(arguments.device.as_deref())?;
     let given = arguments
         .schedule
@@ -104,17 +103,6 @@ fn interpreted(kernel: &FileKernel, mut suite: Suite, arguments: &Check) -> Resu
         command,
         &schedules,
     )
-}
-
-/// A CUDA C++ kernel with its table.
-pub fn kernel_file(kernel: &FileKernel) -> Result<KernelFile, CliError> {
-    gauntlet_entrants::existing(kernel)?;
-    KernelFile::open(&kernel.file, &kernel.function).map_err(|error| {
-        CliError::bad_input(
-            error.to_string(),
-            "docs/guide/compiled-kernels.md describes kernels and their launch tables",
-        )
-    })
 }
 
 fn gpu(name: Option<&str>) -> Result<Device, CliError> {

@@ -14,7 +14,7 @@ use crate::error::{CliError, say_line};
 use crate::exit::Exit;
 use crate::{interrupt, listing, sink};
 
-/// How often a ticket is looked at for someone who waits.
+/// How often the command looks at a ticket whose result its user waits for.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Does what `queue` is asked for.

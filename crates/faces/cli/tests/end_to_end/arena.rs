@@ -7,7 +7,7 @@ mod fixture;
 use std::process::Stdio;
 use std::time::Duration;
 
-use gauntlet_judge::ledger::{Ledger, RecordKind};
+use gauntlet_judge::ledger::RecordKind;
 use serde_json::{Value, json};
 
 use self::fixture::{KERNEL, TASK, faults, pitch, played, round, usual, verdicts};
@@ -324,14 +324,7 @@ fn a_tournament_that_is_killed_in_any_phase_goes_on_as_if_it_had_not_been() {
         return;
     }
     let decisions = |place: &Place| {
-        let ledger = Ledger::open_read_only(place.path("ledger.sqlite")).unwrap();
-        let run = ledger.runs().unwrap().remove(0).id;
-        let records = ledger
-            .records(&run)
-            .unwrap()
-            .into_iter()
-            .map(|entry| entry.record);
-        let said = records.filter(|record| {
+        let said = place.records().into_iter().filter(|record| {
             matches!(
                 record.kind,
                 RecordKind::Ranking | RecordKind::Verdict | RecordKind::Message | RecordKind::RoundEnded

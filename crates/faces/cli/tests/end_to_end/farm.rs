@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use gauntlet_judge::ledger::{Ledger, RecordKind};
+use gauntlet_judge::ledger::RecordKind;
 use serde_json::Value;
 
 use crate::common::{Place, Ran, TINY_SUITE, names, pitch, tiny_round};
@@ -55,14 +55,10 @@ fn command(place: &Place, arguments: &[&str]) -> Command {
 
 /// The places of findings and verdicts in the newest run.
 fn records(place: &Place) -> Vec<String> {
-    let ledger = Ledger::open_read_only(place.path("ledger.sqlite")).unwrap();
-    let run = ledger.runs().unwrap().remove(0).id;
-    let records = ledger
-        .records(&run)
-        .unwrap()
+    let wanted = place
+        .records()
         .into_iter()
-        .map(|entry| entry.record);
-    let wanted = records.filter(|one| matches!(one.kind, RecordKind::Finding | RecordKind::Verdict));
+        .filter(|one| matches!(one.kind, RecordKind::Finding | RecordKind::Verdict));
     let mut places: Vec<String> = wanted
         .map(|one| format!("{:?} {:?} {:?}", one.kind, one.pitch, one.gate))
         .collect();

@@ -139,7 +139,7 @@ fn a_source_with_values_of_its_parameters_is_a_kernel_like_any_other() {
         &check("kernels.py:twice: BLOCK=2").expect(2),
         &["has no parameter `BLOCK`", "it has x, LOOPS, MODE"],
     );
-    // What the table beside the source does not declare is a slip of whoever names the kernel.
+    // A value that the table beside the source does not declare is a slip of the user's, and says nothing of the kernel.
     names(
         &check("kernels.py:twice: LOOPS=2").expect(2),
         &["2 is not allowed in `LOOPS`; it takes 400, 16, 4, 1"],

@@ -109,7 +109,7 @@ fn wrong_kernels_are_noticed() {
     let unknown = found("rounded_toward_zero").unwrap().unwrap_err();
     assert_eq!(unknown.kind, FailureKind::Broken);
     assert!(
-        unknown.message.contains("unsupported: ") && unknown.message.contains("rms_norm.cu:61"),
+        unknown.message.contains("unsupported: ") && unknown.message.contains("rms_norm.cu:66"),
         "{}",
         unknown.message
     );

@@ -1,12 +1,11 @@
 //! `gauntlet tune --kernel`: the user's kernel whose parameters are tuned.
 
-use gauntlet_host_library::FunctionTable;
 use gauntlet_judge::{Candidate, FileKernel, FileKind, KernelForm, KernelText};
 use gauntlet_parameters::Parameters;
-use gauntlet_task::{OwnParameters, OwnTable, Suite, table_entry};
+use gauntlet_task::{OwnParameters, Suite};
 
 use crate::arguments::{MeasuredExecutor, TuneExecutor};
-use crate::commands::{contest, native};
+use crate::commands::contest;
 use crate::error::CliError;
 
 /// A kernel of the user's with its own parameters.
@@ -31,16 +30,10 @@ impl TunedKernel {
         let text = gauntlet_entrants::read(text)?;
         let kernel = source(&text)?;
         check_executor(kernel.kind, suite, executor)?;
-        let own = own_parameters(kernel)?;
-        if own.table().parameters().is_empty() {
-            return Err(no_parameters(kernel));
-        }
-        own.table().check(&kernel.parameters).map_err(|error| {
-            CliError::bad_input(
-                format!("{text}: {error}"),
-                format!("the table {} says what there is", table_of(kernel)),
-            )
-        })?;
+        let own = gauntlet_entrants::own_parameters(kernel)?
+            .filter(|own| !own.table().parameters().is_empty())
+            .ok_or_else(|| no_parameters(kernel))?;
+        gauntlet_entrants::check_given(kernel)?;
         let tensors = gauntlet_entrants::tensors_of(suite, executor == TuneExecutor::Cuda);
         let plain = FileKernel {
             parameters: Parameters::new(),
@@ -89,39 +82,6 @@ fn check_executor(kind: FileKind, suite: &Suite, executor: TuneExecutor) -> Resu
         )),
         (true, TuneExecutor::Cuda) | (false, TuneExecutor::Cpu) => Ok(()),
     }
-}
-
-/// The parameters that the table beside a source declares.
-fn own_parameters(kernel: &FileKernel) -> Result<OwnParameters, CliError> {
-    gauntlet_entrants::existing(kernel)?;
-    match kernel.kind {
-        FileKind::Cuda => Ok(native::kernel_file(kernel)?.parameters().clone()),
-        FileKind::C | FileKind::Library => FunctionTable::beside(&kernel.file, &kernel.function)
-            .and_then(|table| table.own_parameters(&kernel.file, &kernel.function))
-            .map_err(|error| wrong(&error)),
-        FileKind::Python => of_python(kernel),
-    }
-}
-
-fn of_python(kernel: &FileKernel) -> Result<OwnParameters, CliError> {
-    let path = kernel.file.with_extension("toml");
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        return Err(no_parameters(kernel));
-    };
-    let told = |message: &dyn std::fmt::Display| wrong(&format!("{}: {message}", path.display()));
-    let table: OwnTable = table_entry(&text, &kernel.function)
-        .map_err(|error| told(&error.to_string().trim_end()))?
-        .unwrap_or_default();
-    let owner = format!("{}:{}", kernel.file.display(), kernel.function);
-    OwnParameters::new(&owner, &table.parameters, &table.restrictions)
-        .map_err(|(name, message)| told(&format!("{}.parameters.{name}: {message}", kernel.function)))
-}
-
-fn wrong(error: &dyn std::fmt::Display) -> CliError {
-    CliError::bad_input(
-        error.to_string(),
-        "docs/guide/tuning.md describes the parameters of kernels",
-    )
 }
 
 fn no_parameters(kernel: &FileKernel) -> CliError {

@@ -67,7 +67,7 @@ impl Document for Watching {
     const VERSION: u32 = 1;
 }
 
-/// What a verdict means for whoever watches.
+/// What a watch says of a commit that got this verdict.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Move {
     Better,

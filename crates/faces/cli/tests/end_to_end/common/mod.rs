@@ -9,6 +9,7 @@ pub mod schemas;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use gauntlet_judge::ledger::{Ledger, Record};
 use tempfile::TempDir;
 
 pub use interpreter::{has_numpy, interpreter};
@@ -34,6 +35,14 @@ impl Place {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, text).unwrap();
         path
+    }
+
+    /// The records of the newest run in the ledger, in order.
+    pub fn records(&self) -> Vec<Record> {
+        let ledger = Ledger::open_read_only(self.path("ledger.sqlite")).unwrap();
+        let run = ledger.runs().unwrap().remove(0).id;
+        let entries = ledger.records(&run).unwrap().into_iter();
+        entries.map(|entry| entry.record).collect()
     }
 
     /// The binary with its ledger in this folder.

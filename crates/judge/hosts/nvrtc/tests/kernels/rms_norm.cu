@@ -32,10 +32,8 @@ extern "C" __global__ void by_threads(const float* x, const float* weight, float
         y[row * columns + column] = x[row * columns + column] * scale * weight[column];
 }
 
-// Adds the squares of a row with atomic operations in shared memory, four columns at a time where it can.
-extern "C" __global__ void by_atomics(const float* x, const float* weight, float* y, int columns) {
-    __shared__ float squares;
-    if (threadIdx.x == 0) squares = 0.0f;
+// Adds the squares of a row to a sum in shared memory, which begins at zero, and scales the row by it.
+__device__ void scale_by_sum(float& squares, const float* x, const float* weight, float* y, int columns) {
     __syncthreads();
     const float* from = x + blockIdx.x * columns;
     for (int column = threadIdx.x; column < columns; column += blockDim.x)
@@ -44,6 +42,13 @@ extern "C" __global__ void by_atomics(const float* x, const float* weight, float
     const float scale = 1.0f / sqrtf(squares / columns + 1e-5f);
     for (int column = threadIdx.x; column < columns; column += blockDim.x)
         y[blockIdx.x * columns + column] = from[column] * scale * weight[column];
+}
+
+// Adds the squares of a row with atomic operations in shared memory.
+extern "C" __global__ void by_atomics(const float* x, const float* weight, float* y, int columns) {
+    __shared__ float squares;
+    if (threadIdx.x == 0) squares = 0.0f;
+    scale_by_sum(squares, x, weight, y, columns);
 }
 
 // Reads one element beyond its row, in the last row beyond the tensor.
@@ -65,12 +70,5 @@ extern "C" __global__ void rounded_toward_zero(const float* x, const float* weig
 extern "C" __global__ void zeroed_twice(const float* x, const float* weight, float* y, int columns) {
     __shared__ float squares;
     if (threadIdx.x % 32 == 0) squares = 0.0f;
-    __syncthreads();
-    const float* from = x + blockIdx.x * columns;
-    for (int column = threadIdx.x; column < columns; column += blockDim.x)
-        atomicAdd(&squares, from[column] * from[column]);
-    __syncthreads();
-    const float scale = 1.0f / sqrtf(squares / columns + 1e-5f);
-    for (int column = threadIdx.x; column < columns; column += blockDim.x)
-        y[blockIdx.x * columns + column] = from[column] * scale * weight[column];
+    scale_by_sum(squares, x, weight, y, columns);
 }
