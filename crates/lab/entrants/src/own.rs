@@ -55,7 +55,15 @@ pub fn check_given(kernel: &FileKernel) -> Result<(), EntrantError> {
         return Ok(());
     };
     let checked = own.table().check(&kernel.parameters);
-    checked.map_err(|error| wrong(&format!("{}:{}: {error}", kernel.file.display(), kernel.function)))
+    checked.map_err(|error| {
+        EntrantError::wrong(
+            format!("{}:{}: {error}", kernel.file.display(), kernel.function),
+            format!(
+                "the table {} says what there is",
+                kernel.file.with_extension("toml").display()
+            ),
+        )
+    })
 }
 
 fn of_python(kernel: &FileKernel) -> Result<Option<OwnParameters>, EntrantError> {
